@@ -1,0 +1,127 @@
+# Everything there is to do here. `make` alone prints the list.
+# Needs make, Python 3.11 or newer and a network to the package registries; all else is installed
+# into .venv, once, and again only when a lock or pyproject.toml changes.
+
+# What `make run` is asked when it is given no PROMPT="...".
+PROMPT ?= A web service that lets small bakeries publish what is left over at closing time, so that \
+neighbours can reserve and collect it at a lower price. It should start in one town with twenty \
+bakeries, work on any phone without an app, and cost the bakers no more than five minutes a day.
+
+# PYTHON=... chooses the interpreter that .venv is made with.
+PYTHON ?=
+# More words for pytest, and for the benchmarks.
+ARGS ?=
+BENCH ?=
+
+SHELL := /bin/sh
+.SUFFIXES:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check fmt lint types unit demo bench chaos chaos-full docs lock clean \
+	elsewhere
+
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+# The prompt travels as it was typed: through the environment, read neither by make nor by a shell.
+export RUN_PROMPT := $(value PROMPT)
+unexport PROMPT
+
+# An environment that has the development tools keeps them.
+SET := $(if $(wildcard .venv/.stamp-dev),dev,run)
+PYTEST := .venv/bin/python -m pytest -q $(ARGS)
+CODE := $(wildcard src tests bench chaos requirements)
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/.stamp-dev ## Make .venv with all that development needs
+
+run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says on what
+	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
+
+test: .venv/.stamp-dev ## Run all tests; ARGS="..." goes to pytest
+	@$(PYTEST) -n 2 --dist worksteal tests
+
+check: lint types test ## Check the code, its form and its types, then run all tests
+
+fmt: .venv/.stamp-dev ## Put the code into its form
+	@.venv/bin/ruff check --quiet --fix-only .
+	@.venv/bin/ruff format .
+
+lint: .venv/.stamp-dev ## Check the form of the code, its rules, and that imports point one way
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/lint-imports --no-logo
+
+types: .venv/.stamp-dev ## Check the types
+	@.venv/bin/mypy $(CODE)
+
+unit: .venv/.stamp-dev ## Run the tests that need no database
+	@$(PYTEST) tests/unit
+
+demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a folder of its own
+	@unset OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY GOOGLE_API_KEY; \
+	unset DIALECTIC_DATABASE_URL DIALECTIC_STORAGE_URL DIALECTIC_DEFAULT_MODELS; \
+	folder=$$(mktemp -d) && export DIALECTIC_HOME="$$folder/home" && \
+	printf 'The prompt:\n\n%s\n\n' "$$RUN_PROMPT" && \
+	.venv/bin/dialectic run --yes --out "$$folder/out" -- "$$RUN_PROMPT" && \
+	printf '\nThe documents, in %s:\n\n' "$$folder/out" && \
+	cd "$$folder/out" && find . -type f | sort
+
+bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes to the benchmarks
+	@.venv-bench/bin/python -m bench $(BENCH)
+
+chaos: .venv/.stamp-dev ## Kill, starve and cut off a running engine, for some minutes
+	@.venv/bin/python -m chaos
+
+chaos-full: .venv/.stamp-dev ## The same, with every fault
+	@.venv/bin/python -m chaos --full
+
+docs: .venv/.stamp-dev ## Check that what the documents name exists
+	@$(PYTEST) tests/tidy
+
+# Locks hold versions and hashes for every platform, and no address. UPGRADE=1 takes newer versions.
+COMPILE = env -u UV_INDEX -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS -u UV_CONSTRAINT -u UV_OVERRIDE \
+	-u UV_EXCLUDE_NEWER -u UV_PRERELEASE -u UV_RESOLUTION .venv/bin/uv pip compile --no-config \
+	--quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
+	--no-emit-find-links $(if $(UPGRADE),--upgrade)
+PROJECT := pyproject.toml requirements/build.in
+
+lock: .venv/.stamp-$(SET) ## Write requirements/*.lock anew from pyproject.toml; UPGRADE=1 for newer versions
+	@$(COMPILE) requirements/installer.in -o requirements/installer.lock
+	@$(COMPILE) $(PROJECT) -o requirements/run.lock
+	@$(COMPILE) $(PROJECT) --extra dev -c requirements/run.lock -o requirements/dev.lock
+	@$(COMPILE) $(PROJECT) --extra bench -c requirements/run.lock -o requirements/bench.lock
+
+clean: ## Remove what was installed and cached; out/ stays
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy build dist
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests $(wildcard bench chaos) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp names the folder it was written in. Where that is another one, the environment was copied
+# or moved, its scripts point elsewhere, and it is made anew.
+moved = $(if $(shell test -x $(1)/bin/python && test "$$(cat $(1)/.stamp-$(2) 2>&1)" = "$$(pwd -P)" \
+	&& echo here),,elsewhere)
+
+define install
+	@if [ -n "$(PYTHON)" ]; then set -- "$(PYTHON)"; \
+	else set -- python3 python3.11 python3.12 python3.13 python3.14; fi; \
+	for python in "$$@"; do \
+	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	    >/dev/null 2>&1; then exec "$$python" requirements/install.py $(1) $(2); fi; \
+	done; \
+	echo "Python 3.11 or newer with its venv module is needed, and none of these is: $$*." >&2; \
+	echo "Install one, or name it: make PYTHON=path/to/python3 ..." >&2; \
+	exit 1
+endef
+
+SOURCES := requirements/installer.lock requirements/install.py pyproject.toml
+
+.venv/.stamp-run: requirements/run.lock $(SOURCES) $(call moved,.venv,run)
+	$(call install,.venv,run)
+
+.venv/.stamp-dev: requirements/dev.lock $(SOURCES) $(call moved,.venv,dev)
+	$(call install,.venv,dev)
+
+.venv-bench/.stamp-bench: requirements/bench.lock $(SOURCES) $(call moved,.venv-bench,bench)
+	$(call install,.venv-bench,bench)

@@ -1,0 +1,5 @@
+"""`python -m dialectic` is the command."""
+
+from dialectic.cli.main import main
+
+main()

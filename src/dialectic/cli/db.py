@@ -1,0 +1,97 @@
+"""`dialectic db`: the database itself."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import click
+
+from dialectic import embedded
+from dialectic.cli.terminal import load_settings, run_async, say
+from dialectic.engine import open_address
+from dialectic.errors import ConfigurationError, ExitCode, UsageError
+from dialectic.settings import Settings, inherited_environment
+from dialectic.store.migrate import migrate as migrate_database
+
+
+@click.group()
+def db() -> None:
+    """The database: migrate it, say where it is, look into it, stop the embedded server."""
+
+
+@db.command()
+def migrate() -> None:
+    """Bring the database to this version's schema; nothing happens if it has it."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_address(settings) as address:
+            applied = await migrate_database(address)
+        for name in applied:
+            say(f"applied {name}")
+        say("The database is up to date.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@db.command()
+def url() -> None:
+    """Print the address of the database. The embedded one answers only while a command runs."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_address(settings) as address:
+            click.echo(address.url)
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@db.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def shell(arguments: tuple[str, ...]) -> None:
+    """Open psql on the database, if it is installed; ARGUMENTS go to it."""
+    program = shutil.which("psql")
+    if program is None:
+        raise ConfigurationError(
+            "psql is not installed here. Install a PostgreSQL client, or connect with any other "
+            "to the address that `dialectic db url` prints."
+        )
+
+    async def main(settings: Settings) -> int:
+        async with open_address(settings) as address:
+            await migrate_database(address)
+            process = await asyncio.create_subprocess_exec(
+                program, *arguments, env=psql_environment(address.url)
+            )
+            return await process.wait()
+
+    sys.exit(run_async(main(load_settings())))
+
+
+def psql_environment(url: str) -> dict[str, str]:
+    """Build psql's environment: an address on a command line could be read by everyone."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    given = {
+        "PGHOST": parts.hostname or query.get("host"),
+        "PGPORT": str(parts.port) if parts.port else query.get("port"),
+        "PGUSER": unquote(parts.username) if parts.username else query.get("user"),
+        "PGPASSWORD": unquote(parts.password) if parts.password else query.get("password"),
+        "PGDATABASE": unquote(parts.path.lstrip("/")) or query.get("dbname"),
+        "PGSSLMODE": query.get("sslmode"),
+        "PGOPTIONS": "-c search_path=dialectic,public",
+    }
+    return inherited_environment() | {name: text for name, text in given.items() if text}
+
+
+@db.command()
+def stop() -> None:
+    """Stop the embedded server although commands may be using it; they start it again."""
+    settings = load_settings()
+    if settings.database_url:
+        raise UsageError("DIALECTIC_DATABASE_URL is set: that server is not ours to stop.")
+    stopped = embedded.stop_server(settings.home)
+    say("The server has stopped." if stopped else "No server was running.")

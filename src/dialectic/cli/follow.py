@@ -1,0 +1,132 @@
+"""Follow a session to its end: events in, a display and an exit code out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+import click
+
+from dialectic import sessions
+from dialectic.cli.terminal import Desk, printable
+from dialectic.domain.job import ENDED, JobStatus
+from dialectic.errors import ExitCode
+from dialectic.store import records
+from dialectic.store.database import Connection
+
+POLL_S = 0.1
+LOOK_EVERY = 5
+
+FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+
+
+class Display(Protocol):
+    """Shows events to a person or a program."""
+
+    def show(self, event: dict[str, Any]) -> None: ...
+
+
+@dataclass(slots=True)
+class JsonDisplay:
+    """One JSON object per event, as the event stream has them."""
+
+    def show(self, event: dict[str, Any]) -> None:
+        click.echo(json.dumps(event, ensure_ascii=False))
+
+
+@dataclass(slots=True)
+class LineDisplay:
+    """One line per event that a person cares about, on stderr."""
+
+    def show(self, event: dict[str, Any]) -> None:
+        if (line := describe_event(event)) is not None:
+            click.echo(printable(line), err=True)
+
+
+def describe_event(event: dict[str, Any]) -> str | None:
+    """Put an event into words; None for those that only drive views."""
+    data = event["data"]
+    match event["type"]:
+        case "dialectic_contribution_received":
+            row = data["contribution"]
+            cut = " (cut off: incomplete)" if row["is_incomplete"] else ""
+            return (
+                f"  {row['stage']}: {row['model_name']} wrote {row['size_bytes']:,} bytes{cut}: "
+                f"{row['storage_path'].rsplit('/', 1)[-1]}"
+            )
+        case "dialectic_progress_update":
+            return f"  {data['stageSlug']}: {data['message']}"
+        case "contribution_generation_complete":
+            return (
+                f"  {data['stageSlug']}: {data['status']}, {data['completed']} completed, "
+                f"{data['failed']} failed"
+            )
+        case (
+            "contribution_generation_retrying"
+            | "contribution_generation_failed"
+            | "contribution_generation_paused"
+        ):
+            word = event["type"].rsplit("_", 1)[-1]
+            return f"  {data['stageSlug']}: {word}: {data['error']['message']}"
+        case "session_paused" | "session_cancelled":
+            return f"  {event['type'].replace('_', ' ')}"
+        case _:
+            return None
+
+
+def as_event(row: Any) -> dict[str, Any]:
+    """Build the event as programs see it."""
+    return {
+        "id": row["seq"],
+        "type": row["type"],
+        "created_at": row["created_at"].isoformat(),
+        "is_internal_event": row["is_internal_event"],
+        "data": row["data"],
+    }
+
+
+async def follow_session(desk: Desk, session_id: UUID, display: Display) -> ExitCode:
+    """Show what happens in a session until it ends or cannot go on by itself."""
+    seq, looks = 0, 0
+    while True:
+        ended = await find_end(desk, session_id) if looks % LOOK_EVERY == 0 else None
+        # Read after looking: what belongs to the end is shown before we say that it is the end.
+        events = await _read(desk, session_id, seq)
+        for event in events:
+            seq = event["id"]
+            display.show(event)
+        if ended is not None and not events:
+            return ended
+        if any(event["type"] == "contribution_generation_complete" for event in events):
+            looks = 0
+            continue
+        looks = looks + 1 if ended is None else 0
+        await asyncio.sleep(POLL_S)
+
+
+async def _read(desk: Desk, session_id: UUID, seq: int) -> list[dict[str, Any]]:
+    async def work(connection: Connection) -> list[dict[str, Any]]:
+        rows = await records.read_events(connection, after_seq=seq, session_id=session_id)
+        return [as_event(row) for row in rows]
+
+    return await desk.engine.db.transact(desk.account.tenant_id, work)
+
+
+async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
+    """Find out whether a session has come to an end, and which; None while it works."""
+    overview = await sessions.look(desk.engine, desk.account, session_id)
+    status: str = overview.session["status"]
+    if status.endswith("_generation_complete"):
+        return ExitCode.DONE
+    if status.endswith("_generation_failed") or status == "cancelled":
+        return ExitCode.FAILED
+    if status == "paused":
+        return ExitCode.WAITING
+    open_jobs = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED]
+    if open_jobs and all(job["status"] == JobStatus.PAUSED for job in open_jobs):
+        reasons = {job["status_reason"] for job in open_jobs}
+        return ExitCode.FUNDS if reasons & FUNDS_REASONS else ExitCode.FAILED
+    return None

@@ -1,0 +1,174 @@
+"""`dialectic status, watch, pause, resume, cancel`: look at a session and steer it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic import sessions
+from dialectic.cli.follow import follow_session
+from dialectic.cli.progress import open_display
+from dialectic.cli.run import work_and_follow
+from dialectic.cli.terminal import Desk, load_settings, open_desk, printable, run_async, say
+from dialectic.errors import ExitCode
+from dialectic.settings import Settings
+from dialectic.store.database import Connection
+from dialectic.store.records import SQL
+
+LIST_MAX = 50
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def status(session: str | None, *, as_json: bool) -> None:
+    """Show all sessions, or SESSION (an id or the beginning of one) in detail."""
+    sys.exit(run_async(_status(load_settings(), session, as_json=as_json)))
+
+
+async def _status(settings: Settings, session: str | None, *, as_json: bool) -> ExitCode:
+    async with open_desk(settings) as desk:
+        if session is None:
+            await _show_list(desk, as_json=as_json)
+        else:
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            await _show_one(desk, session_id, as_json=as_json)
+    return ExitCode.DONE
+
+
+async def _show_list(desk: Desk, *, as_json: bool) -> None:
+    async def work(connection: Connection) -> list[dict[str, Any]]:
+        return [dict(row) for row in await connection.fetch(SQL["list_sessions"], LIST_MAX)]
+
+    rows = await desk.engine.db.transact(desk.account.tenant_id, work)
+    if as_json:
+        _echo_json({"sessions": rows})
+        return
+    for row in rows:
+        click.echo(
+            printable(
+                f"{str(row['id'])[:8]}  {row['created_at']:%Y-%m-%d %H:%M}  "
+                f"{row['model_count']} models  {row['status']:<28}  {row['project_name']}"
+            )
+        )
+    if not rows:
+        say('There is no session yet. `dialectic run "…"` starts one.')
+
+
+async def _show_one(desk: Desk, session_id: UUID, *, as_json: bool) -> None:
+    overview = await sessions.look(desk.engine, desk.account, session_id)
+    if as_json:
+        _echo_json(
+            {
+                "session": overview.session,
+                "stages": overview.stages,
+                "jobs": overview.jobs,
+                "contributions": overview.contributions,
+            }
+        )
+        return
+    click.echo(printable("\n".join(_describe(desk, overview))))
+
+
+def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
+    yield f"Session   {overview.session['id']}"
+    yield f"Project   {overview.session['project_name']}"
+    yield f"Status    {overview.session['status']}"
+    yield f"Models    {', '.join(overview.session['model_names'])}"
+    for row in overview.stages:
+        done = f"{row['finished_units']} of {row['planned_units']} documents"
+        yield f"Stage     {row['stage_slug']}: {done}, {row['status']}"
+    for job in overview.jobs:
+        reason = f" ({job['status_reason']})" if job["status_reason"] else ""
+        yield f"Job       {str(job['id'])[:8]} {job['model_name']}: {job['status']}{reason}"
+        for error in job["error_details"]:
+            yield f"            attempt {error['attempt']}: {error['message']}"
+    for row in overview.contributions:
+        cut = "  incomplete" if row["is_incomplete"] else ""
+        path = desk.engine.files.locate(f"{desk.account.tenant_id}/{row['storage_path']}")
+        yield f"Document  {path}{cut}"
+
+
+def _echo_json(value: Any) -> None:
+    def plain(thing: object) -> str:
+        return thing.isoformat() if isinstance(thing, datetime) else str(thing)
+
+    click.echo(json.dumps(value, ensure_ascii=False, default=plain))
+
+
+@click.command()
+@click.argument("session")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+def watch(session: str, *, as_json: bool) -> None:
+    """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            with open_display(as_json=as_json) as display:
+                return await follow_session(desk, session_id, display)
+
+    try:
+        sys.exit(run_async(main(load_settings())))
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+@click.command()
+@click.argument("session")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+)
+@click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+def resume(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Go on with SESSION where it stopped; nothing that is saved is done again."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            await sessions.resume(desk.engine, desk.account, session_id)
+            if detach:
+                return ExitCode.DONE
+            return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@click.command()
+@click.argument("session")
+def pause(session: str) -> None:
+    """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            await sessions.pause(desk.engine, desk.account, session_id)
+            say(
+                f"Session {session_id} is paused. `dialectic resume {str(session_id)[:8]}` goes on."
+            )
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@click.command()
+@click.argument("session")
+def cancel(session: str) -> None:
+    """End SESSION for good; what is written stays."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            await sessions.cancel(desk.engine, desk.account, session_id)
+            say(f"Session {session_id} is cancelled.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))

@@ -1,0 +1,69 @@
+"""What the subcommands share: an event loop, logs, and text that is safe to show."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import unicodedata
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from dialectic.engine import Engine, open_engine
+from dialectic.providers.catalog import build_catalog
+from dialectic.settings import Settings
+from dialectic.store.records import Account, open_account
+
+T = TypeVar("T")
+
+LOCAL_USER = "local"
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Run a subcommand's coroutine on the quickest event loop there is."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def load_settings() -> Settings:
+    """Load the settings and let logging follow them."""
+    settings = Settings.load()
+    logging.basicConfig(
+        level=settings.log_level,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    # The queue reports a lost connection many times over; the worker says it once.
+    logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """An engine and the account of the person at this terminal."""
+
+    engine: Engine
+    account: Account
+
+
+@asynccontextmanager
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+    """Open the engine for the local user, whose account is made at the first start."""
+    async with open_engine(settings, build_catalog()) as engine:
+        yield Desk(engine, await open_account(engine.db, LOCAL_USER))
+
+
+def printable(text: str) -> str:
+    """Blank out what could command a terminal: control characters but line ends and tabs."""
+    return "".join(" " if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal something that is not a document."""
+    click.echo(printable(text), err=True)

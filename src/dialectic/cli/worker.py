@@ -1,0 +1,31 @@
+"""`dialectic worker`: carries out jobs of anyone, for as long as it is left alone."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dialectic.cli.host import catching_signals, open_worker
+from dialectic.cli.terminal import load_settings, open_desk, run_async, say
+from dialectic.errors import ExitCode
+from dialectic.settings import Settings
+
+
+@click.command()
+@click.option("--concurrency", type=click.IntRange(2, 1000), help="Jobs to run at a time.")
+def worker(concurrency: int | None) -> None:
+    """Carry out jobs until told to stop (SIGINT or SIGTERM; calls in flight are finished)."""
+    sys.exit(run_async(_work(load_settings(), concurrency)))
+
+
+async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
+    async with (
+        open_desk(settings) as desk,
+        open_worker(desk, concurrency=concurrency or settings.worker_concurrency) as host,
+        catching_signals(lambda count: host.stop(at_once=count > 1)),
+    ):
+        say(f"Worker {host.name} is ready for {host.concurrency} jobs at a time.")
+        await host.run()
+        say("Worker stopped.")
+    return ExitCode.DONE

@@ -1,0 +1,126 @@
+"""A job: its statuses, its payload, its identity. Knows no database.
+
+The legal moves between statuses stand in one place, the table dialectic_job_moves; this module
+only names the statuses. A job's id is derived from the work it stands for, so that planning the
+same work twice yields the same job.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID, uuid5
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from dialectic.errors import InvalidPayload
+
+
+class JobStatus(enum.StrEnum):
+    """Where a job is; the comments of the SQL type say what each means."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    WAITING_FOR_CHILDREN = "waiting_for_children"
+    PENDING_NEXT_STEP = "pending_next_step"
+    WAITING_FOR_PREREQUISITE = "waiting_for_prerequisite"
+    PENDING_CONTINUATION = "pending_continuation"
+    RETRYING = "retrying"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    RETRY_LOOP_FAILED = "retry_loop_failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset(
+    {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED, JobStatus.CANCELLED}
+)
+FAILED = frozenset({JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED})
+
+
+class _Payload(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model_id: UUID
+    model_name: str = Field(min_length=3)
+    # Which of the session's models, from 1; two entries may be the same model.
+    model_index: int = Field(ge=1)
+    # Counts this model's contributions of one kind, from 1; it stands in the file's name.
+    ordinal: int = Field(ge=1)
+
+
+class PlanPayload(_Payload):
+    """One model's part in a stage. In a stage without steps it is carried out as one call."""
+
+    job_type: Literal["plan"] = "plan"
+
+
+class ExecutePayload(_Payload):
+    """One document by one model."""
+
+    job_type: Literal["execute"] = "execute"
+    prompt_template_name: str
+    output_type: str
+
+
+Payload = Annotated[PlanPayload | ExecutePayload, Field(discriminator="job_type")]
+_PAYLOAD: TypeAdapter[PlanPayload | ExecutePayload] = TypeAdapter(Payload)
+
+
+def parse_payload(raw: Any) -> PlanPayload | ExecutePayload:
+    """Read a payload once, when the job is taken up; everything behind this trusts the types."""
+    try:
+        return _PAYLOAD.validate_python(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "payload"
+        raise InvalidPayload(
+            f"The job's payload is not valid at `{place}`: {first['msg']}. "
+            f"{error.error_count()} fault(s) in all; the job cannot run as it is."
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job: whose it is, what it asks for, and the token that fences its writes."""
+
+    tenant_id: UUID
+    id: UUID
+    session_id: UUID
+    stage_slug: str
+    iteration_number: int
+    attempt: int
+    retry_count: int
+    max_retries: int
+    current_step: int
+    payload_json: Any
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Job:
+        return cls(
+            tenant_id=row["tenant_id"],
+            id=row["id"],
+            session_id=row["session_id"],
+            stage_slug=row["stage_slug"],
+            iteration_number=row["iteration_number"],
+            attempt=row["attempt_count"],
+            retry_count=row["retry_count"],
+            max_retries=row["max_retries"],
+            current_step=row["current_step"],
+            payload_json=row["payload"],
+        )
+
+
+def derive_root_job_id(
+    session_id: UUID, *, iteration: int, stage_slug: str, model_index: int
+) -> UUID:
+    """Derive the id of one model's plan job in a stage: asking twice names the same job."""
+    return uuid5(session_id, f"plan:{iteration}:{stage_slug}:{model_index}")
+
+
+def derive_contribution_id(job_id: UUID) -> UUID:
+    """Derive the id of what a job writes: it writes one thing, however often it runs."""
+    return uuid5(job_id, "contribution")

@@ -1,0 +1,83 @@
+"""What is said to a model and what it says back. Knows no vendor and no database.
+
+A request is complete: system instruction, alternating turns, output cap. What it costs in tokens
+is counted over exactly this value, so nothing may be added to it after the count.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+
+class Role(enum.StrEnum):
+    """Who speaks in a turn."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class FinishReason(enum.StrEnum):
+    """Why an answer ended, in our words; the vendor's own word is kept beside it."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL = "tool"
+    FILTER = "filter"
+    ERROR = "error"
+
+
+class UsageSource(enum.StrEnum):
+    """Where the token counts of an answer come from."""
+
+    REPORTED = "reported"
+    COUNTED = "counted"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that is sent in one call."""
+
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    max_output_tokens: int
+
+    def __post_init__(self) -> None:
+        roles = [message.role for message in self.messages]
+        assert roles, "a request has at least one message"
+        assert roles[0] is Role.USER, "the user speaks first"
+        assert roles[-1] is Role.USER, "the user speaks last"
+        assert all(a is not b for a, b in pairwise(roles)), "roles alternate"
+        assert self.max_output_tokens > 0, "an answer needs room"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; the input count includes whatever the vendor read from a cache."""
+
+    input_tokens: int
+    output_tokens: int
+    source: UsageSource
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer. `raw` is the vendor's own record of it, as JSON values, for the audit."""
+
+    text: str
+    finish_reason: FinishReason
+    raw_finish_reason: str | None
+    usage: Usage
+    request_id: str | None
+    raw: dict[str, Any] = field(default_factory=dict)

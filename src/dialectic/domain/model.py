@@ -1,0 +1,79 @@
+"""Facts about a model: windows, limits, prices, tokenizer. Data, never branches in code.
+
+One credit is one millionth of a US dollar, so a price in dollars per million tokens is the same
+number as the rate in credits per token. Rates are exact decimals; they are never floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from dialectic.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What the engine knows of one model, by its name `provider/model`."""
+
+    name: str
+    context_window_tokens: int
+    max_input_tokens: int
+    max_output_tokens: int
+    input_credits_per_token: Decimal
+    output_credits_per_token: Decimal
+    tokenizer: str
+
+    @property
+    def provider(self) -> str:
+        return self.name.split("/", 1)[0]
+
+    def as_config(self) -> dict[str, Any]:
+        """Build the record that is kept with a session, under the names used since the start."""
+        return {
+            "api_identifier": self.name,
+            "context_window_tokens": self.context_window_tokens,
+            "provider_max_input_tokens": self.max_input_tokens,
+            "provider_max_output_tokens": self.max_output_tokens,
+            "input_token_cost_rate": str(self.input_credits_per_token),
+            "output_token_cost_rate": str(self.output_credits_per_token),
+            "tokenization_strategy": self.tokenizer,
+        }
+
+
+MODELS_PER_SESSION_MAX = 12
+
+
+def parse_model_list(text: str) -> list[str]:
+    """Read `a/b,c/d*3` as a list of names; repeats ask for several contributions by one model."""
+    names: list[str] = []
+    for part in (piece.strip() for piece in text.split(",")):
+        if not part:
+            continue
+        name, star, times = part.partition("*")
+        count = _parse_count(part, times) if star else 1
+        names.extend([_checked_name(name.strip())] * count)
+    if not names:
+        raise UsageError(f"No model is named in {text!r}. Give at least one, as `provider/model`.")
+    if len(names) > MODELS_PER_SESSION_MAX:
+        raise UsageError(
+            f"{len(names)} models are asked for; the most a session takes is "
+            f"{MODELS_PER_SESSION_MAX}. Every model reads every other: choose fewer."
+        )
+    return names
+
+
+def _parse_count(part: str, times: str) -> int:
+    if not times.strip().isdecimal() or not 1 <= int(times) <= MODELS_PER_SESSION_MAX:
+        raise UsageError(
+            f"In {part!r} a number from 1 to {MODELS_PER_SESSION_MAX} must follow the `*`."
+        )
+    return int(times)
+
+
+def _checked_name(name: str) -> str:
+    provider, slash, model = name.partition("/")
+    if not (slash and provider and model) or any(c.isspace() for c in name):
+        raise UsageError(f"{name!r} is not the name of a model. Write it as `provider/model`.")
+    return name

@@ -1,0 +1,100 @@
+"""Everything with a lifetime, opened once and passed by hand. Pure functions are imported instead.
+
+Opening an engine joins the embedded server (unless a server elsewhere is set), brings the schema
+up to date and opens a pool for one role.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from dialectic import embedded
+from dialectic.domain.process import Process
+from dialectic.failpoints import Failpoints
+from dialectic.providers.catalog import Catalog
+from dialectic.settings import Settings
+from dialectic.storage.files import FileStore, open_store
+from dialectic.store.database import APP_ROLE, Address, Database
+from dialectic.store.migrate import migrate
+
+DATABASE = "dialectic"
+SUPERUSER = "postgres"
+WATCH_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The live resources of one process."""
+
+    settings: Settings
+    address: Address
+    db: Database
+    files: FileStore
+    catalog: Catalog
+    failpoints: Failpoints
+    # Processes as pinned, by the id of their version: a version never changes.
+    processes: dict[UUID, Process] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def open_engine(
+    settings: Settings, catalog: Catalog, *, role: str = APP_ROLE, pool_size: int = 10
+) -> AsyncIterator[Engine]:
+    """Open what a command needs; close it in the reverse order."""
+    failpoints = Failpoints.parse(settings.failpoints)
+    files = open_store(settings.storage_location)
+    async with open_address(settings) as address:
+        await migrate(address)
+        async with Database.open(address, role, size=pool_size) as db:
+            yield Engine(settings, address, db, files, catalog, failpoints)
+
+
+@asynccontextmanager
+async def open_address(settings: Settings) -> AsyncIterator[Address]:
+    """Find the database: the server that is set, or the embedded one, which is joined."""
+    if settings.database_url:
+        yield Address(settings.database_url, is_embedded=False)
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        membership = embedded.join_server(settings.home)
+        server = await asyncio.to_thread(membership.__enter__)
+        stack.push_async_callback(asyncio.to_thread, membership.__exit__, None, None, None)
+        await _create_database(server)
+        watcher = asyncio.create_task(_keep_alive(settings))
+        stack.push_async_callback(_cancel, watcher)
+        yield Address(server.url(user=SUPERUSER, database=DATABASE), is_embedded=True)
+
+
+async def _create_database(server: embedded.Server) -> None:
+    import asyncpg
+
+    try:
+        probe = await asyncpg.connect(server.url(user=SUPERUSER, database=DATABASE), timeout=5.0)
+        await probe.close()
+    except asyncpg.InvalidCatalogNameError:
+        connection = await asyncpg.connect(server.url(user=SUPERUSER, database="postgres"))
+        try:
+            # Two first starts may meet here; one of them finds the database made.
+            with contextlib.suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):
+                await connection.execute(f"create database {DATABASE}")
+        finally:
+            await connection.close()
+
+
+async def _keep_alive(settings: Settings) -> None:
+    """Start the embedded server again when it dies under us, as an operator would elsewhere."""
+    while True:
+        await asyncio.sleep(WATCH_INTERVAL_S)
+        state = await asyncio.to_thread(embedded.describe_server, settings.home)
+        if not state.running:
+            await asyncio.to_thread(embedded.revive_server, settings.home)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})

@@ -1,0 +1,229 @@
+"""The tree of errors: what went wrong, and what becomes of the work that met it.
+
+DialecticError                code, HTTP status, exit code, fate
+├── UsageError                the caller asked for something that does not exist or is not allowed
+│   ├── NotFound
+│   ├── Conflict
+│   ├── IllegalMove           a job was asked to make a move the table of moves does not know
+│   └── InvalidProcess        a process file breaks a rule
+├── ConfigurationError        settings, files or servers that the operator must put right
+│   ├── DatabaseUnreachable
+│   ├── EmbeddedServerError
+│   └── StorageUnavailable
+├── FundsError                the wallet or the budget says no
+├── ContextWindowError        nothing is left to compress and the prompt still does not fit
+├── ProviderError             the model's side failed; fate by the taxonomy of the leaf
+│   ├── ProviderTransient · ProviderThrottled · ProviderMalformed · StreamTruncated      retry
+│   ├── ProviderQuota                                                                   pause
+│   └── ProviderAuth · ProviderRejected · ProviderFiltered                              fail
+├── InvalidPayload            a job's payload does not parse: that job fails, no other
+├── PlanError                 a planner found nothing to do, or far too much
+└── LeaseLost                 another worker has the job: write nothing, say nothing
+
+A message says what was wrong, where, and what to do. Messages never hold keys or document text.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import ClassVar
+
+
+class Fate(enum.Enum):
+    """What becomes of a job whose work raised an error."""
+
+    RETRY = "retry"
+    PAUSE = "pause"
+    FAIL = "fail"
+    DROP = "drop"
+
+
+class ExitCode(enum.IntEnum):
+    """What the command line says to the shell."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    WAITING = 3
+    CONFIGURATION = 4
+    FUNDS = 5
+    INTERRUPTED = 130
+
+
+class DialecticError(Exception):
+    """Something this program knows the meaning of."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+    fate: ClassVar[Fate] = Fate.FAIL
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.__doc__)
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class UsageError(DialecticError):
+    """The request cannot be carried out as it was given."""
+
+    code = "invalid_request"
+    status = 400
+    exit_code = ExitCode.USAGE
+
+
+class NotFound(UsageError):
+    """There is no such thing, or it belongs to someone else."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(UsageError):
+    """The thing is not in a state in which this can be done."""
+
+    code = "conflict"
+    status = 409
+
+
+class IllegalMove(Conflict):
+    """A job cannot move from its status to the one asked for."""
+
+    code = "illegal_move"
+
+
+class InvalidProcess(UsageError):
+    """A process file breaks a rule."""
+
+    code = "invalid_process"
+    status = 422
+
+
+class ConfigurationError(DialecticError):
+    """The configuration is broken."""
+
+    code = "configuration"
+    status = 503
+    exit_code = ExitCode.CONFIGURATION
+
+
+class DatabaseUnreachable(ConfigurationError):
+    """The database does not answer."""
+
+    code = "database_unreachable"
+    fate = Fate.DROP  # nothing can be written; the lease runs out by itself
+
+
+class EmbeddedServerError(ConfigurationError):
+    """The embedded PostgreSQL cannot run here."""
+
+    code = "embedded_server"
+
+
+class StorageUnavailable(ConfigurationError):
+    """Files cannot be written or read where they belong."""
+
+    code = "storage_unavailable"
+    fate = Fate.PAUSE
+
+
+class FundsError(DialecticError):
+    """There is not enough money for this call."""
+
+    code = "insufficient_funds"
+    status = 402
+    exit_code = ExitCode.FUNDS
+    fate = Fate.PAUSE
+
+
+class ContextWindowError(DialecticError):
+    """The prompt does not fit the model's window and nothing is left to compress."""
+
+    code = "context_window_exceeded"
+    status = 413
+
+
+class ProviderError(DialecticError):
+    """The model's provider failed."""
+
+    code = "provider_error"
+    status = 502
+    fate = Fate.RETRY
+
+    def __init__(self, message: str | None = None, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ProviderTransient(ProviderError):
+    """The provider did not answer, or said it could not just now."""
+
+    code = "provider_transient"
+
+
+class ProviderThrottled(ProviderError):
+    """The provider asked us to slow down."""
+
+    code = "provider_throttled"
+
+
+class ProviderMalformed(ProviderError):
+    """The provider's answer makes no sense."""
+
+    code = "provider_malformed"
+
+
+class StreamTruncated(ProviderError):
+    """The answer's stream ended without saying why."""
+
+    code = "stream_truncated"
+
+
+class ProviderQuota(ProviderError):
+    """The provider account has no money or quota left."""
+
+    code = "provider_quota"
+    fate = Fate.PAUSE
+
+
+class ProviderAuth(ProviderError):
+    """The provider does not accept the key."""
+
+    code = "provider_auth"
+    fate = Fate.FAIL
+
+
+class ProviderRejected(ProviderError):
+    """The provider does not accept the request."""
+
+    code = "provider_rejected"
+    fate = Fate.FAIL
+
+
+class ProviderFiltered(ProviderError):
+    """The model or a filter refused to answer."""
+
+    code = "provider_filtered"
+    fate = Fate.FAIL
+
+
+class InvalidPayload(DialecticError):
+    """A job's payload does not have the form its type demands."""
+
+    code = "invalid_payload"
+
+
+class PlanError(DialecticError):
+    """A plan has no work to do, or more than is allowed."""
+
+    code = "plan_error"
+
+
+class LeaseLost(DialecticError):
+    """Another worker has taken this job over."""
+
+    code = "lease_lost"
+    status = 409
+    fate = Fate.DROP

@@ -1,0 +1,1 @@
+"""The processes that come with the program: data, no code."""

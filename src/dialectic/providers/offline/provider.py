@@ -1,0 +1,197 @@
+"""The offline service: limits, cuts, continuations and records as a real vendor has them.
+
+Knows nothing of what is written; that is `writing`. The same model and the same request give the
+same bytes in any process: nothing here or below reads a clock, a hash() or the order of a set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from random import Random
+
+from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.errors import ProviderRejected
+from dialectic.providers.base import OnText
+from dialectic.providers.offline.voices import VOICES
+from dialectic.providers.offline.writing import compose, split_sections
+from dialectic.tokens import count_request_tokens, find_counter
+
+LatencyS = Callable[[Request], float]
+Compose = Callable[[str], str]
+
+# Play rates: low enough for a small wallet, above zero so that quotes and ledgers show figures.
+CARDS: tuple[ModelCard, ...] = tuple(
+    ModelCard(
+        name=f"offline/{voice.name}",
+        context_window_tokens=128_000,
+        max_input_tokens=120_000,
+        max_output_tokens=8_000,
+        input_credits_per_token=Decimal("0.1"),
+        output_credits_per_token=Decimal("0.4"),
+        tokenizer="chars:4",
+    )
+    for voice in VOICES
+)
+
+_CONTINUE = re.compile(
+    r"\A\W*(?:please\s+)?(?:continue|carry on|go on|keep going|resume|proceed)\b"
+    r"|\b(?:continue|resume|carry on|go on)\b.{0,120}\b(?:where|exactly|stopped|cut|left off)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_INSTRUCTION_CHARS_MAX = 2_000
+_TAIL_CHARS = (200, 80, 30, 12)
+_CLOSING = "\n\nNothing is left to add: the document above is complete.\n"
+_PIECE = re.compile(r".+?(?:\n\n|\Z)", re.DOTALL)
+
+
+class OfflineProvider:
+    """A `Provider` that composes its answers from the request alone."""
+
+    def __init__(
+        self,
+        cards: Mapping[str, ModelCard] | None = None,
+        *,
+        seed: int = 0,
+        latency_s: LatencyS | None = None,
+    ) -> None:
+        self._cards = {card.name: card for card in CARDS} if cards is None else dict(cards)
+        self._seed = seed
+        self._latency_s = latency_s
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        if card.name not in self._cards:
+            known = ", ".join(sorted(self._cards))
+            raise ProviderRejected(f"There is no offline model {card.name!r}. Known are: {known}.")
+        input_tokens = _checked_input_tokens(card, request)
+        if self._latency_s is not None:
+            await asyncio.sleep(self._latency_s(request))
+        rest = _rest_of_document(request, self._composer(card.name, request.system))
+        text = _cut(rest, min(request.max_output_tokens, card.max_output_tokens), card.tokenizer)
+        for piece in _PIECE.findall(text):
+            on_text(piece)
+        finish = FinishReason.STOP if len(text) == len(rest) else FinishReason.LENGTH
+        return _reply(card, request, text, finish, input_tokens)
+
+    def _composer(self, model: str, system: str) -> Compose:
+        def compose_task(task: str) -> str:
+            rng = Random(_digest(str(self._seed), model, system, task))
+            return compose(model, system, task, rng)
+
+        return compose_task
+
+
+def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> LatencyS:
+    """Build a log-normal delay that depends on the request alone, so that a run can be repeated."""
+
+    def latency_s(request: Request) -> float:
+        return median_s * Random(_digest(str(seed), *_said(request))).lognormvariate(0.0, spread)
+
+    return latency_s
+
+
+def _checked_input_tokens(card: ModelCard, request: Request) -> int:
+    tokens = count_request_tokens(request, card.tokenizer)
+    if tokens > card.max_input_tokens:
+        raise ProviderRejected(
+            f"The maximum input of {card.name} is {card.max_input_tokens} tokens; "
+            f"this request has {tokens} tokens. Send a shorter one."
+        )
+    return tokens
+
+
+def _rest_of_document(request: Request, compose_task: Compose) -> str:
+    """Build what is still to be said: the whole document, or its part after the turns so far."""
+    task_index = _find_task(request.messages)
+    written = "".join(
+        message.content
+        for message in request.messages[task_index:]
+        if message.role is Role.ASSISTANT
+    )
+    earlier = [m.content for m in request.messages[:task_index] if m.role is Role.USER]
+    # In a conversation the newest question leads, and the older ones say what it is about.
+    document = compose_task("\n\n".join([request.messages[task_index].content, *earlier[::-1]]))
+    return _after(document, written) if written else document
+
+
+def _find_task(messages: tuple[Message, ...]) -> int:
+    """Find the user turn that is being answered: the last that is not a call to continue."""
+    for index in range(len(messages) - 1, 0, -1):
+        message = messages[index]
+        if message.role is Role.USER and not _is_call_to_continue(message.content):
+            return index
+    return 0
+
+
+def _is_call_to_continue(text: str) -> bool:
+    return len(text) <= _INSTRUCTION_CHARS_MAX and _CONTINUE.search(text) is not None
+
+
+def _after(document: str, written: str) -> str:
+    """Build the rest of a document, also when the turns so far were shortened or edited."""
+    if document.startswith(written):
+        return document[len(written) :] or _CLOSING
+    for chars in _TAIL_CHARS:
+        tail = written[-chars:]
+        # Turns are shortened, never lengthened: the true place is not before the written length.
+        start = document.find(tail, max(0, len(written) - len(tail)))
+        start = start if start >= 0 else document.rfind(tail)
+        if start >= 0:
+            return document[start + len(tail) :] or _CLOSING
+    unwritten = [
+        section for section in split_sections(document) if section.partition("\n")[0] not in written
+    ]
+    return "\n\n" + "".join(unwritten) if unwritten else _CLOSING
+
+
+def _cut(text: str, tokens_max: int, tokenizer: str) -> str:
+    """Cut a text to the longest beginning that has at most so many tokens."""
+    count = find_counter(tokenizer)
+    chars = range(len(text) + 1)
+    return text[: bisect.bisect_right(chars, tokens_max, key=lambda end: count(text[:end])) - 1]
+
+
+def _reply(
+    card: ModelCard, request: Request, text: str, finish: FinishReason, input_tokens: int
+) -> Reply:
+    output_tokens = find_counter(card.tokenizer)(text)
+    request_id = f"offline-{_digest(card.name, *_said(request)):064x}"[:32]
+    message = {"role": Role.ASSISTANT.value, "content": text}
+    return Reply(
+        text=text,
+        finish_reason=finish,
+        raw_finish_reason=finish.value,
+        usage=Usage(input_tokens, output_tokens, UsageSource.REPORTED),
+        request_id=request_id,
+        raw={
+            "id": request_id,
+            "object": "chat.completion",
+            "model": card.name,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish.value}],
+            "usage": {
+                "prompt_tokens": input_tokens,
+                "completion_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
+            },
+        },
+    )
+
+
+def _said(request: Request) -> list[str]:
+    turns = [part for m in request.messages for part in (m.role.value, m.content)]
+    return [request.system, str(request.max_output_tokens), *turns]
+
+
+def _digest(*parts: str) -> int:
+    """Hash texts into a seed; lone surrogates, which a broken upload can hold, are hashed too."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "big"))
+        state.update(data)
+    return int.from_bytes(state.digest(), "big")

@@ -1,0 +1,226 @@
+"""What the offline models understand of a prompt: request, sources, feedback, wanted headings.
+
+Pure, and linear in the size of the prompt: markers are found in one pass, and of a long text only
+its head and tail are read closely. Knows nothing of how an answer is worded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dialectic.providers.offline.language import (
+    MARKER_TEXT,
+    clean,
+    clip,
+    find_figures,
+    find_limits,
+    find_people,
+    find_phrases,
+    find_subject,
+    first,
+    is_english,
+    read_sentences,
+    stems_of,
+)
+from dialectic.providers.offline.words import KINDS, TASKS
+
+READ_CHARS_MAX = 160_000
+SOURCES_MAX = 24
+POINTS_PER_SOURCE_MAX = 40
+
+_KINDS = tuple((kind, re.compile(rf"\b(?:{words})", re.IGNORECASE)) for kind, words in KINDS)
+_TASKS = tuple((task, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for task, words in TASKS)
+_MARKER = re.compile(r"<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$", re.M)
+_ROLES = (
+    ("feedback", re.compile(r"feedback", re.IGNORECASE)),
+    ("request", re.compile(r"\b(?:request|prompt)\b", re.IGNORECASE)),
+    ("context", re.compile(r"context|constrain|criteri|standard|stakehold|complian|refer", re.I)),
+)
+_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*([^\n]{0,400})")
+_BULLETED = re.compile(r"^[ \t]*[-*] (#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$", re.M)
+_PLAIN = re.compile(r"^(#{2,6}) +([^\n]{1,120})()$", re.M)
+_STRUCTURE = re.compile(r"\b(?:output|structure|sections|headings|format)\b", re.IGNORECASE)
+_MILESTONE = re.compile(
+    r"^[\W_]*(?:milestone|phase) +\w{1,3}[ :.)–—-]+([^\n]{3,120})$", re.M | re.I
+)
+# Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
+_ASIDE = re.compile(
+    r"^(?:depends on|accepted when|test first|do|goal|proposed ruling)\b|offline model"
+    r"|\b(?:the request|sources?|in answer to the feedback|milestone \d)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A heading the answer has to hold, just as the prompt writes it."""
+
+    heading: str
+    kind: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One statement of a source, with the kind of section it stood in."""
+
+    text: str
+    kind: str
+    stems: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document to be read, by the label the prompt gives it."""
+
+    label: str
+    points: tuple[Point, ...]
+    milestones: tuple[str, ...]
+    stems: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All that is known about the task."""
+
+    task: str
+    subject: str
+    short: str
+    english: bool
+    anchors: Mapping[str, str]  # key phrase -> what the request says about it
+    limits: tuple[str, ...]
+    figures: tuple[str, ...]
+    people: tuple[str, ...]
+    questions: tuple[str, ...]
+    feedback: tuple[str, ...]
+    sources: tuple[Source, ...]
+    wanted: tuple[Wanted, ...]
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        return tuple(self.anchors) or ("core task", "first result", "daily use")
+
+
+def read_brief(system: str, prompt: str) -> Brief:
+    """Read the whole task out of the system instruction and the user's message."""
+    blocks, outside = _split_blocks(prompt)
+    share = READ_CHARS_MAX // max(1, len(blocks))
+    texts: dict[str, list[tuple[str, str]]] = {}
+    for label, text in blocks:
+        texts.setdefault(_role(label), []).append((label, _sample(text, share)))
+    if not blocks:
+        texts["request"] = [("", _sample(_TICKED.sub("", outside), share))]
+    sources = tuple(_read_source(*named) for named in texts.get("source", [])[:SOURCES_MAX])
+    request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
+    asked = [sentence for _, sentence in read_sentences(request)]
+    told = asked + [sentence for _, sentence in read_sentences(_joined(texts.get("context", [])))]
+    feedback = [sentence for _, sentence in read_sentences(_joined(texts.get("feedback", [])))]
+    subject, short = find_subject(request, asked)
+    return Brief(
+        task=_guess_task(f"{system}\n{outside}", [source.label for source in sources]),
+        subject=subject,
+        short=short,
+        english=is_english(told),
+        anchors=find_phrases(told, short),
+        limits=find_limits(told),
+        figures=find_figures(told),
+        people=find_people(told),
+        questions=first((s for s in asked if s.endswith(("?", "？"))), 4),
+        feedback=first(feedback, 5),
+        sources=sources,
+        wanted=_find_wanted(outside) or _find_wanted(system),
+    )
+
+
+def kind_of(title: str, note: str = "") -> str:
+    """Tell what kind of section a heading asks for; its description helps where it is unusual."""
+    for text in (title, note):
+        for kind, words in _KINDS:
+            if words.search(text):
+                return kind
+    return "general"
+
+
+def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
+    """Split a prompt into its labelled blocks and the text around them, in one pass."""
+    markers = [
+        m for m in _MARKER.finditer(prompt) if m.start() == 0 or prompt[m.start() - 1] == "\n"
+    ]
+    last_end = {m.group(3): m.start() for m in markers if m.group(1) == "END"}
+    blocks, outside, position = [], [], 0
+    opened: tuple[str, str] | None = None
+    for marker in markers:
+        word, label, delimiter = marker.groups()
+        if opened is None and word == "BEGIN" and last_end.get(delimiter, -1) > marker.start():
+            outside.append(prompt[position : marker.start()])
+            opened, position = (label or "Document", delimiter), marker.end()
+        elif opened is not None and word == "END" and delimiter == opened[1]:
+            blocks.append((clip(clean(opened[0]), 80), prompt[position : marker.start()]))
+            opened, position = None, marker.end()
+    outside.append(prompt[position:])
+    return blocks, MARKER_TEXT.sub(" ", "\n".join(outside))
+
+
+def _role(label: str) -> str:
+    return next((role for role, words in _ROLES if words.search(label)), "source")
+
+
+def _joined(named: list[tuple[str, str]]) -> str:
+    return "\n\n".join(text for _, text in named)
+
+
+def _sample(text: str, chars: int) -> str:
+    """Take a text without its front matter; of a long one, the head and the tail."""
+    text = text.lstrip("\n")
+    if text.startswith("---\n") and (end := text.find("\n---\n", 3, 4_000)) > 0:
+        text = text[end + 5 :]
+    return text if len(text) <= chars else text[: chars * 3 // 4] + "\n\n" + text[-chars // 4 :]
+
+
+def _find_wanted(text: str) -> tuple[Wanted, ...]:
+    """Find the headings asked for; unmarked ones count only after a word about structure."""
+    found = _TICKED.findall(text) or _BULLETED.findall(text)
+    if not found and (structure := list(_STRUCTURE.finditer(text))):
+        found = _PLAIN.findall(text, structure[-1].end())
+    wanted: dict[str, Wanted] = {}
+    for level, title, note in found:
+        heading = f"{level} {title.strip()}"
+        if any(char.isalnum() for char in title):
+            wanted.setdefault(heading, Wanted(heading, kind_of(title, note), note))
+    return tuple(wanted.values())
+
+
+def _guess_task(instructions: str, labels: list[str]) -> str:
+    """Guess the kind of work from the labels of the sources and the words of the instructions."""
+    text = _sample(instructions, 20_000)
+    opening = text.strip()[:300]
+    scores = {task: len(w.findall(text)) + 3 * len(w.findall(opening)) for task, w in _TASKS}
+    if labels:
+        joined = " ".join(labels).lower()
+        scores["propose"] = 0
+        scores["critique"] += 3 if len(labels) == 1 else 0
+        scores["merge"] += 4 if "critique" in joined or "pairwise" in joined else 1
+        scores["checklist"] += 4 if "plan" in joined or "parenthesis" in joined else 0
+    else:
+        scores.update(merge=0, critique=0)
+    return max(scores, key=lambda task: scores[task]) if any(scores.values()) else "answer"
+
+
+def _read_source(label: str, text: str) -> Source:
+    points: list[Point] = []
+    kinds: dict[str, str] = {}
+    for heading, sentence in read_sentences(text):
+        if heading not in kinds:
+            kinds[heading] = kind_of(heading)
+        if _is_statement(sentence):
+            points.append(Point(clip(sentence, 240), kinds[heading], stems_of(sentence)))
+    milestones = first((clip(clean(name), 80) for name in _MILESTONE.findall(text)), 8)
+    return Source(label, tuple(points[:POINTS_PER_SOURCE_MAX]), milestones, stems_of(text))
+
+
+def _is_statement(sentence: str) -> bool:
+    # Other scripts say in ten characters what takes English a line, and some write no spaces.
+    whole = sentence.count(" ") >= 3 and len(sentence) >= 25 if sentence.isascii() else True
+    return whole and len(sentence) >= 10 and not _ASIDE.search(sentence)

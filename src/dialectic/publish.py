@@ -1,0 +1,80 @@
+"""Carry files from their rows into storage. Writing the same bytes twice is harmless, so any worker
+may finish what another one began. Knows nothing of what the files are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from dialectic.engine import Engine
+from dialectic.errors import StorageUnavailable
+from dialectic.store.database import Connection
+from dialectic.store.records import SQL, File
+
+logger = logging.getLogger(__name__)
+
+SWEEP_LIMIT = 200
+# A committing worker writes its own files at once; only what is left after this is someone else's.
+LEFT_BEHIND_AFTER = timedelta(seconds=5)
+
+
+async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) -> None:
+    """Write files to storage and let go of their bytes in the database.
+
+    Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
+    """
+    try:
+        for file in files:
+            await engine.files.write(f"{tenant_id}/{file.path}", file.data)
+    except StorageUnavailable as error:
+        logger.warning("files wait in the database: %s", error.message)
+        return
+    engine.failpoints.reach("after_files")
+    paths = [file.path for file in files]
+
+    async def mark(connection: Connection) -> None:
+        await connection.execute(SQL["mark_files_written"], paths)
+
+    await engine.db.transact(tenant_id, mark)
+
+
+async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str]) -> None:
+    """Write files whose bytes still wait in the database."""
+
+    async def read(connection: Connection) -> list[File]:
+        found = [
+            (path, await connection.fetchval(SQL["read_waiting_file"], path)) for path in paths
+        ]
+        return [File(path, data, "") for path, data in found if data is not None]
+
+    await publish_files(engine, tenant_id, await engine.db.transact(tenant_id, read))
+
+
+async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:
+    """Write every file of a project that still waits; return those that could not be written."""
+
+    async def waiting(connection: Connection) -> list[str]:
+        rows = await connection.fetch(SQL["list_waiting_files_of_project"], project_id)
+        return [row["path"] for row in rows]
+
+    await publish_waiting(engine, tenant_id, await engine.db.transact(tenant_id, waiting))
+    return await engine.db.transact(tenant_id, waiting)
+
+
+async def require_published(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+    """Make sure that every file of a project is in storage, or raise."""
+    if left := await publish_project(engine, tenant_id, project_id):
+        raise StorageUnavailable(
+            f"{len(left)} file(s) could not be written to {engine.files.locate(left[0])}. "
+            "Their content is safe in the database; make room and run `dialectic resume`."
+        )
+
+
+async def publish_left_behind(engine: Engine) -> int:
+    """Write what workers that died left in the database, of all tenants; return how many files."""
+    rows = await engine.db.fetch(SQL["list_waiting_files"], LEFT_BEHIND_AFTER, SWEEP_LIMIT)
+    for row in rows:
+        await publish_waiting(engine, row["tenant_id"], [row["path"]])
+    return len(rows)

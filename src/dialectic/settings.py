@@ -1,0 +1,164 @@
+"""Settings: one typed object, read from the environment, then from HOME/config.toml.
+
+The only reader of the environment. An unknown name is an error that names the nearest known one:
+a typo never silently means the default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dialectic.errors import ConfigurationError
+
+PREFIX = "DIALECTIC_"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        number = int(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            msg = f"a whole number from {low} to {high}"
+            raise ValueError(msg)
+        return number
+
+    return parse
+
+
+def _number(low: float, high: float, *, above: bool = False) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        number = float(value) if isinstance(value, str | int | float) else float("nan")
+        if not (low < number if above else low <= number) or not number <= high:
+            msg = f"a number {'above' if above else 'from'} {low:g} up to {high:g}"
+            raise ValueError(msg)
+        return number
+
+    return parse
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        msg = "a text that is not empty"
+        raise ValueError(msg)
+    return value.strip()
+
+
+def _level(value: Any) -> str:
+    if not isinstance(value, str) or value.upper() not in LOG_LEVELS:
+        msg = f"one of {', '.join(LOG_LEVELS)}"
+        raise ValueError(msg)
+    return value.upper()
+
+
+def _setting(default: Any, parse: Callable[[Any], Any], doc: str) -> Any:
+    return field(default=default, metadata={"parse": parse, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an operator can choose. Each field is DIALECTIC_NAME, or `name` in config.toml."""
+
+    home: Path = field(metadata={"doc": "Where state lives: database, files, config.toml."})
+    database_url: str = _setting("", _text, "A PostgreSQL server (15 or later, with pgvector).")
+    storage_url: str = _setting("", _text, "Where documents are kept; default file://HOME/storage.")
+    default_models: str = _setting("", _text, "Models of a run that names none, comma separated.")
+    embedder: str = _setting("builtin/static", _text, "What turns text into vectors for search.")
+    max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
+    max_retries: int = _setting(3, _whole(0, 20), "Tries after the first one for passing errors.")
+    max_spend_fraction: float = _setting(
+        0.2, _number(0.0, 1.0, above=True), "Share of the balance one call may cost unasked."
+    )
+    worker_concurrency: int = _setting(16, _whole(2, 1000), "Jobs one worker runs at a time.")
+    max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
+    log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
+    lease_s: float = _setting(
+        6.0, _number(0.3, 600.0), "How long a silent worker keeps a job before it is suspected."
+    )
+    max_lost_leases: int = _setting(
+        10, _whole(0, 1000), "Workers that may die with one job before it is given up."
+    )
+    failpoints: str = _setting("", _text, "Where a test makes this process die; see failpoints.")
+
+    @property
+    def storage_location(self) -> str:
+        return self.storage_url or (self.home / "storage").as_uri()
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the environment, then HOME/config.toml; the environment wins."""
+        given = {
+            name.removeprefix(PREFIX).lower(): (value, f"environment variable {name}")
+            for name, value in sorted((os.environ if environ is None else environ).items())
+            if name.startswith(PREFIX)
+        }
+        home_text, _ = given.pop("home", ("", ""))
+        home = Path(home_text).expanduser().absolute() if home_text else default_home()
+        values: dict[str, Any] = {}
+        for name, (value, place) in {**_read_config(home / "config.toml"), **given}.items():
+            values[name] = _parse(name, value, place)
+        return cls(home=home, **values)
+
+
+def inherited_environment() -> dict[str, str]:
+    """Copy this process's environment, for a program that it starts."""
+    return dict(os.environ)
+
+
+def default_home() -> Path:
+    """Find the platform's own place for a user's data."""
+    import platformdirs  # costs 10 ms that a run with DIALECTIC_HOME set need not pay
+
+    return Path(platformdirs.user_data_dir("dialectic", appauthor=False))
+
+
+KNOWN = tuple(f.name for f in dataclasses.fields(Settings))
+
+
+def _parse(name: str, value: Any, place: str) -> Any:
+    known = {f.name: f for f in dataclasses.fields(Settings)}
+    if name not in known:
+        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.0)[0]
+        shown = f"{PREFIX}{near.upper()}" if place.startswith("environment") else near
+        raise ConfigurationError(f"Unknown setting in {place}. Did you mean `{shown}`?")
+    try:
+        return known[name].metadata["parse"](value)
+    except (ValueError, TypeError) as error:
+        wanted = known[name].metadata["parse"]
+        detail = str(error) if str(error).startswith(("a ", "one of")) else _describe(wanted)
+        raise ConfigurationError(
+            f"The value of {place} is {value!r}; it must be {detail}."
+        ) from None
+
+
+def _describe(parse: Callable[[Any], Any]) -> str:
+    """Ask the parser for its own words, with a value that no setting accepts."""
+    try:
+        parse(None)
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return "something else"
+
+
+def _read_config(path: Path) -> dict[str, tuple[Any, str]]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}. Put its permissions right or move it away."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}. Mend that line.") from None
+    if "home" in table:
+        raise ConfigurationError(
+            f"`home` cannot be set in {path}, which lies in it. Set {PREFIX}HOME instead."
+        )
+    return {name: (value, f"key `{name}` in {path}") for name, value in table.items()}

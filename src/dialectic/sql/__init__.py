@@ -1,0 +1,1 @@
+"""SQL: roles, bootstrap, migrations, functions, bindings and named queries."""

@@ -1,0 +1,8 @@
+-- What happened to money stays written as it was.
+create or replace function dialectic.refuse_change() returns trigger
+language plpgsql set search_path = ''
+as $$
+begin
+  raise exception '% is append-only', tg_table_name using errcode = 'DJ002';
+end
+$$;

@@ -1,0 +1,17 @@
+-- The only line between our jobs and the queue: a message with the job's id and tenant.
+-- The queue goes by the real clock and ours may be set by a test, hence the difference of times.
+create or replace function dialectic.dispatch(p_job dialectic.dialectic_generation_jobs) returns void
+language sql security definer set search_path = ''
+as $$
+  insert into queue.pgqueuer (priority, entrypoint, payload, status, dedupe_key, execute_after)
+  values (
+    p_job.priority,
+    'job',
+    convert_to(p_job.tenant_id || ' ' || p_job.id, 'UTF8'),
+    'queued',
+    p_job.id || ':' || p_job.dispatch_count,
+    pg_catalog.now() + greatest(p_job.run_at - dialectic.now(), interval '0')
+  )
+  on conflict (dedupe_key) where status in ('queued', 'picked') and dedupe_key is not null
+  do nothing
+$$;

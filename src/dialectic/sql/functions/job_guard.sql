@@ -1,0 +1,54 @@
+-- Before a job row is written: refuse what the table of moves does not know, and keep the columns
+-- that follow from a move in step with it, whoever writes.
+create or replace function dialectic.job_guard() returns trigger
+language plpgsql security definer set search_path = ''
+as $$
+begin
+  if tg_op = 'INSERT' then
+    if new.status not in ('pending', 'pending_continuation', 'waiting_for_prerequisite') then
+      raise exception 'a job cannot begin as %', new.status using errcode = 'DJ001';
+    end if;
+    if new.prerequisite_job_id is not null then
+      new.status := dialectic.status_after_prerequisite(new);
+    end if;
+    new.dispatch_count := dialectic.is_runnable(new.status)::integer;
+    new.completed_at := case when dialectic.is_ended(new.status) then dialectic.now() end;
+    return new;
+  end if;
+
+  if (new.tenant_id, new.id, new.session_id, new.parent_job_id, new.payload)
+      is distinct from (old.tenant_id, old.id, old.session_id, old.parent_job_id, old.payload) then
+    raise exception 'what job % is about never changes', old.id using errcode = 'DJ002';
+  end if;
+  if new.prerequisite_job_id is distinct from old.prerequisite_job_id
+      and new.prerequisite_job_id is not null then
+    perform dialectic.refuse_prerequisite_cycle(new);
+  end if;
+  if new.attempt_count < old.attempt_count
+      or (new.status = 'processing' and old.status <> 'processing'
+          and new.attempt_count <> old.attempt_count + 1) then
+    raise exception 'job % is claimed without a new token', old.id using errcode = 'DJ002';
+  end if;
+  if new.status = old.status then
+    return new;
+  end if;
+
+  if not exists (
+    select from dialectic.dialectic_job_moves m
+    where m.from_status = old.status and m.to_status = new.status
+  ) then
+    raise exception 'job % cannot move from % to %', old.id, old.status, new.status
+      using errcode = 'DJ001';
+  end if;
+  if old.status = 'processing' then
+    new.lease_until := null;
+    new.suspect_at := null;
+    new.worker := null;
+  end if;
+  if dialectic.is_runnable(new.status) then
+    new.dispatch_count := old.dispatch_count + 1;
+  end if;
+  new.completed_at := case when dialectic.is_ended(new.status) then dialectic.now() end;
+  return new;
+end
+$$;

@@ -1,0 +1,19 @@
+-- After a job row was written: a runnable job is sent to the queue, an ended one is told to those
+-- who wait for it. All in the transaction that moved the job.
+create or replace function dialectic.job_moved() returns trigger
+language plpgsql security definer set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' and new.status = old.status then
+    return null;
+  end if;
+  if dialectic.is_runnable(new.status) then
+    perform dialectic.dispatch(new);
+  elsif dialectic.is_ended(new.status) then
+    perform dialectic.handle_job_completion(new);
+  elsif new.status = 'waiting_for_children' then
+    perform dialectic.wake_parent(new.tenant_id, new.id);
+  end if;
+  return null;
+end
+$$;

@@ -1,0 +1,12 @@
+-- What a status means to the machine. The two questions everything else asks.
+create or replace function dialectic.is_runnable(p_status dialectic.dialectic_job_status) returns boolean
+language sql immutable parallel safe
+as $$
+  select p_status in ('pending', 'pending_next_step', 'pending_continuation', 'retrying')
+$$;
+
+create or replace function dialectic.is_ended(p_status dialectic.dialectic_job_status) returns boolean
+language sql immutable parallel safe
+as $$
+  select p_status in ('completed', 'failed', 'retry_loop_failed', 'cancelled')
+$$;

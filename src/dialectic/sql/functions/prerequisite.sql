@@ -1,0 +1,58 @@
+-- A job that waits for another: never in a circle, and never for one that has ended already.
+
+-- The prerequisite must not wait, by its own prerequisites, for this job or for one of the jobs
+-- that wait for this one as their child.
+create or replace function dialectic.refuse_prerequisite_cycle(p_job dialectic.dialectic_generation_jobs)
+returns void
+language plpgsql security definer set search_path = ''
+as $$
+begin
+  if exists (
+    with recursive
+    waiting (id) as (
+      select p_job.id
+      union
+      select j.parent_job_id
+      from waiting w
+      join dialectic.dialectic_generation_jobs j on j.tenant_id = p_job.tenant_id and j.id = w.id
+      where j.parent_job_id is not null
+      union
+      select p_job.parent_job_id where p_job.parent_job_id is not null
+    ),
+    needed (id) as (
+      select p_job.prerequisite_job_id
+      union
+      select j.prerequisite_job_id
+      from needed n
+      join dialectic.dialectic_generation_jobs j on j.tenant_id = p_job.tenant_id and j.id = n.id
+      where j.prerequisite_job_id is not null
+    )
+    select from waiting join needed using (id)
+  ) then
+    raise exception 'job % would wait for itself through its prerequisite %',
+      p_job.id, p_job.prerequisite_job_id using errcode = 'DJ003';
+  end if;
+end
+$$;
+
+-- The prerequisite is locked first: if it ends at this moment, either it sees the new waiter or we
+-- see its end.
+create or replace function dialectic.status_after_prerequisite(p_job dialectic.dialectic_generation_jobs)
+returns dialectic.dialectic_job_status
+language plpgsql security definer set search_path = ''
+as $$
+declare
+  v_status dialectic.dialectic_job_status;
+begin
+  perform dialectic.refuse_prerequisite_cycle(p_job);
+  select j.status into v_status
+  from dialectic.dialectic_generation_jobs j
+  where j.tenant_id = p_job.tenant_id and j.id = p_job.prerequisite_job_id
+  for no key update;
+  return case
+    when v_status is null or v_status = 'completed' then 'pending'
+    when dialectic.is_ended(v_status) then 'failed'
+    else 'waiting_for_prerequisite'
+  end;
+end
+$$;

@@ -1,0 +1,89 @@
+-- Put right whatever is stuck, across all tenants: the last resort that makes every hint optional.
+-- A message can be lost (a frozen worker that wakes up may acknowledge a message that another one
+-- works on); a lease can run out. Returns how many rows it touched.
+create or replace function dialectic.sweep_jobs(p_grace interval, p_limit integer) returns integer
+language plpgsql security definer set search_path = ''
+as $$
+declare
+  v_job dialectic.dialectic_generation_jobs;
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_jobs')) then
+    return 0;
+  end if;
+  update dialectic.dialectic_generation_jobs j
+  set suspect_at = dialectic.now()
+  where j.status = 'processing' and j.lease_until < dialectic.now()
+    and (j.suspect_at is null or j.suspect_at > dialectic.now());
+
+  for v_job in
+    select j.* from dialectic.dialectic_generation_jobs j
+    where (
+        (j.status in ('pending', 'pending_next_step', 'pending_continuation', 'retrying')
+          and j.run_at <= dialectic.now())
+        or (j.status = 'processing' and dialectic.is_abandoned(j, p_grace))
+      )
+      -- A message that someone holds is as good as a queued one, unless its holder is the dead one.
+      and not exists (
+        select from queue.pgqueuer q
+        where q.dedupe_key = j.id || ':' || j.dispatch_count
+          and (q.status = 'queued' or q.status = 'picked' and j.status <> 'processing')
+      )
+    order by j.run_at
+    limit p_limit
+    for no key update skip locked
+  loop
+    update dialectic.dialectic_generation_jobs j
+    set dispatch_count = j.dispatch_count + 1
+    where j.tenant_id = v_job.tenant_id and j.id = v_job.id
+    returning j.* into v_job;
+    perform dialectic.dispatch(v_job);
+    v_count := v_count + 1;
+  end loop;
+  -- The queue keeps a log of its own that nobody reads here.
+  delete from queue.pgqueuer_log l
+  where l.id in (
+    select id from queue.pgqueuer_log
+    where created < pg_catalog.now() - interval '10 minutes' order by created limit 1000
+  );
+  return v_count + dialectic.sweep_waiting(p_limit);
+end
+$$;
+
+-- Waiters whose wait is over. None of these should ever be found; each is a wake-up that nothing
+-- else would repeat.
+create or replace function dialectic.sweep_waiting(p_limit integer) returns integer
+language plpgsql security definer set search_path = ''
+as $$
+declare
+  v_job dialectic.dialectic_generation_jobs;
+  v_count integer := 0;
+begin
+  for v_job in
+    select p.* from dialectic.dialectic_generation_jobs p
+    where p.status = 'waiting_for_children'
+      and not exists (
+        select from dialectic.dialectic_generation_jobs c
+        where c.tenant_id = p.tenant_id and c.parent_job_id = p.id
+          and c.step_number = p.current_step and not dialectic.is_ended(c.status)
+      )
+    order by p.id limit p_limit
+  loop
+    perform dialectic.wake_parent(v_job.tenant_id, v_job.id);
+    v_count := v_count + 1;
+  end loop;
+  for v_job in
+    select p.* from dialectic.dialectic_generation_jobs p
+    where dialectic.is_ended(p.status) and exists (
+      select from dialectic.dialectic_generation_jobs w
+      where w.tenant_id = p.tenant_id and w.prerequisite_job_id = p.id
+        and w.status = 'waiting_for_prerequisite'
+    )
+    order by p.id limit p_limit
+  loop
+    perform dialectic.tell_waiters(v_job);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end
+$$;

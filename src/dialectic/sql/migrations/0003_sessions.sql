@@ -1,0 +1,115 @@
+-- What the user asked: projects, their resources, sessions and the stages they run.
+
+create table dialectic_projects (
+  tenant_id uuid not null references tenants (id) on delete cascade,
+  id uuid not null,
+  user_id uuid not null references users (id),
+  project_name text not null check (length(project_name) between 1 and 500),
+  slug text not null check (slug ~ '^[a-z0-9][a-z0-9-]{0,63}$'),
+  domain_id uuid not null,
+  user_domain_overlay_values jsonb not null default '{}',
+  initial_user_prompt text not null check (initial_user_prompt <> ''),
+  status text not null default 'new' check (status in ('new', 'active', 'archived')),
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, domain_id) references dialectic_domains (tenant_id, id),
+  -- The slug names the project's folder: two projects never share one.
+  unique (tenant_id, slug)
+);
+create index projects_newest_first on dialectic_projects (tenant_id, created_at desc);
+
+create table dialectic_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  project_id uuid not null,
+  user_id uuid not null references users (id),
+  process_template_id uuid not null,
+  wallet_id uuid not null,
+  session_description text not null default '',
+  selected_model_ids uuid[] not null
+    check (cardinality(selected_model_ids) between 1 and 12),
+  lead_model_index integer not null default 1 check (lead_model_index >= 1),
+  current_stage_slug text not null,
+  until_stage_slug text not null,
+  iteration_count integer not null default 1 check (iteration_count >= 1),
+  status text not null,
+  -- What the status was before a pause, so that resuming puts it back.
+  status_before_pause text,
+  is_autopilot boolean not null default true,
+  continue_until_complete boolean not null default true,
+  max_output_tokens integer check (max_output_tokens > 0),
+  max_retries integer not null check (max_retries >= 0),
+  idempotency_key text,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, process_template_id) references dialectic_process_templates (tenant_id, id),
+  foreign key (tenant_id, wallet_id) references token_wallets (tenant_id, id),
+  unique (tenant_id, idempotency_key),
+  constraint paused_remembers_what_was check ((status = 'paused') = (status_before_pause is not null)),
+  constraint lead_is_one_of_the_models check (lead_model_index <= cardinality(selected_model_ids))
+);
+create index sessions_newest_first on dialectic_sessions (tenant_id, created_at desc);
+-- The first eight digits of its id name a session's folder, within its project.
+create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
+
+-- One stage of one iteration: its totals, known when it starts, and how far it is.
+-- Locked when a root job ends, so that the last of several that end together sees all others.
+create table dialectic_stage_runs (
+  tenant_id uuid not null,
+  session_id uuid not null,
+  iteration_number integer not null check (iteration_number >= 1),
+  stage_slug text not null,
+  status text not null default 'generating' check (status in ('generating', 'complete', 'failed', 'cancelled')),
+  planned_units integer not null check (planned_units >= 1),
+  finished_units integer not null default 0 check (finished_units >= 0),
+  started_at timestamptz not null default dialectic.now(),
+  completed_at timestamptz,
+  primary key (tenant_id, session_id, iteration_number, stage_slug),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  constraint an_ended_stage_has_its_time check ((status = 'generating') = (completed_at is null)),
+  constraint progress_stays_within_the_plan check (finished_units <= planned_units)
+);
+
+-- Every file that stands in storage. Bytes wait here, in the commit that speaks of them, until they
+-- are durably in storage; then the row keeps only their name, size and hash.
+create table dialectic_files (
+  tenant_id uuid not null references tenants (id) on delete cascade,
+  path text not null check (length(path) between 1 and 1024),
+  project_id uuid not null,
+  mime_type text not null,
+  size_bytes bigint not null check (size_bytes >= 0),
+  sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
+  content bytea,
+  written_at timestamptz,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, path),
+  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
+  constraint bytes_wait_until_written check ((content is null) = (written_at is not null))
+);
+create index files_waiting on dialectic_files (tenant_id, created_at) where written_at is null;
+create index files_of_a_project on dialectic_files (tenant_id, project_id);
+
+create table dialectic_project_resources (
+  tenant_id uuid not null,
+  id uuid not null,
+  project_id uuid not null,
+  user_id uuid not null references users (id),
+  resource_type text not null,
+  session_id uuid,
+  iteration_number integer check (iteration_number >= 1),
+  stage_slug text,
+  content text not null,
+  storage_path text not null,
+  mime_type text not null,
+  size_bytes bigint not null check (size_bytes >= 0),
+  notes text[] not null default '{}',
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  unique (tenant_id, storage_path)
+);
+create index resources_of_a_project on dialectic_project_resources (tenant_id, project_id, resource_type);

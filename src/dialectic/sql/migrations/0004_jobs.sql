@@ -1,0 +1,128 @@
+-- The work: one row per job, the truth about it. The queue only carries its id.
+-- A row's status moves only along dialectic_job_moves, whoever writes; functions/job_guard.sql keeps it.
+
+create type dialectic_job_status as enum (
+  'pending',                  -- runnable: never started, or given back
+  'processing',               -- a worker holds the lease
+  'waiting_for_children',     -- a plan job until its children have ended
+  'pending_next_step',        -- runnable: the children of a step have ended, the next step is due
+  'waiting_for_prerequisite', -- until another job has ended
+  'pending_continuation',     -- runnable: goes on with an answer that was cut off
+  'retrying',                 -- runnable from run_at on, after an error that may pass
+  'paused',                   -- until someone resumes it; status_reason says why
+  'completed',                -- ended: its work is saved
+  'failed',                   -- ended: an error that no retry mends
+  'retry_loop_failed',        -- ended: retries are used up
+  'cancelled'                 -- ended: nobody wants it any more
+);
+
+create table dialectic_job_moves (
+  from_status dialectic_job_status not null,
+  to_status dialectic_job_status not null,
+  meaning text not null,
+  primary key (from_status, to_status)
+);
+insert into dialectic_job_moves (from_status, to_status, meaning) values
+  ('pending', 'processing', 'a worker claims it'),
+  ('pending', 'paused', 'its session is paused'),
+  ('pending', 'cancelled', 'nobody wants it any more'),
+  ('pending', 'retry_loop_failed', 'it took down too many workers'),
+  ('pending_next_step', 'processing', 'a worker claims it'),
+  ('pending_next_step', 'paused', 'its session is paused'),
+  ('pending_next_step', 'cancelled', 'nobody wants it any more'),
+  ('pending_continuation', 'processing', 'a worker claims it'),
+  ('pending_continuation', 'paused', 'its session is paused'),
+  ('pending_continuation', 'cancelled', 'nobody wants it any more'),
+  ('retrying', 'processing', 'a worker claims it'),
+  ('retrying', 'paused', 'its session is paused'),
+  ('retrying', 'cancelled', 'nobody wants it any more'),
+  ('processing', 'pending', 'a worker gives it back unfinished'),
+  ('processing', 'waiting_for_children', 'its children are planned'),
+  ('processing', 'waiting_for_prerequisite', 'another job must end first'),
+  ('processing', 'retrying', 'an error that may pass'),
+  ('processing', 'paused', 'it needs money, approval or a working provider'),
+  ('processing', 'completed', 'its work is saved'),
+  ('processing', 'failed', 'an error that no retry mends'),
+  ('processing', 'retry_loop_failed', 'retries are used up'),
+  ('processing', 'cancelled', 'nobody wants it any more'),
+  ('waiting_for_children', 'pending_next_step', 'the last child has ended and a step is left'),
+  ('waiting_for_children', 'completed', 'the last child of the last step has ended'),
+  ('waiting_for_children', 'failed', 'a child failed and the step cannot do without it'),
+  ('waiting_for_children', 'cancelled', 'nobody wants it any more'),
+  ('waiting_for_prerequisite', 'pending', 'the prerequisite has completed'),
+  ('waiting_for_prerequisite', 'failed', 'the prerequisite has failed'),
+  ('waiting_for_prerequisite', 'cancelled', 'nobody wants it any more'),
+  ('paused', 'pending', 'someone resumes it'),
+  ('paused', 'cancelled', 'nobody wants it any more'),
+  ('failed', 'pending', 'someone runs it again'),
+  ('retry_loop_failed', 'pending', 'someone runs it again'),
+  ('cancelled', 'pending', 'someone runs it again');
+
+create table dialectic_generation_jobs (
+  tenant_id uuid not null,
+  -- Derived from the work itself, so that planning twice makes the job once.
+  id uuid not null,
+  session_id uuid not null,
+  parent_job_id uuid,
+  prerequisite_job_id uuid,
+  target_contribution_id uuid,
+  stage_slug text not null,
+  iteration_number integer not null check (iteration_number >= 1),
+  payload jsonb not null,
+  -- The router goes by this alone; an unknown type fails the job, not the insert.
+  job_type text generated always as (payload ->> 'job_type') stored,
+  status dialectic_job_status not null default 'pending',
+  status_reason text,
+  priority integer not null default 0,
+  -- The step of the parent that this job belongs to.
+  step_number integer not null default 0 check (step_number >= 0),
+  -- A plan job's own steps, and what it does when a child fails.
+  current_step integer not null default 1 check (current_step >= 1),
+  total_steps integer not null default 1,
+  on_child_failure text not null default 'all' check (on_child_failure in ('all', 'quorum', 'any')),
+  quorum_min integer check (quorum_min >= 1),
+  -- The fencing token: one more at every claim; every later write of that attempt carries it.
+  attempt_count integer not null default 0 check (attempt_count >= 0),
+  retry_count integer not null default 0 check (retry_count >= 0),
+  lost_count integer not null default 0 check (lost_count >= 0),
+  max_retries integer not null check (max_retries >= 0),
+  run_at timestamptz not null default dialectic.now(),
+  lease_until timestamptz,
+  -- When the lease was first seen to have run out. The holder may be alive behind a restarted
+  -- server or a jumping clock: it has a moment to say so before the job is given away.
+  suspect_at timestamptz,
+  worker text,
+  -- One more at every dispatch; with the id it names the one message that counts.
+  dispatch_count integer not null default 0,
+  -- Planned units of its stage that this job's completion finishes; progress is their sum.
+  finished_units integer not null default 0 check (finished_units >= 0),
+  results jsonb,
+  -- Every attempt's error, oldest first.
+  error_details jsonb not null default '[]' check (jsonb_typeof(error_details) = 'array'),
+  created_at timestamptz not null default dialectic.now(),
+  started_at timestamptz,
+  completed_at timestamptz,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, parent_job_id)
+    references dialectic_generation_jobs (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, prerequisite_job_id)
+    references dialectic_generation_jobs (tenant_id, id) on delete cascade,
+  constraint a_lease_is_held_while_processing
+    check ((status = 'processing') = (lease_until is not null and worker is not null)),
+  constraint an_ended_job_has_its_time
+    check ((status in ('completed', 'failed', 'retry_loop_failed', 'cancelled')) = (completed_at is not null)),
+  constraint steps_stay_within_the_recipe check (current_step <= total_steps),
+  constraint a_quorum_has_its_number check ((on_child_failure = 'quorum') = (quorum_min is not null)),
+  constraint nobody_is_their_own_parent check (parent_job_id <> id),
+  constraint a_waiter_has_something_to_wait_for
+    check (status <> 'waiting_for_prerequisite' or prerequisite_job_id is not null or status_reason is not null)
+);
+create index jobs_of_a_parent on dialectic_generation_jobs (tenant_id, parent_job_id, step_number);
+create index jobs_of_a_session on dialectic_generation_jobs (tenant_id, session_id, created_at);
+create index jobs_waiting_for_another on dialectic_generation_jobs (tenant_id, prerequisite_job_id)
+  where prerequisite_job_id is not null;
+-- The sweeper looks across tenants at the few rows that are neither ended nor paused.
+create index jobs_alive on dialectic_generation_jobs (status, run_at)
+  where status not in ('completed', 'failed', 'retry_loop_failed', 'cancelled', 'paused');
+alter table dialectic_generation_jobs set (fillfactor = 80);

@@ -1,0 +1,1 @@
+"""Where files are kept. Knows keys and bytes; it does not know what a file means."""

@@ -1,0 +1,1 @@
+"""The database: connections, migrations, and the only writers of jobs and records."""
