@@ -182,7 +182,6 @@ def describe_server(home: Path) -> ServerState:
 
 def _ensure_running(place: _Place) -> Server:
     """Return once the server accepts connections. The caller has the turn and is a member."""
-    server = Server(_make_socket_dir(place), PORT)
     deadline = time.monotonic() + START_TIMEOUT_S
     log_start: int | None = None
     while time.monotonic() < deadline:
@@ -196,8 +195,10 @@ def _ensure_running(place: _Place) -> Server:
                 # Closed, not unlocked: the lock now belongs to the server that inherited it.
                 os.close(alive)
             deadline = time.monotonic() + START_TIMEOUT_S
-        elif _read_line(place.data / "postmaster.pid", 7) == "ready" and _answers(server):
-            return server
+        elif _read_line(place.data / "postmaster.pid", 7) == "ready":
+            server = Server(_make_socket_dir(place), PORT)
+            if _answers(server):
+                return server
         time.sleep(POLL_S)
     trouble = f"did not come up within {START_TIMEOUT_S:.0f} s; it may be ready in a while"
     raise _failure(place, trouble, log_start or 0)
@@ -319,8 +320,9 @@ def _initialise(place: _Place, account: _Account, programs: Path, alive: int) ->
         process.kill()  # has no effect if it has ended
         process.wait()
     if process.returncode != 0:
-        failure = _failure(place, "could not create its data folder", log_start)
-        shutil.rmtree(place.partial)
+        trouble = f"could not create its data folder within {INIT_TIMEOUT_S:.0f} s"
+        failure = _failure(place, trouble, log_start)
+        shutil.rmtree(place.partial, ignore_errors=True)
         raise failure
     place.partial.rename(place.data)
     with _opened(place.folder) as folder:
@@ -443,17 +445,21 @@ def _load_copy(site: Path, copies: Path) -> Path:
     for file, content in contents.items():
         digest.update(b"%s %d " % (os.fsencode(file), len(content)) + content)
     copy = copies / f"dialectic-postgres-{digest.hexdigest()[:16]}"
-    if os.path.lexists(copy) and not _is_ours(copy, forbidden=0o022):
+    is_strange = os.path.lexists(copy) and not _is_ours(copy, forbidden=0o022)
+    if not is_strange and not _is_whole(copy, contents):
+        _make_copy(copy, contents)
+    if not _is_ours(copy, forbidden=0o022):
         raise EmbeddedServerError(
             f"{copy} should be a copy of PostgreSQL's programs, but others made it or can change "
             "it: remove it, or install dialectic where every user can read it."
         )
-    # Cleaners of temporary files may have taken a part.
-    if any(
-        not (copy / f).exists() or (copy / f).stat().st_size != len(contents[f]) for f in contents
-    ):
-        _make_copy(copy, contents)
     return copy
+
+
+def _is_whole(copy: Path, contents: dict[Path, bytes]) -> bool:
+    """Whether the cleaners of temporary files have left everything in place."""
+    files = [(copy / file, len(content)) for file, content in contents.items()]
+    return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
 
 def _make_copy(copy: Path, contents: dict[Path, bytes]) -> None:
@@ -464,9 +470,12 @@ def _make_copy(copy: Path, contents: dict[Path, bytes]) -> None:
             (new / file).write_bytes(content)
         for path in (new, *new.rglob("*")):
             path.chmod(0o755)
-        if copy.exists():
-            copy.rename(Path(folder) / "old")
-        new.rename(copy)
+        # Whoever copies at the same time copies the same, so it does not matter who is first.
+        with contextlib.suppress(OSError):
+            if not _is_whole(copy, contents):
+                copy.rename(Path(folder) / "old")
+        with contextlib.suppress(OSError):
+            new.rename(copy)
 
 
 def _is_ours(folder: Path, *, forbidden: int) -> bool:
@@ -529,7 +538,7 @@ def _find_postmaster(place: _Place) -> int | None:
                 return int(_read_line(place.data / "postmaster.pid", 0))
             # The kernel's word is better than a file's.
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            pid, uid, _ = struct.unpack("3i", peer)
+            pid, uid, _ = struct.unpack("iII", peer)
             return pid if pid > 0 and uid == place.data.stat().st_uid else None
     except (OSError, ValueError):
         return None
@@ -572,15 +581,15 @@ def _failure(place: _Place, trouble: str, log_start: int) -> EmbeddedServerError
     # On a full disk the log itself may have had no room for the reason.
     free_bytes = shutil.disk_usage(place.folder).free
     if free_bytes < DISK_BYTES_NEEDED or any(text in words for text in DISK_FULL_TEXTS):
-        return _disk_full(place)
+        return _disk_full(place.folder)
     return EmbeddedServerError(
         f"The embedded PostgreSQL in {place.folder} {trouble}. Its log, {place.log}, ends:\n{words}"
     )
 
 
-def _disk_full(place: _Place) -> EmbeddedServerError:
+def _disk_full(path: str | Path) -> EmbeddedServerError:
     return EmbeddedServerError(
-        f"The disk that holds {place.folder} is full, so the embedded PostgreSQL cannot run: free "
+        f"The disk that holds {path} is full, so the embedded PostgreSQL cannot run: free "
         f"some space and run the command again, or {ELSEWHERE}."
     )
 
@@ -591,11 +600,11 @@ def _explaining(place: _Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        path = error.filename or place.folder
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _disk_full(place) from error
+            raise _disk_full(path) from error
         not_folder = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "it is not a folder" if not_folder else error.strerror
         raise EmbeddedServerError(
-            f"The embedded PostgreSQL cannot use {error.filename or place.folder}: {reason}. Put "
-            f"that right, or {ELSEWHERE}."
+            f"The embedded PostgreSQL cannot use {path}: {reason}. Put that right, or {ELSEWHERE}."
         ) from error

@@ -52,7 +52,7 @@ _Dumper.add_representer(str, _represent_text)
 class _Loader(yaml.BaseLoader):
     """Takes every value for text, and gives up early on lists within lists."""
 
-    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # type: ignore[explicit-override]  # noqa: N803
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803
         # No field has them, and a thousand open brackets cost the scanner more than a second.
         if self.flow_level > 1:
             raise ScannerError(problem="nested too deeply", problem_mark=self.get_mark())

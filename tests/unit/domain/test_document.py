@@ -19,12 +19,12 @@ from dialectic.domain.document import (
 from dialectic.errors import UsageError
 
 HOSTILE_TEXTS = [
-    "", " ", "no", "Yes", "y", "on", "null", "~", "true", "012", "0o7", "0x1F", "1e3", "1:30", "1.10",
-    "-1", "- item", "-", "---", "...", "a: b", "a:", ": b", "# not a comment", "a #b", "'single'",
-    '"double"', "it's", "{a: b}", "[a, b]", "&anchor", "*alias", "!!python/object", "|", ">", "%TAG",
-    "@at", "`tick`", "=", "<<", "?", "? key", "2024-01-01", "\n", "a\n---\nb", "\r\n", "\ttab", " lead",
-    "trail ", "\0", "\x1b[31m", "\x7f", "\x85", "\u2028", "\ufeff", "\ufffe", "🚀", "\U0010ffff",
-    "\ud800", "\u202eabc", "\\", "\\n", "long " * 100, "日本語",
+    "", " ", "no", "Yes", "y", "on", "null", "~", "true", "012", "0o7", "0x1F", "1e3", "1:30",
+    "1.10", "-1", "- item", "-", "---", "...", "a: b", "a:", ": b", "# not a comment", "a #b",
+    "'single'", '"double"', "it's", "{a: b}", "[a, b]", "&anchor", "*alias", "!!python/object",
+    "|", ">", "%TAG", "@at", "`tick`", "=", "<<", "?", "? key", "2024-01-01", "\n", "a\n---\nb",
+    "\r\n", "\ttab", " lead", "trail ", "\0", "\x1b[31m", "\x7f", "\x85", "\u2028", "\ufeff",
+    "\ufffe", "🚀", "\U0010ffff", "\ud800", "\u202eabc", "\\", "\\n", "long " * 100, "日本語",
 ]  # fmt: skip
 texts = st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(), st.text(st.characters(codec=None)))
 values: st.SearchStrategy[FieldValue] = st.one_of(

@@ -25,7 +25,7 @@ MARKER_TEXT = re.compile(r"<<<(?:BEGIN|END)\b[^\n>]{0,300}(?:>>>)?|<{3,}|>{3,}")
 LIMIT = re.compile(
     r"\b(?:must|should|shall|never|cannot|can't|may not|only|at least|at most|no more than|no later"
     r"|no \w+ may|less than|fewer than|within|required|requires|has to|have to|needs? to|without"
-    r"|budget|deadline|maximum|minimum|up to|keep)\b",
+    r"|budget|deadline|maximum|minimum|up to|keep|do not|don't|avoid)\b",
     re.IGNORECASE,
 )
 
@@ -34,7 +34,7 @@ _UNPRINTABLE = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\n]{0,300}\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
-_QUOTED = re.compile(r"“([^“”\n]{25,400})”")
+_QUOTED = re.compile(r"“([^“”\n]{25,400})”(?: \([^()\n]{1,80}\))?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”’]*\s+|(?<=[。！？])")
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _WORD = re.compile(r"[^\W_](?:[\w'’+#-]*[\w+#])?")

@@ -47,8 +47,8 @@ _MILESTONE = re.compile(
 )
 # Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
 _ASIDE = re.compile(
-    r"^(?:depends on|accepted when|test first|do|goal|proposed ruling)\b|offline model"
-    r"|\b(?:the request|sources?|in answer to the feedback|milestone \d)\b",
+    r"^(?:depends on|accepted when|done when|do|goal|proposed ruling|taken|kept)\b|offline model"
+    r"|\b(?:the request|sources?|feedback|milestone \d|those concerned)\b",
     re.IGNORECASE,
 )
 
@@ -96,6 +96,7 @@ class Brief:
     questions: tuple[str, ...]
     feedback: tuple[str, ...]
     sources: tuple[Source, ...]
+    shared: Mapping[str, tuple[str, ...]]  # statement -> the labels that make it word for word
     wanted: tuple[Wanted, ...]
 
     @property
@@ -112,24 +113,26 @@ def read_brief(system: str, prompt: str) -> Brief:
         texts.setdefault(_role(label), []).append((label, _sample(text, share)))
     if not blocks:
         texts["request"] = [("", _sample(_TICKED.sub("", outside), share))]
-    sources = tuple(_read_source(*named) for named in texts.get("source", [])[:SOURCES_MAX])
     request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
     asked = [sentence for _, sentence in read_sentences(request)]
     told = asked + [sentence for _, sentence in read_sentences(_joined(texts.get("context", [])))]
     feedback = [sentence for _, sentence in read_sentences(_joined(texts.get("feedback", [])))]
     subject, short = find_subject(request, asked)
+    named_sources = texts.get("source", [])[:SOURCES_MAX]
+    sources, shared = _read_sources(named_sources, known=asked if "request" in texts else [])
     return Brief(
-        task=_guess_task(f"{system}\n{outside}", [source.label for source in sources]),
+        task=_guess_task(f"{system}\n{outside}", [label for label, _ in named_sources]),
         subject=subject,
         short=short,
         english=is_english(told),
         anchors=find_phrases(told, short),
-        limits=find_limits(told),
+        limits=find_limits(feedback + told),
         figures=find_figures(told),
         people=find_people(told),
         questions=first((s for s in asked if s.endswith(("?", "？"))), 4),
         feedback=first(feedback, 5),
         sources=sources,
+        shared=shared,
         wanted=_find_wanted(outside) or _find_wanted(system),
     )
 
@@ -208,7 +211,34 @@ def _guess_task(instructions: str, labels: list[str]) -> str:
     return max(scores, key=lambda task: scores[task]) if any(scores.values()) else "answer"
 
 
-def _read_source(label: str, text: str) -> Source:
+def _read_sources(
+    named: list[tuple[str, str]], known: list[str]
+) -> tuple[tuple[Source, ...], dict[str, tuple[str, ...]]]:
+    """Read each source for what it adds; what the request says itself is nobody's point."""
+    owners: dict[str, list[tuple[str, Point]]] = {}
+    for label, text in named:
+        for point in _read_points(text):
+            owners.setdefault(_plain(point.text), []).append((label, point))
+    for sentence in known:
+        owners.pop(_plain(sentence), None)
+    own: dict[str, list[Point]] = {label: [] for label, _ in named}
+    for said in owners.values():
+        own[said[0][0]].append(said[0][1])
+    shared = {
+        said[0][1].text: first((label for label, _ in said), SOURCES_MAX)
+        for said in owners.values()
+        if said[0][0] != said[-1][0]
+    }
+    return tuple(_as_source(label, text, own[label]) for label, text in named), shared
+
+
+def _as_source(label: str, text: str, points: list[Point]) -> Source:
+    milestones = first((clip(clean(name), 80) for name in _MILESTONE.findall(text)), 8)
+    stems = frozenset[str]().union(*(point.stems for point in points))
+    return Source(label, tuple(points), milestones, stems)
+
+
+def _read_points(text: str) -> list[Point]:
     points: list[Point] = []
     kinds: dict[str, str] = {}
     for heading, sentence in read_sentences(text):
@@ -216,8 +246,11 @@ def _read_source(label: str, text: str) -> Source:
             kinds[heading] = kind_of(heading)
         if _is_statement(sentence):
             points.append(Point(clip(sentence, 240), kinds[heading], stems_of(sentence)))
-    milestones = first((clip(clean(name), 80) for name in _MILESTONE.findall(text)), 8)
-    return Source(label, tuple(points[:POINTS_PER_SOURCE_MAX]), milestones, stems_of(text))
+    return points[:POINTS_PER_SOURCE_MAX]
+
+
+def _plain(text: str) -> str:
+    return clip(text, 140).lower().rstrip(".!…")
 
 
 def _is_statement(sentence: str) -> bool:

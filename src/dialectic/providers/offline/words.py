@@ -49,12 +49,12 @@ STOP_WORDS = frozenset(
     why will with within without would yes yet you your ie eg don't doesn't isn't can't won't
     four five six seven eight nine ten hundred thousand million half second third
     day days week weeks month months year years hour hours minute minutes seconds today tomorrow
-    requirement requirements budget city list lists section sections
+    budget city list lists section sections
     euro euros dollar dollars percent number area areas lots bit got made sent lost left kept felt
     came went gone given taken written built bought paid told found held met understood
     able available bad best better big certain cheap clear common current different difficult
-    early easy elderly entire existing expensive fast full good great hard high important large
-    late little long low main mixed new offline old online poor possible ready right short simple
+    early easy entire existing expensive fast full good great hard high important large
+    late little long low main mixed new offline old online possible ready right short simple
     slow small special stable sure true usual various whole worse wrong""".split()
 )
 

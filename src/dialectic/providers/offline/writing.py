@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from dialectic.providers.offline.language import clip, first, stems_of
+from dialectic.providers.offline.language import clip, find_limits, first, stems_of
 from dialectic.providers.offline.reading import Brief, Point, Source, Wanted, kind_of, read_brief
 from dialectic.providers.offline.voices import VOICES, Voice
 
@@ -49,7 +49,7 @@ REASONS = (
 )
 CRITERIA = ("fit to the request", "concreteness", "feasibility", "attention to risk")
 HOLDS_BACK = re.compile(
-    r"\b(?:not|never|no|nothing|without|only|instead|leave|unless|until|missing|before|hold|cut)\b",
+    r"\b(?:not|never|missing|unclear|open|lacks?|cannot|no evidence|instead|until|unless|wait)\b",
     re.IGNORECASE,
 )
 
@@ -147,11 +147,13 @@ class Desk:
     def topic_of(self, text: str) -> str:
         """Find the key phrase a statement is about, if it is about any."""
         stems = stems_of(text)
-        return next((p for p in self.brief.phrases if stems_of(p) & stems), self.brief.short)
+        near = [(len(stems_of(p) & stems) / len(stems_of(p)), p) for p in self.brief.phrases]
+        share, phrase = max(near, key=lambda pair: pair[0])
+        return phrase if share > 0 else self.brief.short
 
-    def take(self, kind: str, count: int) -> list[tuple[str, str]]:
-        """Choose statements not quoted yet: of this kind if there are any, each source in turn."""
-        ranked = [(source.label, self._rank(source, kind)) for source in self.brief.sources]
+    def take(self, kinds: Sequence[str], count: int) -> list[tuple[str, str]]:
+        """Choose statements of these kinds (or of any) that are not quoted yet, source by source."""
+        ranked = [(source.label, self._rank(source, kinds)) for source in self.brief.sources]
         in_turn = [
             (label, points[place].text)
             for place in range(count)
@@ -162,9 +164,9 @@ class Desk:
         self._quoted.update(text for _, text in taken)
         return taken
 
-    def _rank(self, source: Source, kind: str) -> list[Point]:
+    def _rank(self, source: Source, kinds: Sequence[str]) -> list[Point]:
         fresh = [point for point in source.points if point.text not in self._quoted]
-        fitting = [point for point in fresh if point.kind == kind] or fresh
+        fitting = [point for point in fresh if not kinds or point.kind in kinds]
         return sorted(fitting, key=lambda point: -len(point.stems & self._goal))
 
 
@@ -190,26 +192,30 @@ def _write_section(desk: Desk, section: Wanted) -> list[str]:
 
 def _evidence(desk: Desk, kind: str) -> list[str]:
     """Quote what the sources say to a section, and say what becomes of it."""
-    taken = desk.take(kind, 3)
+    taken = desk.take([kind], 3)
     if not taken:
         return []
     if desk.brief.task == "critique":
         return [_bullets(_objection(desk, *quote) for quote in taken)]
     if desk.brief.task == "merge":
         return [_bullets(_kept_point(desk, *quote) for quote in taken)]
-    return ["Carried over:", _bullets(f"“{text}” ({label})" for label, text in taken)]
+    return ["Carried over:", _bullets(f"{_quote(*quote)} Still stands." for quote in taken)]
+
+
+def _quote(label: str, text: str) -> str:
+    return f"“{text}” ({label})"
 
 
 def _objection(desk: Desk, label: str, text: str) -> str:
-    return f"{label}: “{text}” {desk.deal(desk.voice.objections, desk.topic_of(text))}"
+    return f"{_quote(label, text)} {desk.deal(desk.voice.objections, desk.topic_of(text))}"
 
 
 def _kept_point(desk: Desk, label: str, text: str) -> str:
     stems = stems_of(text)
     for other in desk.brief.sources:
         if other.label != label and any(_alike(stems, point.stems) for point in other.points):
-            return f"{label}: “{text}” {other.label} says much the same."
-    return f"{label}: “{text}” {desk.deal(REASONS, desk.topic_of(text))}"
+            return f"{_quote(label, text)} {other.label} comes close to this."
+    return f"{_quote(label, text)} {desk.deal(REASONS, desk.topic_of(text))}"
 
 
 def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
@@ -231,7 +237,7 @@ def _reading_note(brief: Brief) -> str:
     text = f"Read for this: {_join(named)}."
     if brief.limits:
         met = sum(any(_covers(s, limit) for s in brief.sources) for limit in brief.limits)
-        text += f" Limits set by the request: {len(brief.limits)}; taken up there: {met}."
+        text += f" Limits set so far: {len(brief.limits)}; taken up there: {met}."
     return text
 
 
@@ -244,7 +250,8 @@ def _feedback(desk: Desk, section: Wanted) -> list[str]:
     if not desk.brief.feedback:
         return ["No feedback was given so far."]
     answers = (
-        f"“{clip(text, 200)}” This is taken up here; it touches {desk.name(desk.topic_of(text))}."
+        f"“{clip(text, 200)}” "
+        + ("Taken as a limit." if find_limits([text]) else "Taken up in what follows.")
         for text in desk.brief.feedback
     )
     return ["In answer to the feedback:", _bullets(answers)]
@@ -266,10 +273,10 @@ def _features(desk: Desk, _: Wanted) -> list[str]:
     for number, phrase in enumerate(desk.leading(desk.items)):
         said = desk.brief.anchors.get(phrase, "")
         features.append(
-            f"**{_upper(phrase)}** ({('must', 'must', 'should', 'should', 'could')[number]})"
-            + (f": “{clip(said, 160)}”" if said else ".")
-            + f" As {desk.rng.choice(desk.brief.people)}, we want to count on this, so that "
-            f"{desk.deal(BENEFITS).lower()}. Done when {_lower(desk.deal(desk.voice.accept))}."
+            f"**{_upper(phrase)}** ({('must', 'must', 'should', 'should', 'could')[number]}). "
+            f"As {desk.rng.choice(desk.brief.people)}, we want {desk.name(phrase)} taken care of, so "
+            f"that {_lower(desk.deal(BENEFITS))}. Done when {_lower(desk.deal(desk.voice.accept))}."
+            + (f" The request says: “{clip(said, 160)}”" if said else "")
         )
     return [_numbered(features)]
 
@@ -287,10 +294,10 @@ def _limits(desk: Desk, section: Wanted) -> list[str]:
             *_metrics(desk, section),
         ]
     rows = [
-        [limit, desk.deal(desk.voice.keep), _lower(desk.deal(desk.voice.accept))]
+        [limit, _lower(desk.deal(desk.voice.keep)), _lower(desk.deal(desk.voice.accept))]
         for limit in desk.brief.limits
     ]
-    return [_table(["Limit from the request", "Kept by", "Checked when"], rows)]
+    return [_table(["Limit", "Kept by", "Checked when"], rows)]
 
 
 def _metrics(desk: Desk, _: Wanted) -> list[str]:
@@ -319,7 +326,7 @@ def _plan(desk: Desk, section: Wanted) -> list[str]:
     for number, (name, goal, accept) in enumerate(desk.milestones, 1):
         work = desk.deal(desk.voice.stance).replace("**", "")
         blocks.append(f"{level} Milestone {number}: {name}")
-        blocks.append(_bullets([f"Goal: {goal}.", f"Work: {work}", f"Accepted when: {accept}."]))
+        blocks.append(_bullets([f"Goal: {goal}.", work, f"Accepted when: {accept}."]))
     return blocks
 
 
@@ -361,8 +368,8 @@ def _dependencies(desk: Desk, _: Wanted) -> list[str]:
 
 def _holds(desk: Desk, section: Wanted) -> list[str]:
     quotes = (
-        f"{label}: “{text}” {desk.deal(desk.voice.praise, desk.topic_of(text))}"
-        for label, text in desk.take("features", desk.items)
+        f"{_quote(label, text)} {desk.deal(desk.voice.praise, desk.topic_of(text))}"
+        for label, text in desk.take(("features", "needs", "summary", "plan"), desk.items)
     )
     return [_bullets(quotes)] if desk.brief.sources else _general(desk, section)
 
@@ -375,40 +382,43 @@ def _gaps(desk: Desk, section: Wanted) -> list[str]:
     for limit in brief.limits:
         missing = [source.label for source in brief.sources if not _covers(source, limit)]
         if missing:
-            gaps.append(f"Not taken up by {_join(missing[:3])}: “{limit}”.")
-    gaps += [_objection(desk, *quote) for quote in desk.take("parts", desk.items)]
+            gaps.append(f"No statement of {_join(missing[:3])} goes into this: “{limit}”.")
+    gaps += [_objection(desk, *quote) for quote in desk.take((), desk.items)]
     return [_bullets(gaps[: desk.items + 3])]
 
 
 def _agreements(desk: Desk, _: Wanted) -> list[str]:
-    found = []
+    # A critique quotes what it objects to, which is no agreement.
+    both = [(text, labels) for text, labels in desk.brief.shared.items() if not _critical(labels)]
+    found = [f"“{clip(text, 200)}” ({_join(labels[:4])})" for text, labels in both]
     for phrase in desk.brief.phrases:
-        on = [
-            (source.label, point) for source in desk.brief.sources if (point := _on(source, phrase))
-        ]
+        on = [(s.label, point) for s in desk.brief.sources if (point := _on(s, phrase))]
         if len(on) > 1:
-            quotes = [f"{label} (“{clip(point.text, 140)}”)" for label, point in on[:3]]
+            quotes = [_quote(label, clip(point.text, 140)) for label, point in on[:3]]
             found.append(f"On {desk.name(phrase)}: {_join(quotes)}.")
     if not found:
         return [f"Nothing is said twice; the common ground is {desk.names(2)}."]
     return ["Taken up by more than one source:", _bullets(found[: desk.items])]
 
 
+def _critical(labels: Iterable[str]) -> bool:
+    return any("critique" in label.lower() for label in labels)
+
+
 def _on(source: Source, phrase: str) -> Point | None:
     stems = stems_of(phrase)
-    return next((point for point in source.points if stems and stems <= point.stems), None)
+    on = (point for point in source.points if stems and stems <= point.stems)
+    return next((point for point in on if not HOLDS_BACK.search(point.text)), None)
 
 
 def _differences(desk: Desk, _: Wanted) -> list[str]:
     found = [
-        f"On {desk.name(phrase)}, {a} says “{clip(one, 160)}” and {b} says “{clip(other, 160)}” "
+        f"On {desk.name(phrase)}, {_quote(a, clip(one, 160))} stands against {_quote(b, clip(other, 160))}. "
         f"Proposed ruling: {_lower(desk.deal(desk.voice.verdict, phrase))}"
         for phrase, (a, one), (b, other) in _opposites(desk.brief)
     ]
     if not found:
-        found = [
-            f"{label} puts weight on this: “{text}”" for label, text in desk.take("verdict", 2)
-        ]
+        found = [f"{label} puts weight on this: “{text}”" for label, text in desk.take((), 2)]
         found.append(
             f"No open contradiction was found; settle the weight of {desk.name(desk.phrase())}."
         )
@@ -421,14 +431,15 @@ def _opposites(brief: Brief) -> list[tuple[str, tuple[str, str], tuple[str, str]
     for phrase in brief.phrases:
         stems = stems_of(phrase)
         on = [(s.label, p.text) for s in brief.sources for p in s.points if stems <= p.stems]
-        for ahead in [quote for quote in on if not HOLDS_BACK.search(quote[1])][:1]:
-            back = [q for q in on if q[0] != ahead[0] and HOLDS_BACK.search(q[1])]
-            found += [(phrase, ahead, quote) for quote in back[:1]]
+        ahead = [quote for quote in on if not HOLDS_BACK.search(quote[1])]
+        ahead.sort(key=lambda quote: _critical(quote[:1]))
+        back = [q for q in on if HOLDS_BACK.search(q[1]) and ahead and q[0] != ahead[0][0]]
+        found += [(phrase, ahead[0], quote) for quote in back[:1]]
     return found
 
 
 def _kept(desk: Desk, section: Wanted) -> list[str]:
-    taken = desk.take("", desk.items * 2)
+    taken = desk.take((), desk.items * 2)
     points = [_kept_point(desk, label, text) for label, text in taken]
     return [_bullets(points)] if points else _general(desk, section)
 

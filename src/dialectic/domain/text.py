@@ -1,0 +1,99 @@
+"""What enters the system from people, files and models, made fit to store, to show and to send.
+
+Characters that nobody sees can carry instructions that nobody reads, and some cannot be stored at
+all. They are taken out where they have no work to do, and each kind that was is noted. The same
+characters are kept where writing needs them: joiners in emoji and in scripts that join or stack
+their letters, direction marks beside such letters, variation selectors on emoji and ideographs.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+_LONE_HALF = re.compile(
+    r"[\ud800-\udbff](?![\udc00-\udfff])|[\udc00-\udfff](?<![\ud800-\udbff][\udc00-\udfff])"
+)
+
+# Taken out wherever they stand, with the name of one of them.
+_ALWAYS = [
+    ("NUL character", r"\x00"),
+    ("invisible tag character", r"\U000e0000-\U000e007f"),
+    # Embeddings, overrides and isolates: they show a text in another order than it is read in.
+    ("text direction control", r"\u202a-\u202e\u2066-\u2069"),
+    # Soft hyphen, grapheme joiner, zero-width space, word joiner and its kin, no-break space.
+    ("zero-width character", r"\u00ad\u034f\u200b\u2060-\u2065\u206a-\u206f\ufeff"),
+]
+_UNSEEN = [(name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS]
+
+# Hebrew to Arabic, India, Tibet, Burma, Khmer, Mongolia, South-East Asia, and their later blocks.
+_LETTER = (
+    r"[\u0590-\u061b\u061d-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af"
+    r"\u1a20-\u1aaf\u1b00-\u1bff\u1cd0-\u1cff\ua800-\ua8ff\ua980-\uaaff\uabc0-\uabff"
+    r"\ufb1d-\ufdff\ufe70-\ufefc\U00010a00-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
+)
+_EMOJI = (
+    r"[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"
+    r"\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_IDEOGRAPH = r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_SELECTOR = r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+# Zero-width (non-)joiner, left-to-right, right-to-left and Arabic mark, Mongolian separator.
+_JOINER = r"[\u200c-\u200f\u061c\u180e]"
+
+# Kept in their places only. The patterns look back from behind the character, because a pattern
+# that opens with a class of characters is searched for much faster than one that looks first.
+_OUT_OF_PLACE = [
+    (
+        "variation selector",
+        rf"{_SELECTOR}(?<!{_EMOJI}[\ufe0e\ufe0f])(?<!{_IDEOGRAPH}{_SELECTOR})"
+        # The keys of a telephone: a digit, the selector, the enclosing key.
+        r"(?:(?<![#*0-9]\ufe0f)|(?!\u20e3))",
+    ),
+    (
+        "zero-width character",
+        rf"{_JOINER}(?:(?<={_JOINER}{_JOINER})|(?<!{_LETTER}{_JOINER})(?!{_LETTER})"
+        rf"(?:(?!{_EMOJI})|(?<!{_EMOJI}\u200d)(?<!{_EMOJI}\ufe0f\u200d)))",
+    ),
+]
+# Whoever stays is judged by its neighbours, so those that never stay go first, and selectors,
+# which may stand between a joiner and its neighbour, before joiners.
+_REMOVALS = [
+    *((name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS),
+    *((name, re.compile(pattern)) for name, pattern in _OUT_OF_PLACE),
+]
+
+
+def clean_text(text: str) -> tuple[str, list[str]]:
+    """Take out what must not enter; tell what was taken out, and how often.
+
+    Lines end in a line feed afterwards, which is not worth a note. Cleaning twice changes nothing.
+    """
+    # First of all, since two halves may together be one of the characters below.
+    text, repaired_count = _repair_halves(text)
+    removed: dict[str, int] = {}
+    if text.startswith("\ufeff"):
+        removed["byte order mark"] = 1
+        text = text[1:]
+    for name, pattern in _REMOVALS:
+        length = len(text)
+        text = pattern.sub("", text)
+        if len(text) < length:
+            removed[name] = removed.get(name, 0) + length - len(text)
+    notes = [f"removed {_counted(count, name)}" for name, count in removed.items()]
+    if repaired_count:
+        notes.insert(0, f"repaired {_counted(repaired_count, 'broken character')}")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+
+
+def _repair_halves(text: str) -> tuple[str, int]:
+    # Halves of UTF-16 characters: a pair becomes the character it stands for, a lone one a mark.
+    if _HALF.search(text) is None:
+        return text, 0
+    text, lone_count = _LONE_HALF.subn("\ufffd", text)
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    return whole, lone_count + len(text) - len(whole)
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
