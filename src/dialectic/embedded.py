@@ -41,9 +41,10 @@ from urllib.parse import quote
 from dialectic.errors import EmbeddedServerError
 
 POLL_S = 0.01
-TURN_TIMEOUT_S = 240.0  # longer than the first start of a slow machine may take
+TURN_TIMEOUT_S = 300.0  # longer than the first start of a slow machine may take
 INIT_TIMEOUT_S = 90.0
 START_TIMEOUT_S = 60.0
+STARTS_MAX = 2  # once more, should someone have killed it on its way up
 STOP_TIMEOUT_S = 30.0
 ABORT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 2.0
@@ -164,6 +165,13 @@ def stop_server(home: Path) -> bool:
     return was_running
 
 
+def revive_server(home: Path) -> None:
+    """Start the server of a home this process takes part in again, if it has died meanwhile."""
+    place = _Place(home)
+    with _explaining(place), _turn(place):
+        _ensure_running(place)
+
+
 def describe_server(home: Path) -> ServerState:
     """Look at the server of this home without starting or changing anything."""
     place, site = _Place(home), _find_site()
@@ -183,14 +191,14 @@ def describe_server(home: Path) -> ServerState:
 def _ensure_running(place: _Place) -> Server:
     """Return once the server accepts connections. The caller has the turn and is a member."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    log_start: int | None = None
+    starts, log_start = 0, 0
     while time.monotonic() < deadline:
         alive = _try_lock(place.alive, fcntl.LOCK_EX)
         if alive is not None:
             try:
-                if log_start is not None:
+                if starts == STARTS_MAX:
                     raise _failure(place, "could not start", log_start)
-                log_start = _start(place, alive)
+                starts, log_start = starts + 1, _start(place, alive)
             finally:
                 # Closed, not unlocked: the lock now belongs to the server that inherited it.
                 os.close(alive)
@@ -201,7 +209,7 @@ def _ensure_running(place: _Place) -> Server:
                 return server
         time.sleep(POLL_S)
     trouble = f"did not come up within {START_TIMEOUT_S:.0f} s; it may be ready in a while"
-    raise _failure(place, trouble, log_start or 0)
+    raise _failure(place, trouble, log_start)
 
 
 def _leave(place: _Place, member: int) -> None:
@@ -583,7 +591,8 @@ def _failure(place: _Place, trouble: str, log_start: int) -> EmbeddedServerError
     if free_bytes < DISK_BYTES_NEEDED or any(text in words for text in DISK_FULL_TEXTS):
         return _disk_full(place.folder)
     return EmbeddedServerError(
-        f"The embedded PostgreSQL in {place.folder} {trouble}. Its log, {place.log}, ends:\n{words}"
+        f"The embedded PostgreSQL in {place.folder} {trouble}. "
+        f"Its log, {place.log}, ends:\n{words or '(empty)'}"
     )
 
 

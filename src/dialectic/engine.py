@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,15 @@ from uuid import UUID
 
 from dialectic import embedded
 from dialectic.domain.process import Process
+from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
 from dialectic.providers.catalog import Catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
 from dialectic.store.database import APP_ROLE, Address, Database
 from dialectic.store.migrate import migrate
+
+logger = logging.getLogger(__name__)
 
 DATABASE = "dialectic"
 SUPERUSER = "postgres"
@@ -90,9 +94,12 @@ async def _keep_alive(settings: Settings) -> None:
     """Start the embedded server again when it dies under us, as an operator would elsewhere."""
     while True:
         await asyncio.sleep(WATCH_INTERVAL_S)
-        state = await asyncio.to_thread(embedded.describe_server, settings.home)
-        if not state.running:
-            await asyncio.to_thread(embedded.revive_server, settings.home)
+        try:
+            if not (await asyncio.to_thread(embedded.describe_server, settings.home)).running:
+                logger.warning("the embedded server died and is started again")
+                await asyncio.to_thread(embedded.revive_server, settings.home)
+        except EmbeddedServerError as error:
+            logger.warning("%s", error.message)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

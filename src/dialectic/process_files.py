@@ -22,7 +22,9 @@ def load_process(name: str) -> Process:
     folder = path.parent if path.name == FILE_NAME else path
     if (folder / FILE_NAME).is_file():
         return _load_folder(folder, place=str(folder / FILE_NAME))
-    known = ", ".join(sorted(entry.name for entry in shipped.iterdir() if entry.joinpath(FILE_NAME).is_file()))
+    known = ", ".join(
+        sorted(entry.name for entry in shipped.iterdir() if entry.joinpath(FILE_NAME).is_file())
+    )
     raise NotFound(
         f"There is no process {name!r}. Shipped are: {known}. "
         f"For one of your own give the folder that holds its {FILE_NAME}."

@@ -20,8 +20,8 @@ SWEEP_LIMIT = 200
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
 
 
-async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) -> None:
-    """Write files to storage and let go of their bytes in the database.
+async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) -> bool:
+    """Write files to storage and let go of their bytes in the database; say whether that worked.
 
     Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
     """
@@ -30,7 +30,7 @@ async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) 
             await engine.files.write(f"{tenant_id}/{file.path}", file.data)
     except StorageUnavailable as error:
         logger.warning("files wait in the database: %s", error.message)
-        return
+        return False
     engine.failpoints.reach("after_files")
     paths = [file.path for file in files]
 
@@ -38,9 +38,10 @@ async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) 
         await connection.execute(SQL["mark_files_written"], paths)
 
     await engine.db.transact(tenant_id, mark)
+    return True
 
 
-async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str]) -> None:
+async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str]) -> bool:
     """Write files whose bytes still wait in the database."""
 
     async def read(connection: Connection) -> list[File]:
@@ -49,7 +50,7 @@ async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str])
         ]
         return [File(path, data, "") for path, data in found if data is not None]
 
-    await publish_files(engine, tenant_id, await engine.db.transact(tenant_id, read))
+    return await publish_files(engine, tenant_id, await engine.db.transact(tenant_id, read))
 
 
 async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:
@@ -75,6 +76,9 @@ async def require_published(engine: Engine, tenant_id: UUID, project_id: UUID) -
 async def publish_left_behind(engine: Engine) -> int:
     """Write what workers that died left in the database, of all tenants; return how many files."""
     rows = await engine.db.fetch(SQL["list_waiting_files"], LEFT_BEHIND_AFTER, SWEEP_LIMIT)
+    count = 0
     for row in rows:
-        await publish_waiting(engine, row["tenant_id"], [row["path"]])
-    return len(rows)
+        if not await publish_waiting(engine, row["tenant_id"], [row["path"]]):
+            break  # storage is away; the next sweep tries again
+        count += 1
+    return count

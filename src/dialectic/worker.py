@@ -25,8 +25,10 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from pgqueuer.core.qm import QueueManager
+from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
+from dialectic.coalesce import Coalescer
 from dialectic.domain.job import Job
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, Fate, LeaseLost
@@ -41,6 +43,8 @@ logger = logging.getLogger(__name__)
 RECONNECT_FIRST_S = 0.05
 RECONNECT_MAX_S = 1.0
 DRAIN_S = 30.0
+RELEASE_S = 3.0
+CLAIMS_MAX = 50
 
 RunJob = Callable[[Engine, Job], Awaitable[None]]
 Look = Callable[[Connection], Awaitable[None]]
@@ -61,16 +65,19 @@ class Worker:
     name: str = field(default_factory=name_worker)
     drain_s: float = DRAIN_S
     _held: dict[UUID, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
+    _gone: set[tuple[UUID, int]] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _listening: asyncio.Event = field(default_factory=asyncio.Event)
     _manager: QueueManager | None = None
     _slots: asyncio.Semaphore = field(init=False)
+    _claims: Coalescer[jobs.JobKey, Job] = field(init=False)
     _terms: jobs.LeaseTerms = field(init=False)
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.concurrency)
         self._terms = jobs.LeaseTerms(self.engine.settings.lease_s)
+        self._claims = Coalescer(self._claim, batch_max=CLAIMS_MAX)
 
     async def run(self) -> None:
         """Work until told to stop; then finish what is held, or give it back after `drain_s`."""
@@ -78,9 +85,11 @@ class Worker:
             asyncio.create_task(self._repeat(self._beat, self._terms.beat_s)),
             asyncio.create_task(self._repeat(self._sweep, self._terms.sweep_s)),
         ]
+        helpers.append(asyncio.create_task(self._limit_drain()))
         try:
             await self._listen()
-            await self._drain()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
         finally:
             for task in (*self._tasks, *helpers):
                 task.cancel()
@@ -92,7 +101,7 @@ class Worker:
         if self._manager is not None:
             self._manager.shutdown.set()
         if at_once:
-            for task in self._tasks:
+            for task in list(self._tasks):
                 task.cancel()
 
     async def wait_until_listening(self) -> None:
@@ -112,7 +121,7 @@ class Worker:
             try:
                 await self._listen_once()
                 delay_s = RECONNECT_FIRST_S
-            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, RuntimeError) as error:
+            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
                 logger.warning("the queue is out of reach: %s", error)
             if not self._stopping.is_set():
                 await self._nap(delay_s)
@@ -156,24 +165,21 @@ class Worker:
             lost.set()
             connection.terminate()
 
-    async def _drain(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self.drain_s)
+    async def _limit_drain(self) -> None:
+        """Give back what is not finished some time after we were told to stop."""
+        await self._stopping.wait()
+        await asyncio.sleep(self.drain_s)
+        self.stop(at_once=True)
 
     # -- one job ----------------------------------------------------------------------------------
 
     async def _work(self, message: Message) -> None:
         tenant_id, job_id = (UUID(part) for part in (message.payload or b"").decode().split())
         async with self._slots:
+            if self._stopping.is_set():
+                return  # it stays due, and the sweeper sends another message
             try:
-                job = await jobs.claim(
-                    self.engine.db,
-                    tenant_id,
-                    job_id,
-                    worker=self.name,
-                    terms=self._terms,
-                    lost_max=self.engine.settings.max_lost_leases,
-                )
+                job = await self._claims.ask((tenant_id, job_id))
             except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
                 logger.warning("job %s could not be claimed: %s", job_id, error)
                 return  # the sweeper sends another message
@@ -187,12 +193,23 @@ class Worker:
             finally:
                 self._held.pop(job.id, None)
 
+    async def _claim(self, wanted: list[jobs.JobKey]) -> dict[jobs.JobKey, Job]:
+        return await jobs.claim(
+            self.engine.db,
+            wanted,
+            worker=self.name,
+            terms=self._terms,
+            lost_max=self.engine.settings.max_lost_leases,
+        )
+
     async def _carry_out(self, job: Job) -> None:
         """Run a job and turn what goes wrong into its fate. The one broad `except` stands here."""
         try:
             await self.run_job(self.engine, job)
         except asyncio.CancelledError:
-            await asyncio.shield(self._write(job, jobs.release))
+            # Without the server the lease simply runs out; nobody who leaves waits for that.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._write(job, jobs.release), timeout=RELEASE_S)
             raise
         except DialecticError as error:
             await self._settle(job, error)
@@ -255,11 +272,12 @@ class Worker:
         if not held:
             return
         kept = await jobs.extend_leases(connection, [job for job, _ in held.values()], self._terms)
-        for job_id in held.keys() - kept:
-            # Ended or taken over meanwhile. If it is still the one we hold, it must stop.
-            if self._held.get(job_id) == held[job_id]:
-                logger.info("job %s was taken away", job_id)
-                held[job_id][1].cancel()
+        gone = {(job.id, job.attempt) for job, _ in held.values() if job.id not in kept}
+        for job_id, _ in gone & self._gone:
+            # Missing twice: not just saved and about to leave, but cancelled or taken over.
+            logger.info("job %s was taken away", job_id)
+            held[job_id][1].cancel()
+        self._gone = gone
 
     async def _sweep(self, connection: Connection) -> None:
         count = await jobs.sweep(connection, self._terms)

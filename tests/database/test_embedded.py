@@ -365,6 +365,14 @@ def test_a_starter_killed_before_the_server_is_up_leaves_it_to_the_next(home: Pa
     assert not is_running(home)
 
 
+def test_a_start_that_is_interrupted_leaves_no_server(home: Path) -> None:
+    with other_member(home, stderr=subprocess.DEVNULL) as member:
+        wait_until((home / "postgres" / "data" / "postmaster.pid").exists)
+        member.process.send_signal(signal.SIGINT)
+        member.process.wait(PATIENCE_S)
+    assert not is_running(home)
+
+
 def test_remains_whose_pid_belongs_to_another_process_are_no_obstacle(home: Path) -> None:
     with join_server(home):
         remains = (home / "postgres" / "data" / "postmaster.pid").read_text().splitlines()
@@ -486,6 +494,7 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
         damaged.unlink()
         assert embedded._load_copy(site, copies) == copy
         assert damaged.exists()
+        assert list(copies.iterdir()) == [copy]
         os.chown(copy, 65533, 65533)
         with pytest.raises(EmbeddedServerError, match="others made it"):
             embedded._load_copy(site, copies)

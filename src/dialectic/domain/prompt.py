@@ -13,6 +13,16 @@ from typing import Any
 
 from dialectic.errors import InvalidProcess
 
+# What a template can raise by what it calculates, beside the engine's own errors.
+TEMPLATE_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
 
 def build_block(label: str, text: str) -> str:
     """Fence a text off. The mark is the hash of the text, so the text cannot contain it."""
@@ -27,7 +37,7 @@ def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
     try:
         text: str = _environment().from_string(template).render(values)
         return text.strip() + "\n"
-    except jinja2.TemplateError as error:
+    except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
         raise InvalidProcess(f"Prompt {name!r} cannot be rendered: {error}.") from error
 
 

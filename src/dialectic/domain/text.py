@@ -24,13 +24,12 @@ _ALWAYS = [
     # Soft hyphen, grapheme joiner, zero-width space, word joiner and its kin, no-break space.
     ("zero-width character", r"\u00ad\u034f\u200b\u2060-\u2065\u206a-\u206f\ufeff"),
 ]
-_UNSEEN = [(name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS]
 
 # Hebrew to Arabic, India, Tibet, Burma, Khmer, Mongolia, South-East Asia, and their later blocks.
 _LETTER = (
-    r"[\u0590-\u061b\u061d-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af"
-    r"\u1a20-\u1aaf\u1b00-\u1bff\u1cd0-\u1cff\ua800-\ua8ff\ua980-\uaaff\uabc0-\uabff"
-    r"\ufb1d-\ufdff\ufe70-\ufefc\U00010a00-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
+    r"[\u0590-\u061b\u061d-\u0dff\u0f00-\u109f\u1780-\u180d\u180f-\u18af\u1a20-\u1aaf\u1b00-\u1bff"
+    r"\u1cd0-\u1cff\ua800-\ua8ff\ua980-\uaaff\uabc0-\uabff\ufb1d-\ufdff\ufe70-\ufefc"
+    r"\U00010a00-\U00011fff\U0001e900-\U0001e95f]"
 )
 _EMOJI = (
     r"[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"

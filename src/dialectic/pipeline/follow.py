@@ -19,6 +19,7 @@ from dialectic.errors import (
 
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
+RETRY_AFTER_MAX_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,9 @@ def decide_fate(job: Job, error: DialecticError, *, jitter: random.Random) -> Re
 
 
 def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
-    """Full jitter over a doubling range; a wait that the provider names wins."""
-    if isinstance(error, ProviderError) and error.retry_after_s is not None:
-        return error.retry_after_s * jitter.uniform(1.0, 1.05)
+    """Jitter over a doubling range; a wait that the provider names wins, if it makes sense."""
+    asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
+    if asked_s is not None and asked_s >= 0:  # false for a wait that is no number, too
+        return min(asked_s, RETRY_AFTER_MAX_S) * jitter.uniform(1.0, 1.05)
     ceiling_s = min(BACKOFF_FIRST_S * 2**job.retry_count, BACKOFF_MAX_S)
     return jitter.uniform(ceiling_s / 2, ceiling_s)

@@ -60,7 +60,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(),
   to dialectic_app, dialectic_worker;
 grant execute on function dialectic.open_account(text) to dialectic_app;
 grant execute on function
-  dialectic.claim_job(uuid, uuid, text, interval, interval, integer),
+  dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer),
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
   dialectic.sweep_jobs(interval, integer),
   dialectic.list_waiting_files(interval, integer)

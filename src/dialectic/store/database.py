@@ -179,7 +179,8 @@ def describe_failure(address: Address, error: BaseException) -> str:
     if address.is_embedded:
         return f"The embedded database does not answer: {error}. Try `dialectic doctor`."
     return (
-        f"The database at {redact(address.url)} cannot be used: {str(error) or type(error).__name__}. "
+        f"The database at {redact(address.url)} cannot be used: "
+        f"{str(error) or type(error).__name__}. "
         "Check DIALECTIC_DATABASE_URL, that the server runs and lets you in, or unset it to use "
         "the embedded one."
     )

@@ -82,20 +82,24 @@ class LeaseTerms:
         return self.lease_s / 3
 
 
+JobKey = tuple[UUID, UUID]
+"""Whose job, and which."""
+
+
 async def claim(
-    db: Database, tenant_id: UUID, job_id: UUID, *, worker: str, terms: LeaseTerms, lost_max: int
-) -> Job | None:
-    """Claim a job with a new token, or learn that it is not to be had."""
+    db: Database, wanted: list[JobKey], *, worker: str, terms: LeaseTerms, lost_max: int
+) -> dict[JobKey, Job]:
+    """Claim jobs, each with a new token, in one commit; those that are not to be had are missing."""
     rows = await db.fetch(
         SQL["claim"],
-        tenant_id,
-        job_id,
+        [tenant_id for tenant_id, _ in wanted],
+        [job_id for _, job_id in wanted],
         worker,
         timedelta(seconds=terms.lease_s),
         timedelta(seconds=terms.grace_s),
         lost_max,
     )
-    return Job.from_row(dict(rows[0])) if rows else None
+    return {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
 
 
 async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTerms) -> set[UUID]:

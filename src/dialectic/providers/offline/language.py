@@ -53,7 +53,9 @@ _ASK = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[;:(]|\.\s|\s[–—-]\s|, (?=.{0,40}\b(?:must|should|it|we|they|so|and)\b)")
-_HEAD_END = re.compile(r"\s(?:for|of|to|with|in|on|that|which|from|by|at|so|where|and|who)\s", re.I)
+_HEAD_END = re.compile(
+    r"\s(?:for|of|to|with|in|on|that|which|from|by|at|so|where|and|who)\s", re.IGNORECASE
+)
 _ARTICLE = re.compile(r"(?:an?|the|our|my|some|one)\s+", re.IGNORECASE)
 
 
@@ -95,7 +97,7 @@ def read_sentences(text: str) -> Iterator[tuple[str, str]]:
             fenced = fences_close and not fenced
         elif not fenced and not stripped.startswith((">", "|")):
             mark = _LIST_MARK.match(line)
-            if not stripped or mark or stripped.startswith("#"):
+            if paragraph and (not stripped or mark or stripped.startswith("#")):
                 yield from ((heading, s) for s in _split_sentences(" ".join(paragraph)))
                 paragraph = []
             if stripped.startswith("#"):
@@ -107,10 +109,12 @@ def read_sentences(text: str) -> Iterator[tuple[str, str]]:
 def _split_sentences(paragraph: str) -> Iterator[str]:
     # A quotation is a statement in its own right: so a point passes from stage to stage without
     # growing a layer of quotation marks at each.
-    yield from (clean(quoted) for quoted in _QUOTED.findall(paragraph))
+    quotes = [clean(quoted) for quoted in _QUOTED.findall(paragraph)]
+    yield from quotes
     for sentence in _SENTENCE_END.split(_QUOTED.sub(" ", paragraph)):
         cleaned = clip(clean(sentence), SENTENCE_CHARS_MAX)
-        if any(char.isalnum() for char in cleaned) and not cleaned.endswith(":"):
+        torn = cleaned.endswith(":") or (quotes and re.search(r" [.,;]", cleaned))
+        if not torn and any(char.isalnum() for char in cleaned):
             yield cleaned
 
 
@@ -118,7 +122,8 @@ def find_phrases(sentences: list[str], known: str) -> dict[str, str]:
     """Find the key phrases, best first, each with the sentence that says most about it.
 
     Phrases are runs of words between stop words and verbs; they score by use, by length and by
-    standing in a sentence that sets a limit. What is `known` already is no news and comes last.
+    standing in a sentence that sets a limit. What is `known` already is no news and is left out
+    where there is enough besides.
     """
     spelling: dict[str, str] = {}
     anchor: dict[str, str] = {}
@@ -132,7 +137,8 @@ def find_phrases(sentences: list[str], known: str) -> dict[str, str]:
             spelling.setdefault(key, " ".join(run))
             score[key] = score.get(key, (0, 0.5, 2.0, 2.0, 1.0)[len(run)]) + 0.5 + bonus
     told = stems_of(known)
-    ranked = sorted(score, key=lambda key: (bool(stems_of(key) <= told), -score[key]))
+    news = [key for key in score if not stems_of(key) <= told]
+    ranked = sorted(news if len(news) >= 4 else score, key=lambda key: -score[key])
     chosen: dict[str, str] = {}
     taken: list[frozenset[str]] = []
     for key in ranked[: PHRASES_MAX * 5]:
@@ -174,9 +180,12 @@ def _ends_phrase(word: str) -> bool:
 
 
 def is_english(sentences: list[str]) -> bool:
-    """Tell whether the rules of this module fit: every fifth word of English is a stop word."""
+    """Tell whether the rules of this module fit: every fifth word of English is a stop word.
+
+    A handful of words proves nothing and gets the benefit of the doubt.
+    """
     words = [word.lower() for sentence in sentences[:50] for word in _WORD.findall(sentence)]
-    return 5 * sum(word in STOP_WORDS for word in words) >= len(words)
+    return len(words) < 5 or 5 * sum(word in STOP_WORDS for word in words) >= len(words)
 
 
 def find_subject(text: str, sentences: list[str]) -> tuple[str, str]:

@@ -71,7 +71,9 @@ class OfflineProvider:
         input_tokens = _checked_input_tokens(card, request)
         if self._latency_s is not None:
             await asyncio.sleep(self._latency_s(request))
-        rest = _rest_of_document(request, self._composer(card.name, request.system))
+        # Reading a long prompt takes a while; heartbeats and other calls go on meanwhile.
+        composer = self._composer(card.name, request.system)
+        rest = await asyncio.to_thread(_rest_of_document, request, composer)
         text = _cut(rest, min(request.max_output_tokens, card.max_output_tokens), card.tokenizer)
         for piece in _PIECE.findall(text):
             on_text(piece)

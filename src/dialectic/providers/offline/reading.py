@@ -6,8 +6,10 @@ its head and tail are read closely. Knows nothing of how an answer is worded.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dialectic.providers.offline.language import (
@@ -26,29 +28,42 @@ from dialectic.providers.offline.language import (
 )
 from dialectic.providers.offline.words import KINDS, TASKS
 
-READ_CHARS_MAX = 160_000
+READ_CHARS_MAX = 120_000
 SOURCES_MAX = 24
 POINTS_PER_SOURCE_MAX = 40
+MILESTONES_MAX = 8
+HEADINGS_MAX = 40
 
 _KINDS = tuple((kind, re.compile(rf"\b(?:{words})", re.IGNORECASE)) for kind, words in KINDS)
 _TASKS = tuple((task, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for task, words in TASKS)
-_MARKER = re.compile(r"<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$", re.M)
+_MARKER = re.compile(
+    r"<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$", re.MULTILINE
+)
 _ROLES = (
     ("feedback", re.compile(r"feedback", re.IGNORECASE)),
     ("request", re.compile(r"\b(?:request|prompt)\b", re.IGNORECASE)),
-    ("context", re.compile(r"context|constrain|criteri|standard|stakehold|complian|refer", re.I)),
+    (
+        "context",
+        re.compile(r"context|constrain|criteri|standard|stakehold|complian|refer", re.IGNORECASE),
+    ),
 )
-_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*([^\n]{0,400})")
-_BULLETED = re.compile(r"^[ \t]*[-*] (#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$", re.M)
-_PLAIN = re.compile(r"^(#{2,6}) +([^\n]{1,120})()$", re.M)
+_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*((?:(?!`#)[^\n]){0,400})")
+_BULLETED = re.compile(
+    r"^[ \t]*[-*] (#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$", re.MULTILINE
+)
+_PLAIN = re.compile(r"^(#{2,6}) +([^\n]{1,120})()$", re.MULTILINE)
 _STRUCTURE = re.compile(r"\b(?:output|structure|sections|headings|format)\b", re.IGNORECASE)
+_GOAL = re.compile(r"\bgoal:[* ]*([^\n]{3,200})", re.IGNORECASE)
+_ACCEPTANCE = re.compile(r"\baccept(?:ed|ance)[ \w]{0,10}:[* ]*([^\n]{3,200})", re.IGNORECASE)
 _MILESTONE = re.compile(
-    r"^[\W_]*(?:milestone|phase) +\w{1,3}[ :.)–—-]+([^\n]{3,120})$", re.M | re.I
+    r"^[ \t#>*_|-]{0,12}(?:milestone|phase) +\w{1,3}[ :.)–—-]+([^\n]{3,120})$",
+    re.MULTILINE | re.IGNORECASE,
 )
 # Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
 _ASIDE = re.compile(
     r"^(?:depends on|accepted when|done when|do|goal|proposed ruling|taken|kept)\b|offline model"
-    r"|\b(?:the request|sources?|feedback|milestone \d|those concerned)\b",
+    r"|\b(?:the request|sources?|feedback|milestone \d|those concerned|taken care of, so that)\b"
+    r"|\((?:must|should|could)\)\.$",
     re.IGNORECASE,
 )
 
@@ -72,12 +87,21 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Milestone:
+    """A milestone that a source sets; goal and acceptance are empty where it does not say."""
+
+    name: str
+    goal: str
+    acceptance: str
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A document to be read, by the label the prompt gives it."""
 
     label: str
     points: tuple[Point, ...]
-    milestones: tuple[str, ...]
+    milestones: tuple[Milestone, ...]
     stems: frozenset[str]
 
 
@@ -109,23 +133,24 @@ def read_brief(system: str, prompt: str) -> Brief:
     blocks, outside = _split_blocks(prompt)
     share = READ_CHARS_MAX // max(1, len(blocks))
     texts: dict[str, list[tuple[str, str]]] = {}
-    for label, text in blocks:
+    for label, text in _with_own_labels(blocks):
         texts.setdefault(_role(label), []).append((label, _sample(text, share)))
     if not blocks:
-        texts["request"] = [("", _sample(_TICKED.sub("", outside), share))]
+        texts["request"] = [("", _TICKED.sub("", outside))]
     request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
     asked = [sentence for _, sentence in read_sentences(request)]
     told = asked + [sentence for _, sentence in read_sentences(_joined(texts.get("context", [])))]
     feedback = [sentence for _, sentence in read_sentences(_joined(texts.get("feedback", [])))]
     subject, short = find_subject(request, asked)
+    anchors = find_phrases(told, short)
     named_sources = texts.get("source", [])[:SOURCES_MAX]
     sources, shared = _read_sources(named_sources, known=asked if "request" in texts else [])
     return Brief(
         task=_guess_task(f"{system}\n{outside}", [label for label, _ in named_sources]),
         subject=subject,
         short=short,
-        english=is_english(told),
-        anchors=find_phrases(told, short),
+        english=not anchors or is_english(told),
+        anchors=anchors,
         limits=find_limits(feedback + told),
         figures=find_figures(told),
         people=find_people(told),
@@ -133,7 +158,7 @@ def read_brief(system: str, prompt: str) -> Brief:
         feedback=first(feedback, 5),
         sources=sources,
         shared=shared,
-        wanted=_find_wanted(outside) or _find_wanted(system),
+        wanted=_find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX)),
     )
 
 
@@ -163,7 +188,14 @@ def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
             blocks.append((clip(clean(opened[0]), 80), prompt[position : marker.start()]))
             opened, position = None, marker.end()
     outside.append(prompt[position:])
-    return blocks, MARKER_TEXT.sub(" ", "\n".join(outside))
+    return blocks, MARKER_TEXT.sub(" ", _sample("\n".join(outside), READ_CHARS_MAX))
+
+
+def _with_own_labels(blocks: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    seen: Counter[str] = Counter()
+    for label, text in blocks:
+        seen[label] += 1
+        yield (f"{label} ({seen[label]})" if seen[label] > 1 else label), text
 
 
 def _role(label: str) -> str:
@@ -192,7 +224,7 @@ def _find_wanted(text: str) -> tuple[Wanted, ...]:
         heading = f"{level} {title.strip()}"
         if any(char.isalnum() for char in title):
             wanted.setdefault(heading, Wanted(heading, kind_of(title, note), note))
-    return tuple(wanted.values())
+    return tuple(wanted.values())[:HEADINGS_MAX]
 
 
 def _guess_task(instructions: str, labels: list[str]) -> str:
@@ -233,9 +265,20 @@ def _read_sources(
 
 
 def _as_source(label: str, text: str, points: list[Point]) -> Source:
-    milestones = first((clip(clean(name), 80) for name in _MILESTONE.findall(text)), 8)
     stems = frozenset[str]().union(*(point.stems for point in points))
-    return Source(label, tuple(points), milestones, stems)
+    return Source(label, tuple(points), tuple(_read_milestones(text)), stems)
+
+
+def _read_milestones(text: str) -> Iterator[Milestone]:
+    found = list(itertools.islice(_MILESTONE.finditer(text), MILESTONES_MAX))
+    for match, following in itertools.zip_longest(found, found[1:]):
+        end = following.start() if following else match.end() + 1_000
+        goal, acceptance = (p.search(text, match.end(), end) for p in (_GOAL, _ACCEPTANCE))
+        yield Milestone(
+            clip(clean(match.group(1)), 80),
+            clip(clean(goal.group(1)).rstrip("."), 150) if goal else "",
+            clip(clean(acceptance.group(1)).rstrip("."), 150) if acceptance else "",
+        )
 
 
 def _read_points(text: str) -> list[Point]:

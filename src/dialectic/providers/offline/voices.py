@@ -131,7 +131,7 @@ PRAGMATIST = Voice(
         "**{p}**: start with the plainest version that works on Monday, and count its use.",
         "**{p}**: look for something to buy or borrow before anything is built.",
         "**{p}**: go through the first ten cases by hand; they show what is worth automating.",
-        "**{p}**: cap the effort at five working days, then cut scope and not quality.",
+        "**{p}**: cap the effort at five working days; then scope gives way, quality stays.",
         "**{p}**: settle this before {q}, which can wait until the first users ask for it.",
         "**{p}**: show a rough version to two real users before anything is polished.",
     ),
@@ -217,7 +217,7 @@ SKEPTIC = Voice(
         "**{p}**: suppose this fails on a busy day; say who notices, and how they get back.",
         "**{p}**: ask for three observed cases, not opinions, before money is spent here.",
         "**{p}**: limit the damage of a fault with an off switch, a log and a way back.",
-        "**{p}**: try missing, doubled and hostile input before this is trusted with real work.",
+        "**{p}**: try empty, doubled and hostile input before this is trusted with real work.",
         "**{p}**: let nothing about {q} depend on this until it ran unattended for a month.",
     ),
     value=(
@@ -228,7 +228,7 @@ SKEPTIC = Voice(
     accept=(
         "it fails visibly, with a message that names the cause",
         "a wrong entry can be traced and reversed within a day",
-        "it was tried with missing, doubled and very large input",
+        "it was tried with empty, doubled and very large input",
         "someone outside the team has repeated the result",
     ),
     keep=(

@@ -61,17 +61,18 @@ STOP_WORDS = frozenset(
 # Plain verbs in their base form; they end a phrase in any form but the one in -ing.
 VERBS = frozenset(
     """add allow arrive ask avoid become begin believe belong borrow bring build buy call carry
-    choose come compare complain connect consider contain convert cost cover create decide define
-    depend describe determine develop discover draft drive eat enable ensure exist expect explain
-    extend fail feel fill find finish fit follow forget gather generate get give go grow guarantee
-    handle happen have hear help hold identify implement improve include increase inform introduce
-    involve keep know lack learn leave let lose maintain make manage mean mention migrate mix move
-    need notice obtain occur offer operate organise organize pay perform pick plan prefer prepare prevent
-    produce propose protect prove provide publish put reach read receive recommend reduce refuse
-    rely remain remember remove repair replace require respond run save say see seek seem select
-    send serve share show solve speak specify spend spread start stay stop store struggle submit
-    succeed suffer suggest support switch take talk teach tell tend think throw track treat try turn
-    understand use verify wait want watch wear wish work worry write""".split()
+    choose come compare complain connect consider contain convert cost cover create decide
+    define depend describe determine develop discover draft drive eat enable ensure exist expect
+    explain extend fail feel fill find finish fit follow forget gather generate get give go grow
+    guarantee handle happen have hear help hold identify implement improve include increase
+    inform introduce involve keep know lack learn leave let lose maintain make manage mean
+    mention migrate mix move need notice obtain occur offer operate organise organize pay
+    perform pick plan prefer prepare prevent produce propose protect prove provide publish put
+    reach read receive recommend reduce refuse rely remain remember remove repair replace
+    require respond run save say see seek seem select send serve share show solve speak specify
+    spend spread start stay stop store struggle submit succeed suffer suggest support switch
+    take talk teach tell tend think throw track treat try turn understand use verify wait want
+    watch wear wish work worry write""".split()
 )
 
 # Nouns for people, beside those that end in -ers, -ors, -ists or -ians.
@@ -89,22 +90,22 @@ NOT_PEOPLE = frozenset(
 )
 
 # How a verb at the head of a request becomes the name of the work.
-NOMINAL = dict(
-    migrate="the migration of",
-    move="the move of",
-    reduce="the reduction of",
-    improve="the improvement of",
-    replace="the replacement of",
-    automate="the automation of",
-    organise="the organisation of",
-    organize="the organisation of",
-    optimise="the optimisation of",
-    optimize="the optimisation of",
-    rewrite="the rewriting of",
-    introduce="the introduction of",
-    integrate="the integration of",
-    evaluate="the evaluation of",
-    compare="the comparison of",
-    choose="the choice of",
-    add="the addition of",
-)
+NOMINAL = {
+    "migrate": "the migration of",
+    "move": "the move of",
+    "reduce": "the reduction of",
+    "improve": "the improvement of",
+    "replace": "the replacement of",
+    "automate": "the automation of",
+    "organise": "the organisation of",
+    "organize": "the organisation of",
+    "optimise": "the optimisation of",
+    "optimize": "the optimisation of",
+    "rewrite": "the rewriting of",
+    "introduce": "the introduction of",
+    "integrate": "the integration of",
+    "evaluate": "the evaluation of",
+    "compare": "the comparison of",
+    "choose": "the choice of",
+    "add": "the addition of",
+}

@@ -55,6 +55,19 @@ begin
 end
 $$;
 
+-- Several at once, in one commit: messages come in batches, and so may their claims.
+create or replace function dialectic.claim_jobs(
+  p_tenant_ids uuid[], p_job_ids uuid[], p_worker text, p_lease interval, p_grace interval,
+  p_lost_max integer
+) returns setof dialectic.dialectic_generation_jobs
+language sql security definer set search_path = ''
+as $$
+  select claimed.*
+  from unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
+  cross join lateral dialectic.claim_job(
+    wanted.tenant_id, wanted.job_id, p_worker, p_lease, p_grace, p_lost_max) as claimed
+$$;
+
 -- The lease has run out, and the holder has had the grace since that was noticed.
 create or replace function dialectic.is_abandoned(
   p_job dialectic.dialectic_generation_jobs, p_grace interval

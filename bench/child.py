@@ -1,0 +1,174 @@
+"""Processes of the benchmark: every contender runs in one of its own and speaks JSON lines.
+
+A module of contenders ends in `serve({...})` and is run as `python -m MODULE ACTION OPTIONS`. What
+it says goes to standard output, one object a line; its complaints go to a file that is shown when
+it fails. Only processes started here are ever ended here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+STOP_PATIENCE_S = 10.0
+COMPLAINT_LINES_MAX = 12
+
+Options = Mapping[str, Any]
+Action = Callable[[Options], Awaitable[Any] | Any]
+
+
+class ChildFailed(Exception):
+    """A process ended badly, said nothing in time, or said something that makes no sense."""
+
+
+# -- inside the process ---------------------------------------------------------------------------
+
+
+def serve(actions: Mapping[str, Action]) -> None:
+    """Carry out the action named on the command line and say what it returns."""
+    name, options = sys.argv[1], json.loads(sys.argv[2])
+    outcome = actions[name](options)
+    if inspect.isawaitable(outcome):
+        outcome = _run_on_uvloop(outcome)
+    say(outcome)
+
+
+def _run_on_uvloop(work: Awaitable[Any]) -> Any:
+    """Everyone gets the same event loop: the one that the product runs on."""
+    import uvloop
+
+    async def main() -> Any:
+        return await work
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+def say(thing: Any) -> None:
+    """Tell the parent something."""
+    sys.stdout.write(json.dumps(thing) + "\n")
+    sys.stdout.flush()
+
+
+def wait_for_go() -> None:
+    """Say that all is ready and wait for the parent's word."""
+    say({"ready": True})
+    sys.stdin.readline()
+
+
+def stopping_event() -> asyncio.Event:
+    """Build an event that SIGTERM sets; to be called inside a running loop."""
+    event = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, event.set)
+    return event
+
+
+# -- outside of it --------------------------------------------------------------------------------
+
+
+class Child:
+    """A process that was started here."""
+
+    def __init__(self, module: str, action: str, options: Options) -> None:
+        self.name = f"{module} {action}"
+        # Closed by the context manager that owns this object.
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, action, json.dumps(options)],
+            cwd=ROOT,
+            env=clean_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+        )
+        self._said: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._said.put(line)
+        self._said.put(None)
+
+    def hear(self, timeout_s: float) -> Any:
+        """Wait for the next thing it says."""
+        with contextlib.suppress(queue.Empty):
+            if (line := self._said.get(timeout=max(timeout_s, 0.001))) is not None:
+                try:
+                    return json.loads(line)
+                except ValueError:
+                    raise ChildFailed(f"{self.name} said {line.strip()!r}") from None
+            self._said.put(None)
+            raise ChildFailed(f"{self.name} ended early{self._complain()}")
+        raise TimeoutError(f"{self.name} said nothing for {timeout_s:.0f} s{self._complain()}")
+
+    def go(self) -> None:
+        """Let it begin what it is ready for."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """Ask it to end; it is not asked twice."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> float:
+        """End it at once, as a power cut would; return the time of that."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        return time.time()
+
+    def close(self) -> None:
+        """Make sure that it is gone."""
+        self.stop()
+        try:
+            self._process.wait(STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._complaints.close()
+
+    def _complain(self) -> str:
+        self._complaints.seek(0)
+        lines = self._complaints.read().splitlines()[-COMPLAINT_LINES_MAX:]
+        return "".join(f"\n    {line}" for line in lines)
+
+
+@contextlib.contextmanager
+def started(module: str, action: str, options: Options) -> Iterator[Child]:
+    """Start a process that is gone afterwards."""
+    child = Child(module, action, options)
+    try:
+        yield child
+    finally:
+        child.close()
+
+
+def ask(module: str, action: str, options: Options, *, timeout_s: float = 120.0) -> Any:
+    """Run an action to its end and return what it says."""
+    with started(module, action, options) as child:
+        return child.hear(timeout_s)
+
+
+def clean_environment() -> dict[str, str]:
+    """Copy the environment without what would change what is measured."""
+    dropped = ("DIALECTIC_", "DBOS_", "PROCRASTINATE_", "LANGGRAPH_", "LANGCHAIN_", "PG")
+    return {name: text for name, text in os.environ.items() if not name.startswith(dropped)}

@@ -1,0 +1,181 @@
+"""DBOS: durable workflows whose steps are checkpointed in PostgreSQL; its queues are polled."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from typing import Any
+
+from dbos import DBOS, DBOSConfig
+
+from bench.child import Options, say, serve, wait_for_go
+
+QUEUE = "bench"
+POLL_S = 0.02  # its default of a second would measure the wait alone
+HOLD_S = 600.0
+
+
+def launch(options: Options, *, executor: str = "one") -> None:
+    """Start its engine in this process."""
+    config = DBOSConfig(
+        name="bench",
+        system_database_url=options["url"],
+        application_version="bench",
+        executor_id=executor,
+        log_level="ERROR",
+        sys_db_pool_size=options.get("pool", 10),
+    )
+    DBOS(config=config)
+    DBOS.launch()
+
+
+def register_queue(concurrency: int) -> None:
+    DBOS.register_queue(
+        QUEUE, worker_concurrency=concurrency, polling_interval_sec=POLL_S
+    )
+
+
+def wait_for_stop() -> None:
+    """Wait for SIGTERM."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while not stop.wait(0.5):
+        pass
+
+
+def prepare(options: Options) -> None:
+    """Install its schema."""
+    launch(options)
+    DBOS.destroy()
+
+
+def overhead(options: Options) -> dict[str, list[float]]:
+    """Time workflows of one step, called one after the other in this process."""
+    step = DBOS.step()(_step)
+
+    def one_step(number: int) -> str:
+        result: str = step(number)
+        return result
+
+    workflow = DBOS.workflow()(one_step)
+    launch(options)
+    samples_ms = []
+    for number in range(options["warm_up"] + options["jobs"]):
+        started = time.perf_counter()
+        workflow(number)
+        samples_ms.append((time.perf_counter() - started) * 1000)
+    DBOS.destroy()
+    measured = samples_ms[options["warm_up"] :]
+    # There is no queue in between: submitting is claiming, and a backlog is a loop.
+    return {
+        "claim_to_done_ms": measured,
+        "submit_to_done_ms": measured,
+        "backlog_ms": [sum(measured) / len(measured)],
+    }
+
+
+def _step(number: int) -> str:
+    return f"{number:0200d}"
+
+
+def nothing(number: int) -> None:
+    """Do nothing: a workflow without a step."""
+    del number
+
+
+def fill(options: Options) -> None:
+    """Put workflows into the queue."""
+    workflow = DBOS.workflow()(nothing)
+    launch(options)
+    DBOS.listen_queues([])
+    register_queue(options["concurrency"])
+    for number in range(options["jobs"]):
+        DBOS.enqueue_workflow(QUEUE, workflow, number)
+    DBOS.destroy()
+
+
+def work(options: Options) -> None:
+    """Take workflows that do nothing, until told to stop."""
+    DBOS.workflow()(nothing)
+    wait_for_go()
+    launch(options, executor=options["name"])
+    register_queue(options["concurrency"])
+    wait_for_stop()
+    DBOS.destroy()
+
+
+def hold(options: Options) -> None:
+    """Keep workflows, or report those that come."""
+
+    async def keep_or_report(number: int) -> None:
+        say({"job": str(number), "at": time.time()})
+        if options["keeps"]:
+            await asyncio.sleep(HOLD_S)
+
+    workflow = DBOS.workflow()(keep_or_report)
+    launch(options, executor=options["name"])
+    register_queue(50)
+    for number in range(options["enqueues"]):
+        asyncio.run(_enqueue(workflow, number))
+    say({"ready": True})
+    wait_for_stop()
+    DBOS.destroy()
+
+
+async def _enqueue(workflow: Any, number: int) -> None:
+    await DBOS.enqueue_workflow_async(QUEUE, workflow, number)
+
+
+def fan_in(options: Options) -> dict[str, list[float]]:
+    """Time from the end of the last of many children until their parent has all results."""
+    ended: list[float] = []
+    children, through_queue = options["children"], options["through_queue"]
+
+    async def child(number: int) -> int:
+        ended.append(time.perf_counter())
+        return number
+
+    child_workflow = DBOS.workflow()(child)
+
+    async def parent() -> float:
+        if through_queue:
+            handles = [
+                await DBOS.enqueue_workflow_async(QUEUE, child_workflow, n) for n in range(children)
+            ]
+        else:
+            handles = [
+                await DBOS.start_workflow_async(child_workflow, n) for n in range(children)
+            ]
+        for handle in handles:
+            await handle.get_result(polling_interval_sec=POLL_S)
+        return time.perf_counter()
+
+    parent_workflow = DBOS.workflow()(parent)
+    launch(options)
+    register_queue(50)
+    samples_ms = []
+
+    async def main() -> None:
+        for _ in range(options["times"]):
+            ended.clear()
+            resumed: float = await parent_workflow()
+            samples_ms.append((resumed - max(ended)) * 1000)
+
+    asyncio.run(main())
+    DBOS.destroy()
+    return {"woken_ms": samples_ms}
+
+
+ACTIONS: dict[str, Any] = {
+    "prepare": prepare,
+    "overhead": overhead,
+    "fill": fill,
+    "work": work,
+    "hold": hold,
+    "fan_in": fan_in,
+}
+
+if __name__ == "__main__":
+    serve(ACTIONS)

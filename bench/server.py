@@ -1,0 +1,97 @@
+"""The one PostgreSQL that everything is measured on: embedded, in a folder of its own, durable.
+
+Each contender has a database of its own, copied afresh for each round from one that its own code
+prepared. The server is the product's embedded one with its settings: fsync and synchronous commit
+are on for everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from bench.child import ask
+from dialectic import embedded
+
+PREPARE_TIMEOUT_S = 60.0
+# What the figures would mean nothing without.
+REQUIRED = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+
+
+class Server:
+    """The running server, and the databases on it."""
+
+    def __init__(self, joined: embedded.Server, folder: Path) -> None:
+        self.folder = folder
+        self._joined = joined
+        self._prepared: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+
+    def url(self, database: str = "postgres") -> str:
+        return self._joined.url(user="postgres", database=database)
+
+    def fetch(self, statement: str, *arguments: Any, database: str = "postgres") -> list[Any]:
+        """Run one statement as the superuser."""
+
+        async def run() -> list[Any]:
+            connection = await asyncpg.connect(self.url(database), timeout=10.0)
+            try:
+                return [tuple(row) for row in await connection.fetch(statement, *arguments)]
+            finally:
+                await connection.close()
+
+        return asyncio.run(run())
+
+    def prepare(self, module: str) -> str:
+        """Let a contender's own code install its schema, once; return that database's name."""
+        if module not in self._prepared:
+            name = f"template_{module.rpartition('.')[2]}"
+            self.fetch(f"create database {name}")
+            ask(module, "prepare", {"url": self.url(name)}, timeout_s=PREPARE_TIMEOUT_S)
+            self._prepared[module] = name
+        return self._prepared[module]
+
+    @contextlib.contextmanager
+    def database_for(self, module: str) -> Iterator[str]:
+        """Give a contender a new database with its schema in it; yield the database's name."""
+        name = f"{module.rpartition('.')[2]}_{next(self._numbers)}"
+        # A copy by files ends in a checkpoint: every round begins with an equally clean server.
+        self.fetch(f"create database {name} template {self.prepare(module)} strategy file_copy")
+        try:
+            yield name
+        finally:
+            self.fetch(f"drop database {name} with (force)")
+
+    def ask(
+        self, module: str, action: str, options: dict[str, Any] | None = None, timeout_s: float = 120
+    ) -> Any:
+        """Run one action of a contender on a new database; return what it says."""
+        with self.database_for(module) as name, self.scratch_folder() as folder:
+            given = {"url": self.url(name), "folder": folder, **(options or {})}
+            return ask(module, action, given, timeout_s=timeout_s)
+
+    @contextlib.contextmanager
+    def scratch_folder(self) -> Iterator[str]:
+        """Make a folder on the same disk, for those who write files."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            yield folder
+
+
+@contextlib.contextmanager
+def open_server(parent: Path | None) -> Iterator[Server]:
+    """Start the server in a temporary folder and remove both afterwards."""
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=parent) as name:
+        folder = Path(name)
+        with embedded.join_server(folder / "home") as joined:
+            server = Server(joined, folder)
+            for setting, wanted in REQUIRED.items():
+                found = server.fetch(f"show {setting}")[0][0]
+                assert found == wanted, f"{setting} is {found}"
+            yield server

@@ -1,0 +1,185 @@
+"""A crew of worker processes: started, killed, frozen, replaced. Each has a number and a log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.lab import POLL_S, ROOT, Lab, Stuck
+
+READY = "ready"
+START_PATIENCE_S = 60.0
+STOP_PATIENCE_S = 40.0
+# What a worker says when something happens that nobody foresaw.
+FAULT = re.compile(r"Traceback \(most recent call last\)|met a bug|never retrieved|CRITICAL")
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One worker process."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    was_killed: bool = False
+    is_frozen: bool = False
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_alive and READY in self.log.read_text(errors="replace")
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+
+@dataclass(slots=True)
+class Crew:
+    """The workers of one laboratory."""
+
+    lab: Lab
+    members: list[Member] = field(default_factory=list)
+    # When each was killed or frozen for good, by the clock on the wall, which the server shares.
+    died_at: dict[str, float] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    ended: list[Member] = field(default_factory=list)
+    count: int = 0
+
+    def hire(
+        self,
+        *,
+        concurrency: int = 4,
+        latency_ms: tuple[int, int] = (50, 400),
+        lease_s: float = 1.2,
+        failpoints: str = "",
+    ) -> Member:
+        """Start one more worker; it is not ready yet."""
+        self.count += 1
+        name = f"w{self.count}"
+        log = self.lab.logs / f"{name}.log"
+        command = [sys.executable, "-m", "chaos.worker", name]
+        command += ["--calls", str(self.lab.calls_file), "--concurrency", str(concurrency)]
+        command += ["--latency-ms", *map(str, latency_ms)]
+        command += ["--seed", str(self.lab.report.seed), "--sabotage", self.lab.sabotage.name]
+        environment = self.lab.environment(
+            lease_s=lease_s, failpoints=failpoints, log_level="INFO"
+        )
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        member = Member(name, process, log)
+        self.members.append(member)
+        return member
+
+    async def wait_until_ready(self, *members: Member) -> None:
+        """Wait until these workers, or all that live, receive messages."""
+        give_up_at = time.monotonic() + START_PATIENCE_S
+        for member in members or tuple(self.members):
+            while not member.is_ready and member.is_alive:
+                if time.monotonic() > give_up_at:
+                    raise Stuck(f"{member.name} is not ready:\n{member.log.read_text()[-2000:]}")
+                await asyncio.sleep(POLL_S)
+            if not member.is_alive and not member.was_killed:
+                raise Stuck(f"{member.name} ended by itself:\n{member.log.read_text()[-2000:]}")
+
+    def kill(self, member: Member) -> None:
+        """End a worker as a power cut would."""
+        member.was_killed = True
+        member.process.kill()
+        self.died_at[member.name] = time.time()
+        member.process.wait()
+        self.bury(member)
+
+    def freeze(self, member: Member) -> None:
+        member.is_frozen = True
+        member.signal(signal.SIGSTOP)
+        self.died_at[member.name] = time.time()
+
+    def thaw(self, member: Member) -> None:
+        member.is_frozen = False
+        member.signal(signal.SIGCONT)
+
+    async def stop(self, *members: Member) -> list[int]:
+        """Ask workers to finish and go; return how each of them ended."""
+        leaving = list(members or self.members)
+        for member in leaving:
+            member.signal(signal.SIGTERM)
+        codes = []
+        for member in leaving:
+            try:
+                codes.append(await asyncio.to_thread(member.process.wait, STOP_PATIENCE_S))
+            except subprocess.TimeoutExpired:
+                self.faults.append(f"{member.name} did not stop")
+                self.kill(member)
+                continue
+            self.bury(member)
+        return codes
+
+    def bury(self, member: Member) -> None:
+        """Take an ended worker off the list and keep what its log says went wrong."""
+        self.members.remove(member)
+        self.ended.append(member)
+        self.faults += find_faults(member)
+
+    def bury_the_dead(self) -> list[Member]:
+        """Find those who ended without our doing."""
+        dead = [member for member in self.members if not member.is_alive]
+        for member in dead:
+            self.died_at.setdefault(member.name, time.time())
+            self.bury(member)
+        return dead
+
+    def close(self) -> None:
+        for member in self.members:
+            member.signal(signal.SIGKILL)
+        for member in self.members:
+            member.process.wait()
+
+
+def find_faults(member: Member) -> list[str]:
+    """Find lines of a log that no fault from outside explains, each with what follows it."""
+    text = member.log.read_text(errors="replace")
+    return [
+        f"{member.name}: {' '.join(text[found.start() :].split())[-300:]}"
+        for found in FAULT.finditer(text)
+    ]
+
+
+@asynccontextmanager
+async def open_crew(lab: Lab) -> AsyncIterator[Crew]:
+    """Open an empty crew; whoever is in it at the end is killed."""
+    crew = Crew(lab)
+    try:
+        yield crew
+    finally:
+        await asyncio.to_thread(crew.close)
+
+
+def is_running(pid: int) -> bool:
+    """Say whether a process runs under this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,114 @@
+"""A worker under observation: `python -m chaos.worker NAME`, with its settings in the environment.
+
+It is the product's worker on the product's offline models; what is added is that a call takes a
+while, that each call is written down before it is made, and that each answer names its call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from chaos import sabotage
+from dialectic.cli.terminal import load_settings, run_async
+from dialectic.domain.message import Reply, Request
+from dialectic.domain.model import ModelCard
+from dialectic.engine import open_engine
+from dialectic.providers.base import OnText, Provider
+from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.store.database import WORKER_ROLE
+from dialectic.worker import Worker
+
+ORDER = re.compile(r"\bOrder (\d+):")
+
+
+@dataclass(slots=True)
+class ObservedProvider:
+    """Answers as another provider does, later, and leaves a trace of every call on disk."""
+
+    inner: Provider
+    name: str
+    calls: Path
+    latency_s: tuple[float, float]
+    rng: Random
+    count: int = field(default=0)
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        self.count += 1
+        mark = f"{self.name}-{self.count}"
+        found = ORDER.search("\n".join(message.content for message in request.messages))
+        append_line(self.calls, f"{mark} {found[1] if found else 0}")
+        await asyncio.sleep(self.rng.uniform(*self.latency_s))
+        reply = await self.inner.complete(card, request, on_text)
+        # Two calls never give the same bytes, so that a write by the wrong one can be seen.
+        return replace(
+            reply,
+            text=f"{reply.text}\n\nWritten by call {mark}.\n",
+            request_id=mark,
+            raw={**reply.raw, "id": mark},
+        )
+
+
+def append_line(path: Path, line: str) -> None:
+    """Write a line that outlives the process, whole or not at all."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def observe(catalog: Catalog, options: argparse.Namespace) -> Catalog:
+    low, high = (milliseconds / 1000 for milliseconds in options.latency_ms)
+    rng = Random(f"{options.seed}:{options.name}")
+    observed: dict[str, Provider] = {
+        name: ObservedProvider(provider, options.name, options.calls, (low, high), rng)
+        for name, provider in catalog.providers.items()
+    }
+    return replace(catalog, providers=observed)
+
+
+async def work(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    catalog = observe(build_catalog(), options)
+    async with open_engine(settings, catalog, role=WORKER_ROLE) as engine:
+        worker = Worker(engine, concurrency=options.concurrency, name=options.name)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.stop)
+        running = asyncio.create_task(worker.run())
+        await asyncio.wait(
+            {running, asyncio.create_task(worker.wait_until_listening())},
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        print("ready", flush=True)
+        await running
+    return 0
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chaos.worker")
+    parser.add_argument("name")
+    parser.add_argument("--calls", type=Path, required=True)
+    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--latency-ms", type=int, nargs=2, default=(50, 400))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sabotage", default=sabotage.NONE.name)
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
+    sabotage.load(options.sabotage).patch()
+    raise SystemExit(run_async(work(options)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Coalesce: many callers that ask at the same time share one question. Knows nothing of what is asked.
+
+While one batch is under way the next one gathers, so the batch grows with the load and a lone
+caller never waits for company.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+class Coalescer(Generic[Key, Answer]):
+    """Answers keys in batches. Each answer is handed out once: a key asked twice gets it once."""
+
+    def __init__(
+        self, ask_all: Callable[[list[Key]], Awaitable[dict[Key, Answer]]], *, batch_max: int
+    ) -> None:
+        self._ask_all = ask_all
+        self._batch_max = batch_max
+        self._waiting: list[tuple[Key, asyncio.Future[Answer | None]]] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def ask(self, key: Key) -> Answer | None:
+        """Ask for one key; None when there is no answer to it."""
+        future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, future))
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_until_quiet())
+        return await future
+
+    async def _ask_until_quiet(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._waiting[: self._batch_max]
+                del self._waiting[: self._batch_max]
+                await self._ask_batch(batch)
+        finally:
+            self._asking = None
+
+    async def _ask_batch(self, batch: list[tuple[Key, asyncio.Future[Answer | None]]]) -> None:
+        try:
+            answers = await self._ask_all(list(dict.fromkeys(key for key, _ in batch)))
+        except BaseException as error:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for key, future in batch:
+            if not future.done():
+                future.set_result(answers.pop(key, None))

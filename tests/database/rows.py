@@ -1,0 +1,421 @@
+"""Two tenants with rows in every table, and what a role can do to them.
+
+A row is a plain mapping; the server turns it into the types of its table. Rows 1 and 2 of a table
+are there from the start, row 2 is one that nothing refers to; row 3 fits in and is not there yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+import asyncpg
+
+from dialectic import embedded
+from dialectic.store.database import Address, Connection
+
+Row: TypeAlias = dict[str, Any]
+HASH = "0" * 64
+STAGE = "thesis"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Someone to whom rows belong; all ids follow from the name."""
+
+    name: str
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(NAMESPACE_OID, self.name)
+
+    def row_id(self, table: str, nth: int = 1) -> str:
+        return str(uuid5(self.id, f"{table} {nth}"))
+
+
+def _of(tenant: Tenant, table: str, nth: int, **columns: Any) -> Row:
+    return {"tenant_id": str(tenant.id), "id": tenant.row_id(table, nth), **columns}
+
+
+def _tenant(tenant: Tenant, nth: int) -> Row:
+    return {"id": str(tenant.id), "name": tenant.name, "kind": "personal"}
+
+
+def _user(tenant: Tenant, nth: int) -> Row:
+    return {"id": tenant.row_id("users", nth), "name": f"{tenant.name} {nth}"}
+
+
+def _membership(tenant: Tenant, nth: int) -> Row:
+    user_id = tenant.row_id("users", nth)
+    return {"tenant_id": str(tenant.id), "user_id": user_id, "role": "owner"}
+
+
+def _wallet(tenant: Tenant, nth: int) -> Row:
+    return _of(tenant, "token_wallets", nth, user_id=tenant.row_id("users", nth))
+
+
+def _wallet_transaction(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "wallet_id": tenant.row_id("token_wallets"),
+        "transaction_type": "top_up",
+        "amount_credits": 1,
+        "balance_after_credits": nth,
+        "idempotency_key": f"{tenant.name} {nth}",
+    }
+
+
+def _domain(tenant: Tenant, nth: int) -> Row:
+    return _of(tenant, "dialectic_domains", nth, name=f"domain {nth}")
+
+
+def _system_prompt(tenant: Tenant, nth: int) -> Row:
+    words: Row = {"name": f"prompt {nth}", "content_hash": HASH, "prompt_text": "Think."}
+    return _of(tenant, "system_prompts", nth, **words)
+
+
+def _process(tenant: Tenant, nth: int) -> Row:
+    columns: Row = {"name": f"process {nth}", "content_hash": HASH, "definition": {}}
+    return _of(tenant, "dialectic_process_templates", nth, **columns)
+
+
+def _stage(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_stages",
+        nth,
+        process_template_id=tenant.row_id("dialectic_process_templates"),
+        slug=f"stage-{nth}",
+        display_name="Stage",
+        position=nth,
+        default_system_prompt_id=tenant.row_id("system_prompts"),
+        input_artifact_rules={},
+        expected_output_artifacts={},
+    )
+
+
+def _stage_transition(tenant: Tenant, nth: int) -> Row:
+    process, source, target = {1: (1, 1, 2), 2: (2, 1, 2), 3: (1, 2, 1)}[nth]
+    return {
+        "tenant_id": str(tenant.id),
+        "process_template_id": tenant.row_id("dialectic_process_templates", process),
+        "source_stage_id": tenant.row_id("dialectic_stages", source),
+        "target_stage_id": tenant.row_id("dialectic_stages", target),
+    }
+
+
+def _domain_process(tenant: Tenant, nth: int) -> Row:
+    domain, process = {1: (1, 1), 2: (1, 2), 3: (2, 1)}[nth]
+    return {
+        "tenant_id": str(tenant.id),
+        "domain_id": tenant.row_id("dialectic_domains", domain),
+        "process_template_id": tenant.row_id("dialectic_process_templates", process),
+    }
+
+
+def _prompt_overlay(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "domain_specific_prompt_overlays",
+        nth,
+        system_prompt_id=tenant.row_id("system_prompts"),
+        domain_id=tenant.row_id("dialectic_domains"),
+        overlay_values={},
+        content_hash=str(nth) * 64,
+    )
+
+
+def _model(tenant: Tenant, nth: int) -> Row:
+    columns: Row = {"api_identifier": f"a/{nth}", "provider": "a", "config": {}}
+    return _of(tenant, "ai_providers", nth, **columns)
+
+
+def _project(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_projects",
+        nth,
+        user_id=tenant.row_id("users"),
+        project_name="A project",
+        slug=f"project-{nth}",
+        domain_id=tenant.row_id("dialectic_domains"),
+        initial_user_prompt="Why?",
+    )
+
+
+def _session(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_sessions",
+        nth,
+        project_id=tenant.row_id("dialectic_projects"),
+        user_id=tenant.row_id("users"),
+        process_template_id=tenant.row_id("dialectic_process_templates"),
+        wallet_id=tenant.row_id("token_wallets"),
+        selected_model_ids=[tenant.row_id("ai_providers")],
+        current_stage_slug=STAGE,
+        until_stage_slug=STAGE,
+        status=f"generating_{STAGE}",
+        max_retries=3,
+    )
+
+
+def _stage_run(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "session_id": tenant.row_id("dialectic_sessions"),
+        "iteration_number": nth,
+        "stage_slug": STAGE,
+        "planned_units": 1,
+    }
+
+
+def _file(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "path": f"{tenant.name}/{nth}.md",
+        "project_id": tenant.row_id("dialectic_projects"),
+        "mime_type": "text/markdown",
+        "size_bytes": 1,
+        "sha256": HASH,
+        "content": "\\x61",
+    }
+
+
+def _resource(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_project_resources",
+        nth,
+        project_id=tenant.row_id("dialectic_projects"),
+        user_id=tenant.row_id("users"),
+        resource_type="seed_prompt",
+        content="a",
+        storage_path=f"{tenant.name}/{nth}.md",
+        mime_type="text/markdown",
+        size_bytes=1,
+    )
+
+
+def _job(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_generation_jobs",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        stage_slug=STAGE,
+        iteration_number=1,
+        payload={"job_type": "plan"},
+        max_retries=3,
+    )
+
+
+def _contribution(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_contributions",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        job_id=tenant.row_id("dialectic_generation_jobs") if nth == 1 else None,
+        model_name="a/1",
+        stage=STAGE,
+        iteration_number=1,
+        contribution_type="thesis",
+        root_contribution_id=tenant.row_id("dialectic_contributions", nth),
+        content="a",
+        storage_path=f"{tenant.name}/{nth}.md",
+        size_bytes=1,
+    )
+
+
+def _feedback(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_feedback",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        user_id=tenant.row_id("users"),
+        stage_slug=STAGE,
+        iteration_number=1,
+        feedback_type="stage",
+    )
+
+
+def _memory(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_memory",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        source_contribution_id=tenant.row_id("dialectic_contributions"),
+        content_hash=HASH,
+        position=nth,
+        content="a",
+        token_count=1,
+        embedding_model="builtin/static",
+        embedding="[1,2,3]",
+    )
+
+
+def _chat(tenant: Tenant, nth: int) -> Row:
+    return _of(tenant, "chats", nth, user_id=tenant.row_id("users"), title="A chat")
+
+
+def _chat_message(tenant: Tenant, nth: int) -> Row:
+    columns: Row = {"chat_id": tenant.row_id("chats"), "role": "user", "content": "Why?"}
+    return _of(tenant, "chat_messages", nth, **columns)
+
+
+def _notification(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "session_id": tenant.row_id("dialectic_sessions"),
+        "type": "news",
+        "title": f"{tenant.name} {nth}",
+    }
+
+
+def _notification_counter(tenant: Tenant, nth: int) -> Row:
+    return {"tenant_id": str(tenant.id), "last_seq": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of tenant data: how its rows are made and by what one of them is found."""
+
+    build_row: Callable[[Tenant, int], Row]
+    key: tuple[str, ...] = ("tenant_id", "id")
+    tenant_column: str = "tenant_id"
+    seeded: int = 2
+
+
+# In the order in which rows can be inserted.
+TABLES = {
+    "tenants": Table(_tenant, key=("id",), tenant_column="id", seeded=1),
+    "users": Table(_user, key=("id",), tenant_column="", seeded=3),
+    "memberships": Table(_membership, key=("tenant_id", "user_id"), seeded=3),
+    "token_wallets": Table(_wallet),
+    "token_wallet_transactions": Table(
+        _wallet_transaction, key=("tenant_id", "wallet_id", "idempotency_key")
+    ),
+    "dialectic_domains": Table(_domain),
+    "system_prompts": Table(_system_prompt),
+    "dialectic_process_templates": Table(_process),
+    "dialectic_stages": Table(_stage),
+    "dialectic_stage_transitions": Table(
+        _stage_transition,
+        key=("tenant_id", "process_template_id", "source_stage_id", "target_stage_id"),
+    ),
+    "domain_process_associations": Table(
+        _domain_process, key=("tenant_id", "domain_id", "process_template_id")
+    ),
+    "domain_specific_prompt_overlays": Table(_prompt_overlay),
+    "ai_providers": Table(_model),
+    "dialectic_projects": Table(_project),
+    "dialectic_sessions": Table(_session),
+    "dialectic_stage_runs": Table(
+        _stage_run, key=("tenant_id", "session_id", "iteration_number", "stage_slug")
+    ),
+    "dialectic_files": Table(_file, key=("tenant_id", "path")),
+    "dialectic_project_resources": Table(_resource),
+    "dialectic_generation_jobs": Table(_job),
+    "dialectic_contributions": Table(_contribution),
+    "dialectic_feedback": Table(_feedback),
+    "dialectic_memory": Table(_memory),
+    "chats": Table(_chat),
+    "chat_messages": Table(_chat_message),
+    "notifications": Table(_notification, key=("tenant_id", "title")),
+    "notification_counters": Table(_notification_counter, key=("tenant_id",), seeded=1),
+}
+
+
+def build_row(table: str, tenant: Tenant, nth: int) -> Row:
+    return TABLES[table].build_row(tenant, nth)
+
+
+async def insert_row(connection: Connection, table: str, row: Row) -> str:
+    """Insert a row; return what the server says, `INSERT 0 1`."""
+    columns = ", ".join(row)
+    return await connection.execute(
+        f"insert into dialectic.{table} ({columns})"
+        f" select {columns} from jsonb_populate_record(null::dialectic.{table}, $1::text::jsonb)",
+        json.dumps(row),
+    )
+
+
+async def insert_tenant(connection: Connection, tenant: Tenant) -> None:
+    """Insert all rows of a tenant that are there from the start."""
+    for name, table in TABLES.items():
+        for nth in range(1, table.seeded + 1):
+            await insert_row(connection, name, table.build_row(tenant, nth))
+
+
+def _matching(table: str) -> str:
+    """The source that holds the wanted row as `r`, and the condition that `t` is that row."""
+    same = " and ".join(f"t.{column} = r.{column}" for column in TABLES[table].key)
+    return f"jsonb_populate_record(null::dialectic.{table}, $1::text::jsonb) r where {same}"
+
+
+async def select_row(connection: Connection, table: str, row: Row) -> str:
+    return await connection.execute(
+        f"select from dialectic.{table} t, {_matching(table)}", json.dumps(row)
+    )
+
+
+async def update_row(
+    connection: Connection, table: str, row: Row, new_owner: Tenant | None = None
+) -> str:
+    """Write a row as it is, or give it to someone else."""
+    column = TABLES[table].tenant_column or "id"
+    value = f"'{new_owner.id}'" if new_owner else f"t.{column}"
+    return await connection.execute(
+        f"update dialectic.{table} t set {column} = {value} from {_matching(table)}",
+        json.dumps(row),
+    )
+
+
+async def delete_row(connection: Connection, table: str, row: Row) -> str:
+    return await connection.execute(
+        f"delete from dialectic.{table} t using {_matching(table)}", json.dumps(row)
+    )
+
+
+async def become(connection: Connection, tenant: Tenant | None) -> None:
+    """Let the current transaction belong to a tenant, or to none."""
+    if tenant is not None:
+        await connection.execute(
+            "select set_config('dialectic.tenant', $1, true)", str(tenant.id)
+        )
+
+
+@contextmanager
+def new_database(server: embedded.Server, template: str = "template1") -> Iterator[Address]:
+    """A database for several tests that put back what they change, or for one that migrates it."""
+    name = f"rows_{os.getpid()}_{next(_numbers)}"
+    asyncio.run(
+        run_as_superuser(server, f"create database {name} template {template} strategy file_copy")
+    )
+    try:
+        yield Address(server.url(user="postgres", database=name), is_embedded=True)
+    finally:
+        asyncio.run(run_as_superuser(server, f"drop database {name} with (force)"))
+
+
+async def run_as_superuser(
+    target: embedded.Server | Address, *statements: str, database: str = "postgres"
+) -> None:
+    url = target.url if isinstance(target, Address) else target.url(user="postgres", database=database)
+    connection = await asyncpg.connect(url)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()

@@ -1,0 +1,123 @@
+"""What the documents name exists, and what exists is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from dialectic.cli.main import COMMANDS, cli
+from dialectic.domain.job import JobStatus
+from dialectic.errors import ExitCode
+from dialectic.failpoints import POINTS
+from dialectic.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "dialectic"
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def first_column(text: str, heading: str) -> list[str]:
+    """The code words in the first column of the table below a heading."""
+    part = text.split(heading, 1)[1]
+    part = part.split("\n## ", 1)[0]
+    return re.findall(r"^\| `([^`]+)`", part, re.MULTILINE)
+
+
+def list_modules() -> set[str]:
+    names = set()
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[-1] not in ("__init__", "__main__") and parts[:2] != ("providers", "offline"):
+            names.add(".".join(parts))
+    return names | {"providers.offline"}
+
+
+def test_the_architecture_lists_every_module_and_no_other() -> None:
+    named = first_column(read("ARCHITECTURE.md"), "## Modules")
+
+    assert sorted(named) == sorted(list_modules())
+
+
+def test_every_trigger_is_listed_under_what_fires_when() -> None:
+    made = re.findall(r"create or replace trigger (\w+)", read("src/dialectic/sql/bindings.sql"))
+
+    assert first_column(read("ARCHITECTURE.md"), "## What fires when") == made
+
+
+def test_every_setting_is_described_with_its_default() -> None:
+    text = read("docs/settings.md")
+    rows = dict(re.findall(r"^\| `DIALECTIC_(\w+)` \| ([^|]+) \|", text, re.MULTILINE))
+
+    for field in dataclasses.fields(Settings):
+        shown = rows.pop(field.name.upper())
+        if field.default not in ("", dataclasses.MISSING):
+            assert shown.strip("`") == str(field.default).removesuffix(".0"), field.name
+    assert not rows
+
+
+def test_every_command_and_option_is_described() -> None:
+    text = read("docs/cli.md")
+
+    for name in COMMANDS:
+        assert f"## `dialectic {name}`" in text
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        section = text.split(f"## `dialectic {name}`", 1)[1].split("\n## ", 1)[0]
+        for option in (p for p in command.params if isinstance(p, click.Option)):
+            assert option.opts[0] in section, (name, option.opts)
+        for inner in command.commands if isinstance(command, click.Group) else ():
+            assert f"dialectic {name} {inner}" in section
+
+
+def test_every_exit_code_is_described() -> None:
+    codes = re.findall(r"^\| (\d+) \|", read("docs/cli.md"), re.MULTILINE)
+
+    assert [int(code) for code in codes] == [code.value for code in ExitCode]
+
+
+def test_every_event_that_is_written_is_described() -> None:
+    described = set(first_column(read("docs/cli.md"), "## Events"))
+    pattern = re.compile(
+        r"['\"]((?:dialectic|contribution|session)_(?:progress_update|contribution_received|"
+        r"generation_\w+|paused|cancelled))['\"]"
+    )
+    sources = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.sql")]
+    written = {found for path in sources for found in pattern.findall(path.read_text("utf-8"))}
+
+    assert described == written - {"generation_complete"}
+
+
+def test_the_statuses_are_described_in_their_order() -> None:
+    assert first_column(read("docs/jobs.md"), "## Statuses") == [str(s) for s in JobStatus]
+
+
+def test_the_moves_are_described_as_the_table_has_them() -> None:
+    migration = read("src/dialectic/sql/migrations/0004_jobs.sql")
+    moves = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", migration, re.MULTILINE)
+    shown = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \|$", read("docs/jobs.md"), re.MULTILINE)
+
+    assert shown == moves
+
+
+def test_every_failpoint_is_described() -> None:
+    assert tuple(first_column(read("docs/jobs.md"), "## Failpoints")) == POINTS
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_links_between_documents_lead_somewhere(name: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", read(name)):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_tree_in_the_readme_names_what_is_there() -> None:
+    tree = read("README.md").split("src/dialectic/\n", 1)[1].split("\ntests/", 1)[0]
+
+    for entry in re.findall(r"^[├└]── (\S+)", tree, re.MULTILINE):
+        assert (PACKAGE / entry).exists(), entry
