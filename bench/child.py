@@ -44,6 +44,8 @@ def serve(actions: Mapping[str, Action]) -> None:
     outcome = actions[name](options)
     if inspect.isawaitable(outcome):
         outcome = _run_on_uvloop(outcome)
+    if outcome is None and _cpu_marks_s:
+        outcome = {"cpu_s": time.process_time() - _cpu_marks_s[-1]}
     say(outcome)
 
 
@@ -64,10 +66,19 @@ def say(thing: Any) -> None:
     sys.stdout.flush()
 
 
+_cpu_marks_s: list[float] = []
+
+
 def wait_for_go() -> None:
     """Say that all is ready and wait for the parent's word."""
     say({"ready": True})
     sys.stdin.readline()
+    mark_cpu()
+
+
+def mark_cpu() -> None:
+    """Count this process's CPU time from here on; it is said at the end."""
+    _cpu_marks_s.append(time.process_time())
 
 
 def stopping_event() -> asyncio.Event:
@@ -116,6 +127,14 @@ class Child:
             self._said.put(None)
             raise ChildFailed(f"{self.name} ended early{self._complain()}")
         raise TimeoutError(f"{self.name} said nothing for {timeout_s:.0f} s{self._complain()}")
+
+    def hear_end(self, key: str, timeout_s: float) -> Any:
+        """Wait until it says something with this key in it; what it says before is passed over."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            said = self.hear(deadline - time.monotonic())
+            if isinstance(said, dict) and key in said:
+                return said[key]
 
     def go(self) -> None:
         """Let it begin what it is ready for."""

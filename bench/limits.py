@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import time
 from typing import Any
 
 import asyncpg
 
-from bench.child import Options, say, serve, stopping_event, wait_for_go
+from bench.child import Options, serve, stopping_event, wait_for_go
 
 WARM_UP = 20
 CLAIM = """
@@ -79,7 +78,7 @@ async def fill(options: Options) -> None:
     await connection.close()
 
 
-async def work(options: Options) -> dict[str, float]:
+async def work(options: Options) -> None:
     """Claim and acknowledge until nothing is left: a batch at a time, or one job at a time."""
     pool = await asyncpg.create_pool(options["url"], min_size=10, max_size=10)
     batch_jobs = options["batch_jobs"]
@@ -90,11 +89,8 @@ async def work(options: Options) -> dict[str, float]:
             await pool.execute(ACKNOWLEDGE, [row["id"] for row in rows])
 
     await asyncio.gather(*(loop() for _ in range(1 if batch_jobs > 1 else 10)))
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    say({"emptied": True})
     await stopping_event().wait()
     await pool.close()
-    return {"cpu_s": usage.ru_utime + usage.ru_stime}
 
 
 ACTIONS: dict[str, Any] = {

@@ -54,7 +54,9 @@ class Server:
         if module not in self._prepared:
             name = f"template_{module.rpartition('.')[2]}"
             self.fetch(f"create database {name}")
-            ask(module, "prepare", {"url": self.url(name)}, timeout_s=PREPARE_TIMEOUT_S)
+            with self.scratch_folder() as folder:
+                given = {"url": self.url(name), "folder": folder}
+                ask(module, "prepare", given, timeout_s=PREPARE_TIMEOUT_S)
             self._prepared[module] = name
         return self._prepared[module]
 

@@ -9,6 +9,7 @@ create table chaos.moves (
   attempt integer not null,
   dispatch integer not null,
   step integer not null,
+  is_claim boolean not null,
   worker text
 );
 create index moves_of_a_job on chaos.moves (job_id, n);
@@ -18,13 +19,15 @@ language plpgsql security definer set search_path = ''
 as $$
 begin
   if tg_op = 'INSERT' then
-    insert into chaos.moves (job_id, to_status, attempt, dispatch, step, worker)
-    values (new.id, new.status, new.attempt_count, new.dispatch_count, new.current_step, new.worker);
+    insert into chaos.moves (job_id, to_status, attempt, dispatch, step, is_claim, worker)
+    values (new.id, new.status, new.attempt_count, new.dispatch_count, new.current_step, false,
+      new.worker);
   elsif (old.status, old.attempt_count, old.dispatch_count, old.current_step)
       is distinct from (new.status, new.attempt_count, new.dispatch_count, new.current_step) then
-    insert into chaos.moves (job_id, from_status, to_status, attempt, dispatch, step, worker)
+    insert into chaos.moves (job_id, from_status, to_status, attempt, dispatch, step, is_claim,
+      worker)
     values (new.id, old.status, new.status, new.attempt_count, new.dispatch_count,
-      new.current_step, new.worker);
+      new.current_step, new.attempt_count > old.attempt_count, new.worker);
   end if;
   return null;
 end

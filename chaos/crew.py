@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.lab import POLL_S, ROOT, Lab, Stuck
+from chaos.worker import READY
 
-READY = "ready"
 START_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 40.0
 # What a worker says when something happens that nobody foresaw.

@@ -133,7 +133,7 @@ class Lab:
 
     # -- work -------------------------------------------------------------------------------------
 
-    async def order(self, *, models_times: int = 2) -> UUID:
+    async def order(self, *, models_times: int = 2, starts: bool = True) -> UUID:
         """Ask for one more plan, as a person would: a session with its stage started."""
         number = len(self.orders) + 1
         models = [name for name in self.engine.catalog.cards if name.startswith("offline/")][:3]
@@ -146,7 +146,8 @@ class Lab:
         )
         begun = await sessions.create_session(self.engine, self.account, ask)
         self.orders[number] = begun.session_id
-        await sessions.generate(self.engine, self.account, begun.session_id)
+        if starts:
+            await sessions.generate(self.engine, self.account, begun.session_id)
         return begun.session_id
 
     @asynccontextmanager

@@ -25,6 +25,7 @@ from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.store.database import WORKER_ROLE
 from dialectic.worker import Worker
 
+READY = "chaos: ready"
 ORDER = re.compile(r"\bOrder (\d+):")
 
 
@@ -88,7 +89,7 @@ async def work(options: argparse.Namespace) -> int:
             {running, asyncio.create_task(worker.wait_until_listening())},
             return_when=asyncio.FIRST_COMPLETED,
         )
-        print("ready", flush=True)
+        print(READY, flush=True)
         await running
     return 0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbos import DBOS, DBOSConfig
 
-from bench.child import Options, say, serve, wait_for_go
+from bench.child import Options, mark_cpu, say, serve, wait_for_go
 
 QUEUE = "bench"
 POLL_S = 0.02  # its default of a second would measure the wait alone
@@ -101,7 +101,7 @@ def work(options: Options) -> None:
     DBOS.workflow()(nothing)
     wait_for_go()
     launch(options, executor=options["name"])
-    register_queue(options["concurrency"])
+    mark_cpu()
     wait_for_stop()
     DBOS.destroy()
 

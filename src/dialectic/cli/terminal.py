@@ -39,8 +39,9 @@ def load_settings() -> Settings:
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    # The queue reports a lost connection many times over; the worker says it once.
-    logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)
+    # Both report a lost connection many times over, with tracebacks; the worker says it once.
+    for name in ("pgqueuer", "asyncpg"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return settings
 
 

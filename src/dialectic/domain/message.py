@@ -52,6 +52,8 @@ class Request:
     system: str
     messages: tuple[Message, ...]
     max_output_tokens: int
+    # Which of several answers to the same question: one model may be asked more than once.
+    variant: int = 1
 
     def __post_init__(self) -> None:
         roles = [message.role for message in self.messages]

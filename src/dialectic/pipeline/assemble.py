@@ -17,6 +17,7 @@ def assemble(material: Material, card: ModelCard) -> Request:
         system=material.system,
         messages=(Message(Role.USER, material.prompt),),
         max_output_tokens=output_cap,
+        variant=material.payload.ordinal,
     )
     tokens = count_request_tokens(request, card.tokenizer)
     input_max = min(card.max_input_tokens, card.context_window_tokens - output_cap)

@@ -48,7 +48,7 @@ end
 $$;
 
 -- Rights. Functions are closed to everyone and then opened by name.
-revoke all on all functions in schema dialectic from public;
+revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
 revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(),

@@ -6,16 +6,24 @@
 do $$
 declare
   v_role text;
+  -- From version 16 on, whoever makes a role is a member of it without being able to take it on.
+  v_needed text := case
+    when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member'
+  end;
 begin
-  -- Two first starts on one cluster may meet here; the loser of the race finds the role made.
-  perform pg_advisory_xact_lock(hashtext('dialectic.roles'));
   foreach v_role in array array['dialectic_owner', 'dialectic_app', 'dialectic_worker'] loop
-    if not exists (select from pg_roles where rolname = v_role) then
-      execute format('create role %I nosuperuser nobypassrls nocreatedb nocreaterole noinherit', v_role);
-    end if;
-    if not pg_has_role(current_user, v_role, 'member') then
+    -- First starts in two databases of one cluster may meet here, and no lock spans databases; the
+    -- loser of the race finds the role made.
+    begin
+      if not exists (select from pg_roles where rolname = v_role) then
+        execute format('create role %I nosuperuser nobypassrls nocreatedb nocreaterole noinherit', v_role);
+      end if;
+      if not pg_has_role(current_user, v_role, v_needed) then
+        execute format('grant %I to current_user', v_role);
+      end if;
+    exception when duplicate_object or unique_violation then
       execute format('grant %I to current_user', v_role);
-    end if;
+    end;
   end loop;
 end
 $$;

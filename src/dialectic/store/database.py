@@ -137,6 +137,8 @@ class Database:
                 collisions += 1
                 if collisions >= COLLISION_TRIES:
                     raise
+            except ValueError:
+                raise  # a value that no column holds is the driver's InterfaceError, too
             except CONNECTION_LOST as error:
                 if loop.time() >= give_up_at:
                     raise DatabaseUnreachable(
@@ -149,11 +151,11 @@ class Database:
         self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
     ) -> T:
         async with self._pool.acquire() as connection:
-            # One round trip for both; a UUID needs no quoting beyond its own form.
-            await connection.execute(
-                f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
-            )
             try:
+                # One round trip for both; a UUID needs no quoting beyond its own form.
+                await connection.execute(
+                    f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
+                )
                 result = await work(connection)
             except BaseException:
                 if not connection.is_closed():

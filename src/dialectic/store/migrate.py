@@ -86,6 +86,19 @@ async def migrate(address: Address) -> list[str]:
         if await _is_up_to_date(connection):
             return []
         return await _apply_all(connection, address)
+    except CONNECTION_LOST as error:
+        raise DatabaseUnreachable(describe_failure(address, error)) from error
+    except (
+        asyncpg.InsufficientPrivilegeError,
+        asyncpg.FeatureNotSupportedError,
+        asyncpg.UndefinedFileError,
+    ) as error:
+        raise ConfigurationError(
+            "The login of DIALECTIC_DATABASE_URL cannot prepare the database: "
+            f"{str(error).splitlines()[0]}. It must be able to create roles, schemas and the "
+            "extension `vector` (pgvector); or have an administrator run `dialectic db migrate` "
+            "once."
+        ) from error
     finally:
         await connection.close()
 
@@ -109,8 +122,17 @@ async def _apply_all(connection: asyncpg.Connection[asyncpg.Record], address: Ad
     await _prepare_server(connection, address)
     await connection.execute(f"set role {OWNER_ROLE}")
     await connection.execute("set search_path = dialectic, public, extensions")
-    await connection.execute(_read(files("dialectic.sql").joinpath("bootstrap.sql")).text)
-    applied = await _apply_migrations(connection)
+    async with connection.transaction():  # a database that is refused stays as it was
+        await connection.execute(_read(files("dialectic.sql").joinpath("bootstrap.sql")).text)
+        missing = await _list_missing(connection)
+    for script in missing:
+        async with connection.transaction():
+            await connection.execute(script.text)
+            await connection.execute(
+                "insert into schema_migrations (name, sha256) values ($1, $2)",
+                script.name,
+                script.sha256,
+            )
     await _upgrade_queue(connection)
     async with connection.transaction():
         # Functions call each other; a test calls them all, so no body goes unchecked.
@@ -124,7 +146,7 @@ async def _apply_all(connection: asyncpg.Connection[asyncpg.Record], address: Ad
             DIGEST_ROW,
             compute_digest(),
         )
-    return applied
+    return [script.name for script in missing]
 
 
 async def _prepare_server(connection: asyncpg.Connection[asyncpg.Record], address: Address) -> None:
@@ -135,29 +157,17 @@ async def _prepare_server(connection: asyncpg.Connection[asyncpg.Record], addres
             f"The server is PostgreSQL {number // 10000}; version 15 or later is needed. "
             "Point DIALECTIC_DATABASE_URL at a newer one."
         )
-    try:
-        await connection.execute(_read(files("dialectic.sql").joinpath("roles.sql")).text)
-        if address.is_embedded:
-            await connection.execute("alter role dialectic_app login")
-            await connection.execute("alter role dialectic_worker login")
-        await connection.execute("create extension if not exists vector")
-        for schema in ("dialectic", QUEUE_SCHEMA):
-            await connection.execute(
-                f"create schema if not exists {schema} authorization {OWNER_ROLE}"
-            )
-    except (
-        asyncpg.InsufficientPrivilegeError,
-        asyncpg.FeatureNotSupportedError,
-        asyncpg.UndefinedFileError,
-    ) as error:
-        raise ConfigurationError(
-            f"The login of DIALECTIC_DATABASE_URL cannot prepare the database: {error}. It must be "
-            "able to create roles, schemas and the extension `vector` (pgvector); or have an "
-            "administrator run `dialectic db migrate` once."
-        ) from error
+    await connection.execute(_read(files("dialectic.sql").joinpath("roles.sql")).text)
+    if address.is_embedded:
+        await connection.execute("alter role dialectic_app login")
+        await connection.execute("alter role dialectic_worker login")
+    await connection.execute("create extension if not exists vector")
+    for schema in ("dialectic", QUEUE_SCHEMA):
+        await connection.execute(f"create schema if not exists {schema} authorization {OWNER_ROLE}")
 
 
-async def _apply_migrations(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
+async def _list_missing(connection: asyncpg.Connection[asyncpg.Record]) -> list[Script]:
+    """List the migrations to apply, or refuse a database that another version has gone on with."""
     rows = await connection.fetch(
         "select name, sha256 from schema_migrations where name <> $1", DIGEST_ROW
     )
@@ -168,23 +178,13 @@ async def _apply_migrations(connection: asyncpg.Connection[asyncpg.Record]) -> l
             f"The database has migration {unknown[-1]}, which this version does not know. "
             "It was used by a newer version: upgrade this one."
         )
-    applied = []
     for script in scripts:
         if recorded.get(script.name, script.sha256) != script.sha256:
             raise ConfigurationError(
                 f"Migration {script.name} was applied in another form than the one in this "
                 "version. The installation is damaged: install it again."
             )
-        if script.name not in recorded:
-            async with connection.transaction():
-                await connection.execute(script.text)
-                await connection.execute(
-                    "insert into schema_migrations (name, sha256) values ($1, $2)",
-                    script.name,
-                    script.sha256,
-                )
-            applied.append(script.name)
-    return applied
+    return [script for script in scripts if script.name not in recorded]
 
 
 async def _upgrade_queue(connection: asyncpg.Connection[asyncpg.Record]) -> None:

@@ -26,7 +26,7 @@ MODEL_ID = UUID("6f1f2e3d-0000-4000-8000-000000000001")
 PLAN: dict[str, Any] = {
     "job_type": "plan",
     "model_id": str(MODEL_ID),
-    "model_name": "offline/sage",
+    "model_name": "offline/skeptic",
     "model_index": 1,
     "ordinal": 2,
 }
@@ -51,7 +51,7 @@ def without(payload: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_plan_payload_is_read_as_it_was_written() -> None:
     payload = parse_payload(PLAN)
     assert payload == PlanPayload(
-        model_id=MODEL_ID, model_name="offline/sage", model_index=1, ordinal=2
+        model_id=MODEL_ID, model_name="offline/skeptic", model_index=1, ordinal=2
     )
     assert parse_payload(payload.model_dump(mode="json")) == payload
 

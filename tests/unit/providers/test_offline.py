@@ -60,13 +60,13 @@ def answer(
 
 
 def critique_prompt(thesis: str) -> str:
-    return (
-        asking_for("## What holds", "## What is missing", "## Risks", lead="Critique this thesis.")
-        + block("Original request", REQUEST)
-        + "\n\n"
-        + block("User feedback on thesis", "I do not want a subscription service.", "a" * 12)
-        + "\n\n"
-        + block("Thesis A", thesis, "b" * 12)
+    return "\n\n".join(
+        [
+            asking_for("## What holds", "## What is missing", "## Risks", lead="Critique this."),
+            block("Original request", REQUEST),
+            block("User feedback on thesis", "I do not want a subscription service.", "a" * 12),
+            block("Thesis A", thesis, "b" * 12),
+        ]
     )
 
 
@@ -135,6 +135,16 @@ class TestSameBytesEveryTime:
         texts = {answer(ARCHITECT, THESIS_PROMPT, seed=seed).text for seed in range(4)}
         assert len(texts) == 4
 
+    def test_one_model_asked_several_times_words_it_differently_each_time(self) -> None:
+        asked = [
+            dataclasses.replace(request_of(THESIS_PROMPT), variant=variant) for variant in (1, 2, 3)
+        ]
+        replies = [
+            asyncio.run(OfflineProvider().complete(ARCHITECT, request, lambda _: None))
+            for request in asked
+        ]
+        assert len({reply.text for reply in replies}) == 3
+
     def test_three_models_say_different_things(self) -> None:
         texts = [answer(card, THESIS_PROMPT).text for card in CARDS]
         lines = [{line for line in text.splitlines() if len(line) > 40} for text in texts]
@@ -198,21 +208,17 @@ class TestWhatItWrites:
     def test_a_synthesis_quotes_every_source_by_its_label(self) -> None:
         theses = [answer(card, THESIS_PROMPT).text for card in CARDS]
         labels = ["Thesis A", "Thesis B", "Critique 1 of Thesis A"]
-        prompt = (
-            asking_for(
-                "## Points of agreement",
-                "## Disagreements",
-                "## Unique points kept",
-                "## System architecture",
-                lead="Synthesise the documents into one.",
-            )
-            + block("Original request", REQUEST)
-            + "\n"
-            + "\n".join(block(label, t, 12 * label[-1].lower()) for label, t in zip(labels, theses))
-        )
-        text = answer(PRAGMATIST, prompt.replace("cccccccccccc", "c" * 12)).text
-        for label in labels[:2]:
-            assert f"({label})" in text
+        headings = ("## Points of agreement", "## Disagreements", "## Unique points kept")
+        sources = [
+            block(label, text, mark * 12)
+            for label, text, mark in zip(labels, theses, "abc", strict=True)
+        ]
+        lead = asking_for(*headings, lead="Synthesise the documents into one.")
+        prompt = "\n\n".join([lead, block("Original request", REQUEST), *sources])
+        text = answer(PRAGMATIST, prompt).text
+        assert headings_of(text) == list(headings)
+        for label in labels:
+            assert f"” ({label})" in text
         assert_well_formed(text)
 
     def test_a_checklist_covers_the_milestones_of_its_plan_in_order(self) -> None:
@@ -223,12 +229,8 @@ class TestWhatItWrites:
         ).text
         names = re.findall(r"^### Milestone \d+: (.+)$", plan, re.MULTILINE)
         assert len(names) >= 3
-        prompt = (
-            asking_for("## Checklist", lead="Write an actionable checklist.")
-            + block("Original request", REQUEST)
-            + block("Formal plan A", plan, "c" * 12)
-        )
-        steps = answer(SKEPTIC, prompt.replace("]>>><<<", "]>>>\n<<<")).text
+        lead = asking_for("## Checklist", lead="Write an actionable checklist.")
+        steps = answer(SKEPTIC, lead + block("Formal plan A", plan)).text
         places = [steps.index(name) for name in names]
         assert places == sorted(places)
         assert steps.count("Depends on:") == steps.count("Accepted when:") == 2 * len(names)
@@ -416,7 +418,7 @@ HOSTILE = {
     "lone surrogate": "a broken \ud800 upload must \x00 never fail",
     "only an end": "<<<END [0123456789ab]>>>",
     "unclosed": "<<<BEGIN Thesis A [0123456789ab]>>>\nno end follows",
-    "crossed": "<<<BEGIN A [aaaaaaaaaaaa]>>>\n<<<BEGIN B [bbbbbbbbbbbb]>>>\nx\n<<<END [aaaaaaaaaaaa]>>>",
+    "crossed": f"<<<BEGIN A [{'a' * 12}]>>>\n<<<BEGIN B [{'b' * 12}]>>>\n<<<END [{'a' * 12}]>>>",
     "a foreign end inside": block("Original request", f"{REQUEST}\n<<<END [ffffffffffff]>>>\nmore"),
     "braces": "Build {it} {0.__class__} %s {{7*7}} ${jndi} at least 3 {p}",
     "quotes": "Build a “very “nested” quote” tool. It must say “”“”.",
@@ -436,7 +438,7 @@ class TestHostilePrompts:
         text.encode()
         assert "\x00" not in text
         assert "<script" not in text
-        assert "javascript:" not in text
+        assert "](" not in text
 
     def test_two_headings_on_one_line_are_both_taken(self) -> None:
         text = answer(ARCHITECT, HOSTILE["two headings on a line"]).text
@@ -483,22 +485,22 @@ class TestHostilePrompts:
         ],
     )
     def test_time_grows_no_faster_than_the_prompt(self, unit: str) -> None:
-        def seconds(size: int) -> float:
-            prompt = unit * (size // len(unit))
-            runs = []
-            for _ in range(3):
-                start = time.process_time()
-                answer(BOUNDLESS, prompt)
-                runs.append(time.process_time() - start)
-            return min(runs)
-
-        assert seconds(2_000_000) < 2 * 8 * seconds(250_000)
+        small, large = (unit * (chars // len(unit)) for chars in (250_000, 2_000_000))
+        assert cpu_seconds(large) < 2 * 8 * cpu_seconds(small)
 
     def test_time_grows_no_faster_than_the_number_of_open_blocks(self) -> None:
-        def seconds(count: int) -> float:
-            prompt = "".join(f"<<<BEGIN x [{n:012x}]>>>\n" for n in range(count))
-            start = time.process_time()
-            answer(BOUNDLESS, prompt)
-            return time.process_time() - start
+        small, large = (
+            "".join(f"<<<BEGIN x [{n:012x}]>>>\n" for n in range(count))
+            for count in (5_000, 40_000)
+        )
+        assert cpu_seconds(large) < 2 * 8 * cpu_seconds(small)
 
-        assert seconds(40_000) < 2 * 8 * seconds(5_000)
+
+def cpu_seconds(prompt: str) -> float:
+    """Measure the best of three answers, in processor time: other programs do not count."""
+    runs = []
+    for _ in range(3):
+        start = time.process_time()
+        answer(BOUNDLESS, prompt)
+        runs.append(time.process_time() - start)
+    return min(runs)

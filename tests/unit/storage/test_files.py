@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,10 +69,28 @@ def all_files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-async def test_what_is_written_can_be_read(store: DiskStore) -> None:
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def run_to_its_end(program: str, root: Path, key: str) -> int:
+    return subprocess.run([sys.executable, "-c", program, str(root), key], check=False).returncode
+
+
+def kill_after_lines(program: str, root: Path, key: str, lines: int) -> None:
+    command = [sys.executable, "-c", program, str(root), key]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        for _ in range(lines):
+            assert child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+
+
+async def test_what_is_written_can_be_read(store: DiskStore, root: Path) -> None:
     await store.write(KEY, b"bytes \x00\xff")
     assert await store.read(KEY) == b"bytes \x00\xff"
-    assert Path(store.locate(KEY)).read_bytes() == b"bytes \x00\xff"
+    assert (root / KEY).read_bytes() == b"bytes \x00\xff"
+    assert store.locate(KEY) == str(root / KEY)
 
 
 async def test_an_empty_file_is_a_file(store: DiskStore) -> None:
@@ -108,7 +129,7 @@ async def test_a_store_without_a_folder_is_empty(store: DiskStore, root: Path) -
     assert await store.list("") == []
     assert await store.list("tenant") == []
     await store.delete(KEY)
-    assert not root.exists()
+    assert all_files(root) == []
 
 
 async def test_a_folder_lists_what_is_in_it_and_not_what_only_begins_alike(
@@ -135,7 +156,7 @@ async def test_deleting_the_last_file_leaves_no_folder_behind(store: DiskStore, 
     await store.write("tenant/kept/x.md", b"x")
     await store.write("tenant/secret-project/deep/x.md", b"x")
     await store.delete("tenant/secret-project/deep/x.md")
-    assert [path.name for path in (root / "tenant").iterdir()] == ["kept"]
+    assert names_in(root / "tenant") == ["kept"]
     await store.write("tenant/secret-project/deep/x.md", b"again")
     assert await store.read("tenant/secret-project/deep/x.md") == b"again"
 
@@ -144,8 +165,8 @@ async def test_files_are_private_to_the_user_who_runs_the_program(
     store: DiskStore, root: Path
 ) -> None:
     await store.write(KEY, b"x")
-    assert (root / KEY).stat().st_mode & 0o077 == 0
-    assert root.stat().st_mode & 0o077 == 0
+    for path in (root / KEY, (root / KEY).parent, root):
+        assert path.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("key", HOSTILE_KEYS)
@@ -231,34 +252,28 @@ async def test_a_link_that_comes_and_goes_during_writes_leads_nowhere(
     outside = tmp_path / "outside"
     outside.mkdir()
     await store.write("tenant/folder/x.md", b"x")
-    folder, aside, link = root / "tenant/folder", root / "tenant/aside", root / "tenant/link"
-    link.symlink_to(outside, target_is_directory=True)
+    folder = root / "tenant/folder"
     stop = threading.Event()
 
     def swap() -> None:
         while not stop.is_set():
-            folder.rename(aside)
-            link.rename(folder)
-            folder.rename(link)
-            # The store may have made a folder of that name in the meantime.
-            if folder.exists():
-                for file in folder.iterdir():
-                    file.unlink()
-                folder.rmdir()
-            aside.rename(folder)
+            with contextlib.suppress(OSError):
+                shutil.rmtree(folder)
+            with contextlib.suppress(OSError):
+                folder.symlink_to(outside, target_is_directory=True)
+            with contextlib.suppress(OSError):
+                folder.unlink()
 
     swapper = threading.Thread(target=swap)
     swapper.start()
     try:
-        for number in range(200):
-            try:
+        for number in range(500):
+            with contextlib.suppress(StorageUnavailable):
                 await store.write("tenant/folder/x.md", str(number).encode())
-            except StorageUnavailable:
-                continue
     finally:
         stop.set()
         swapper.join()
-    assert list(outside.iterdir()) == []
+    assert names_in(outside) == []
 
 
 async def test_a_pipe_in_place_of_a_file_does_not_hold_up_a_reader(
@@ -285,7 +300,64 @@ async def test_many_writers_of_one_key_take_turns(store: DiskStore, root: Path) 
     ]
     await asyncio.gather(*writes, read_often(), read_often())
     assert await store.read(KEY) in contents
-    assert [path.name for path in (root / KEY).parent.iterdir()] == ["seed_prompt.md"]
+    assert names_in((root / KEY).parent) == ["seed_prompt.md"]
+
+
+async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, fsync = fcntl.flock, os.fsync
+    second_is_waiting = threading.Event()
+    outcomes: list[str] = []
+
+    def watch(descriptor: int, operation: int) -> None:
+        try:
+            flock(descriptor, operation | fcntl.LOCK_NB)
+            outcomes.append("held")
+        except BlockingIOError:
+            outcomes.append("waited")
+            second_is_waiting.set()
+            flock(descriptor, operation)
+
+    def stop_the_first(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", fsync)
+        assert second_is_waiting.wait(timeout=30)
+        fsync(descriptor)
+
+    await store.write(KEY, b"old")
+    monkeypatch.setattr(fcntl, "flock", watch)
+    monkeypatch.setattr(os, "fsync", stop_the_first)
+    first = asyncio.create_task(store.write(KEY, b"first"))
+    while not outcomes:
+        await asyncio.sleep(0)
+    await store.write(KEY, b"second")
+    await first
+    assert outcomes == ["held", "waited", "held"]
+    assert await store.read(KEY) == b"second"
+
+
+async def test_a_draft_lost_before_it_was_locked_is_begun_again(
+    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, rename = fcntl.flock, os.rename
+    renamed: list[bool] = []
+
+    def let_another_come_first(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        asyncio.run(DiskStore(root).write(KEY, b"other"))
+        flock(descriptor, operation)
+
+    def watch(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        renamed.append(False)
+        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        renamed[-1] = True
+
+    monkeypatch.setattr(fcntl, "flock", let_another_come_first)
+    monkeypatch.setattr(os, "rename", watch)
+    await store.write(KEY, b"ours")
+    assert renamed == [True, True]
+    assert await store.read(KEY) == b"ours"
+    assert all_files(root) == [KEY]
 
 
 async def test_writing_and_deleting_at_once_leaves_one_or_the_other(
@@ -299,7 +371,7 @@ async def test_writing_and_deleting_at_once_leaves_one_or_the_other(
         )
         assert all_files(root) in ([key], [])
     await store.delete(key)
-    assert list(root.iterdir()) == []
+    assert names_in(root) == []
 
 
 DIE_BEFORE_THE_RENAME = """
@@ -315,8 +387,7 @@ async def test_a_writer_that_dies_leaves_the_old_file_and_nothing_that_lasts(
     store: DiskStore, root: Path
 ) -> None:
     await store.write(KEY, b"old")
-    died = subprocess.run([sys.executable, "-c", DIE_BEFORE_THE_RENAME, root, KEY], check=False)
-    assert died.returncode == 9
+    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
     assert await store.read(KEY) == b"old"
     assert len(all_files(root)) == 2
     assert await store.list("") == [KEY]
@@ -326,11 +397,10 @@ async def test_a_writer_that_dies_leaves_the_old_file_and_nothing_that_lasts(
 
 
 async def test_deleting_a_key_clears_what_a_dead_writer_left(store: DiskStore, root: Path) -> None:
-    died = subprocess.run([sys.executable, "-c", DIE_BEFORE_THE_RENAME, root, KEY], check=False)
-    assert died.returncode == 9
+    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
     assert await store.list("") == []
     await store.delete(KEY)
-    assert list(root.iterdir()) == []
+    assert names_in(root) == []
 
 
 WRITE_FOREVER = """
@@ -349,13 +419,7 @@ asyncio.run(main())
 
 async def test_a_killed_writer_leaves_one_whole_version(store: DiskStore, root: Path) -> None:
     for lines in range(1, 6):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITE_FOREVER, root, KEY], stdout=subprocess.PIPE
-        ) as writer:
-            assert writer.stdout is not None
-            for _ in range(lines):
-                writer.stdout.readline()
-            writer.send_signal(signal.SIGKILL)
+        kill_after_lines(WRITE_FOREVER, root, KEY, lines)
         content = await store.read(KEY)
         assert content in (b"a" * 3_000_000, b"b" * 3_000_000)
         await store.write(KEY, b"recovered")

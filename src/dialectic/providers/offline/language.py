@@ -34,6 +34,7 @@ _UNPRINTABLE = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\n]{0,300}\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
+_TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _QUOTED = re.compile(r"“([^“”\n]{25,400})”(?: \([^()\n]{1,80}\))?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”’]*\s+|(?<=[。！？])")
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
@@ -63,6 +64,8 @@ def clean(text: str) -> str:
     """Make a piece of input safe to stand in a sentence or a table cell of the answer."""
     text = MARKER_TEXT.sub(" ", _UNPRINTABLE.sub("", text))
     text = _TAG.sub("", _LINK.sub(r"\1", text)).translate(str.maketrans("|", "/", "*`"))
+    # What is left of a link or a tag by bad nesting must not become one again.
+    text = _TAG_START.sub("< ", text.replace("](", "] ("))
     return " ".join(text.split()).lstrip("#>~-+ ")
 
 

@@ -72,7 +72,7 @@ class OfflineProvider:
         if self._latency_s is not None:
             await asyncio.sleep(self._latency_s(request))
         # Reading a long prompt takes a while; heartbeats and other calls go on meanwhile.
-        composer = self._composer(card.name, request.system)
+        composer = self._composer(card.name, request)
         rest = await asyncio.to_thread(_rest_of_document, request, composer)
         text = _cut(rest, min(request.max_output_tokens, card.max_output_tokens), card.tokenizer)
         for piece in _PIECE.findall(text):
@@ -80,10 +80,11 @@ class OfflineProvider:
         finish = FinishReason.STOP if len(text) == len(rest) else FinishReason.LENGTH
         return _reply(card, request, text, finish, input_tokens)
 
-    def _composer(self, model: str, system: str) -> Compose:
+    def _composer(self, model: str, request: Request) -> Compose:
+        seeds = (str(self._seed), str(request.variant), model, request.system)
+
         def compose_task(task: str) -> str:
-            rng = Random(_digest(str(self._seed), model, system, task))
-            return compose(model, system, task, rng)
+            return compose(model, request.system, task, Random(_digest(*seeds, task)))
 
         return compose_task
 
@@ -186,7 +187,7 @@ def _reply(
 
 def _said(request: Request) -> list[str]:
     turns = [part for m in request.messages for part in (m.role.value, m.content)]
-    return [request.system, str(request.max_output_tokens), *turns]
+    return [request.system, str(request.max_output_tokens), str(request.variant), *turns]
 
 
 def _digest(*parts: str) -> int:

@@ -109,7 +109,8 @@ def answer_feedback(desk: Desk, _: Wanted) -> list[str]:
         + ("Taken as a limit." if find_limits([text]) else "Taken up in what follows.")
         for text in desk.brief.feedback
     )
-    return ["In answer to the feedback:", bullets(answers)]
+    # One paragraph: a list would run together with a list that follows it.
+    return [f"In answer to the feedback: {' '.join(answers)}"]
 
 
 def _needs(desk: Desk, _: Wanted) -> list[str]:

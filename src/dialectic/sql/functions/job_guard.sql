@@ -11,6 +11,12 @@ begin
     if new.prerequisite_job_id is not null then
       new.status := dialectic.status_after_prerequisite(new);
     end if;
+    if new.status = 'failed' then
+      new.status_reason := 'prerequisite_failed';
+      new.error_details := new.error_details || dialectic.error_entry(
+        new.attempt_count, 'prerequisite_failed',
+        format('The job it was to wait for, %s, had ended and not completed.', new.prerequisite_job_id));
+    end if;
     new.dispatch_count := dialectic.is_runnable(new.status)::integer;
     new.completed_at := case when dialectic.is_ended(new.status) then dialectic.now() end;
     return new;

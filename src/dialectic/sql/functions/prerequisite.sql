@@ -1,7 +1,7 @@
 -- A job that waits for another: never in a circle, and never for one that has ended already.
 
--- The prerequisite must not wait, by its own prerequisites, for this job or for one of the jobs
--- that wait for this one as their child.
+-- The prerequisite must not wait, by its own prerequisites or its children, for this job or for one
+-- of the jobs that wait for this one as their child.
 create or replace function dialectic.refuse_prerequisite_cycle(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = ''
@@ -10,22 +10,19 @@ begin
   if exists (
     with recursive
     waiting (id) as (
-      select p_job.id
+      select own.id from unnest(array[p_job.id, p_job.parent_job_id]) as own (id)
       union
       select j.parent_job_id
       from waiting w
       join dialectic.dialectic_generation_jobs j on j.tenant_id = p_job.tenant_id and j.id = w.id
-      where j.parent_job_id is not null
-      union
-      select p_job.parent_job_id where p_job.parent_job_id is not null
     ),
     needed (id) as (
       select p_job.prerequisite_job_id
       union
-      select j.prerequisite_job_id
+      select case when j.id = n.id then j.prerequisite_job_id else j.id end
       from needed n
-      join dialectic.dialectic_generation_jobs j on j.tenant_id = p_job.tenant_id and j.id = n.id
-      where j.prerequisite_job_id is not null
+      join dialectic.dialectic_generation_jobs j
+        on j.tenant_id = p_job.tenant_id and (j.id = n.id or j.parent_job_id = n.id)
     )
     select from waiting join needed using (id)
   ) then

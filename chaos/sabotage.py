@@ -1,0 +1,239 @@
+"""Ways to break the product on purpose, to see that an experiment notices.
+
+A sabotage edits SQL functions in the laboratory's own database, or patches the code of a process
+that is started for it; the sources are never touched. An edit that no longer finds its place in
+the source is an error: a sabotage that does nothing would prove nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change to one SQL file of the package."""
+
+    file: str
+    old: str
+    new: str
+
+
+def _leave_alone() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Sabotage:
+    """What is broken, in words, in SQL and in Python."""
+
+    name: str
+    meaning: str
+    edits: Sequence[Edit] = ()
+    statements: Sequence[str] = ()
+    patch: Callable[[], None] = _leave_alone
+
+    def build_statements(self) -> Iterator[str]:
+        """Build what is run in the laboratory's database after its migration."""
+        yield from self.statements
+        for edit in self.edits:
+            text = files("dialectic.sql").joinpath(edit.file).read_text(encoding="utf-8")
+            yield _replace(text, edit.old, edit.new)
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    if old not in text:
+        raise LookupError(f"this sabotage has lost its place: {old!r}")
+    return text.replace(old, new)
+
+
+# -- patches of a process -------------------------------------------------------------------------
+
+
+def _remove_fence() -> None:
+    from dialectic.store.jobs import SQL
+
+    for name in ("hold_lease", "complete"):
+        SQL[name] = _replace(
+            SQL[name], "attempt_count = $2 and status = 'processing'", "$2::integer is not null"
+        )
+
+
+def _write_half() -> None:
+    from dialectic.storage.files import DiskStore
+
+    write = DiskStore.write
+
+    async def write_half(self: DiskStore, key: str, data: bytes) -> None:
+        await write(self, key, data[: len(data) // 2])
+
+    DiskStore.write = write_half  # type: ignore[method-assign]
+
+
+def _listen_once() -> None:
+    from dialectic.worker import Worker
+
+    async def listen(self: Worker) -> None:
+        await self._listen_once()
+        await self._stopping.wait()
+
+    Worker._listen = listen  # type: ignore[method-assign]
+
+
+def _commit_each_statement() -> None:
+    import asyncpg
+
+    @contextlib.asynccontextmanager
+    async def no_transaction(_connection: object) -> object:  # type: ignore[misc]
+        yield
+
+    async def execute_singly(self: object, query: str, *arguments: object, **options: object) -> str:
+        if arguments or "$$" in query:
+            return await execute(self, query, *arguments, **options)
+        for statement in query.split(";\n"):
+            if statement.strip():
+                await execute(self, statement, **options)
+        return ""
+
+    execute: Callable[..., object] = asyncpg.Connection.execute
+    asyncpg.Connection.transaction = no_transaction
+    asyncpg.Connection.execute = execute_singly
+
+
+def _take_no_turns() -> None:
+    from dialectic import embedded
+
+    @contextlib.contextmanager
+    def no_turn(_place: object) -> Iterator[None]:
+        yield
+
+    embedded._turn = no_turn
+
+
+def _forget_sessions() -> None:
+    from dialectic import sessions
+
+    async def resume(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    sessions.resume = resume
+
+
+NONE = Sabotage("none", "nothing is broken")
+ALL = {
+    sabotage.name: sabotage
+    for sabotage in (
+        NONE,
+        Sabotage(
+            "unlocked_parent",
+            "children that end do not lock their parent before they count",
+            edits=(
+                Edit(
+                    "functions/wake_parent.sql",
+                    "where j.tenant_id = p_tenant_id and j.id = p_parent_id\n  for no key update;",
+                    "where j.tenant_id = p_tenant_id and j.id = p_parent_id;",
+                ),
+                Edit(
+                    "functions/handle_job_completion.sql",
+                    "j.id = p_job.parent_job_id\n    for no key update;",
+                    "j.id = p_job.parent_job_id;",
+                ),
+            ),
+        ),
+        Sabotage(
+            "unlocked_prerequisite",
+            "a new waiter does not lock what it waits for before it looks",
+            edits=(
+                Edit(
+                    "functions/prerequisite.sql",
+                    "j.id = p_job.prerequisite_job_id\n  for no key update;",
+                    "j.id = p_job.prerequisite_job_id;",
+                ),
+            ),
+        ),
+        Sabotage(
+            "sent_twice",
+            "each message is put into the queue a second time",
+            statements=(
+                """
+                create function chaos.send_again() returns trigger language plpgsql
+                security definer set search_path = '' as $$
+                begin
+                  if new.dedupe_key is not null then
+                    insert into queue.pgqueuer (priority, entrypoint, payload, status, execute_after)
+                    values (new.priority, new.entrypoint, new.payload, 'queued', new.execute_after);
+                  end if;
+                  return null;
+                end $$
+                """,
+                """
+                create trigger send_again after insert on queue.pgqueuer
+                for each row execute function chaos.send_again()
+                """,
+            ),
+        ),
+        Sabotage(
+            "no_sweep",
+            "nobody looks for what is stuck",
+            edits=(
+                Edit(
+                    "functions/sweep_jobs.sql",
+                    "if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_jobs')) then",
+                    "if true then",
+                ),
+            ),
+        ),
+        Sabotage(
+            "no_fence",
+            "the end of an attempt does not ask whether the attempt still counts",
+            patch=_remove_fence,
+        ),
+        Sabotage(
+            "forgotten_files",
+            "files of a worker that died are never carried to storage",
+            edits=(
+                Edit(
+                    "functions/pending_files.sql", "where f.written_at is null", "where false"
+                ),
+            ),
+        ),
+        Sabotage("half_files", "storage keeps half of each file", patch=_write_half),
+        Sabotage("deaf", "a worker that lost its connection never listens again", patch=_listen_once),
+        Sabotage(
+            "torn_migrations", "migrations run outside transactions", patch=_commit_each_statement
+        ),
+        Sabotage(
+            "no_turns",
+            "commands start and stop the embedded server without waiting for each other",
+            patch=_take_no_turns,
+        ),
+    )
+}
+
+
+def load(name: str) -> Sabotage:
+    return ALL[name]
+
+
+def build_command(sabotage: Sabotage, *arguments: str) -> list[str]:
+    """Build the command that runs the product, broken as said."""
+    if sabotage is NONE:
+        return [sys.executable, "-m", "dialectic", *arguments]
+    return [sys.executable, "-m", "chaos.sabotage", sabotage.name, *arguments]
+
+
+def main() -> None:
+    """Break the product in this process and run its command line."""
+    from dialectic.cli.main import main as run_product
+
+    load(sys.argv[1]).patch()
+    del sys.argv[1]
+    run_product()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""The job machine within reach: jobs put in by hand, moves as a worker makes them, a clock that
+tests set. Everything goes through the product's own statements, on a real database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeAlias
+from uuid import UUID, uuid4
+
+import asyncpg
+from pydantic import BaseModel
+
+from dialectic import sessions
+from dialectic.domain.job import Job, JobStatus
+from dialectic.engine import Engine
+from dialectic.process_files import load_process
+from dialectic.store import jobs, records
+from dialectic.store.database import WORKER_ROLE, Address, Connection, Database, connect
+from dialectic.store.records import Account
+
+PATIENCE_S = 15.0
+STAGE = "thesis"
+MODELS = ["offline/architect", "offline/pragmatist", "offline/skeptic"]
+PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
+START = datetime(2030, 1, 1, tzinfo=UTC)
+# A lease of 12 s, and 3 s of grace.
+TERMS = jobs.LeaseTerms(12.0)
+LOST_MAX = 2
+
+AdminConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+class Work(BaseModel):
+    """What a job of a test is about: a word that the test understands."""
+
+    job_type: Literal["work"] = "work"
+    word: str = ""
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], *, patience_s: float = PATIENCE_S
+) -> None:
+    """Wait for something that happens elsewhere, and fail when it never does."""
+    async with asyncio.timeout(patience_s):
+        while not await condition():
+            await asyncio.sleep(0.005)
+
+
+async def make_session(
+    engine: Engine, account: Account, *, models: list[str] | None = None, **wishes: Any
+) -> sessions.Begun:
+    """Create a session as a person does; no job is made yet."""
+    ask = sessions.Ask(
+        prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes
+    )
+    return await sessions.create_session(engine, account, ask)
+
+
+async def start_stage(
+    engine: Engine, account: Account, session_id: UUID, *, planned_units: int
+) -> None:
+    """Start the first stage without making its jobs."""
+
+    async def work(connection: Connection) -> None:
+        sql = records.SQL
+        await connection.execute(
+            sql["insert_stage_run"], account.tenant_id, session_id, 1, STAGE, planned_units
+        )
+        await connection.execute(sql["set_session_status"], session_id, f"generating_{STAGE}")
+
+    await engine.db.transact(account.tenant_id, work)
+
+
+def build_job(session_id: UUID, **changes: Any) -> jobs.NewJob:
+    values: dict[str, Any] = {
+        "id": uuid4(),
+        "session_id": session_id,
+        "stage_slug": STAGE,
+        "iteration_number": 1,
+        "payload": Work(),
+        "max_retries": 3,
+        **changes,
+    }
+    return jobs.NewJob(**values)
+
+
+async def insert_jobs(db: Database, tenant_id: UUID, new: Iterable[jobs.NewJob]) -> list[UUID]:
+    """Insert jobs in one commit."""
+
+    async def work(connection: Connection) -> list[UUID]:
+        planned = list(new)
+        for job in planned:
+            assert await jobs.insert_job(connection, tenant_id, job)
+        return [job.id for job in planned]
+
+    return await db.transact(tenant_id, work)
+
+
+@dataclass(slots=True)
+class Machine:
+    """One session's jobs, seen and moved as a worker does, at a time that the test sets.
+
+    The pool has a single connection, so that the clock of that connection is the clock of all.
+    """
+
+    db: Database
+    account: Account
+    session_id: UUID
+    clock: datetime = START
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, address: Address, account: Account, session_id: UUID
+    ) -> AsyncIterator[Machine]:
+        async with Database.open(address, WORKER_ROLE, size=1, patience_s=5.0) as db:
+            machine = cls(db, account, session_id)
+            await machine.advance(0)
+            yield machine
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, or jump back."""
+        self.clock += timedelta(seconds=seconds)
+        await set_clock(self.db.fetch, self.clock)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[Any]]) -> Any:
+        return await self.db.transact(self.account.tenant_id, work)
+
+    async def fetch(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Ask something as the tenant."""
+        rows: list[asyncpg.Record] = await self.transact(lambda c: c.fetch(query, *arguments))
+        return rows
+
+    # -- jobs in ----------------------------------------------------------------------------------
+
+    async def insert(self, **changes: Any) -> UUID:
+        return (await self.insert_all([changes]))[0]
+
+    async def insert_all(self, changes: Iterable[dict[str, Any]]) -> list[UUID]:
+        new = [build_job(self.session_id, **each) for each in changes]
+        return await insert_jobs(self.db, self.account.tenant_id, new)
+
+    async def insert_children(self, parent: Job, count: int) -> list[UUID]:
+        """Plan the children of the parent's current step and let it wait for them: one commit."""
+        return await self.insert_plan(parent, count, total_steps=1)
+
+    async def insert_plan(
+        self, parent: Job, count: int, *, total_steps: int, **policy: Any
+    ) -> list[UUID]:
+        children = [
+            build_job(self.session_id, parent_job_id=parent.id, step_number=parent.current_step)
+            for _ in range(count)
+        ]
+
+        async def work(connection: Connection) -> None:
+            for child in children:
+                await jobs.insert_job(connection, parent.tenant_id, child)
+            await jobs.wait_for_children(connection, parent, total_steps=total_steps, **policy)
+
+        await self.transact(work)
+        return [child.id for child in children]
+
+    # -- moves ------------------------------------------------------------------------------------
+
+    async def claim(self, job_id: UUID, *, worker: str = "first") -> Job | None:
+        key = (self.account.tenant_id, job_id)
+        return (await self.claim_all([job_id], worker=worker)).get(key)
+
+    async def claim_all(
+        self, job_ids: list[UUID], *, worker: str = "first"
+    ) -> dict[jobs.JobKey, Job]:
+        keys = [(self.account.tenant_id, job_id) for job_id in job_ids]
+        return await jobs.claim(self.db, keys, worker=worker, terms=TERMS, lost_max=LOST_MAX)
+
+    async def take(self, job_id: UUID, *, worker: str = "first") -> Job:
+        job = await self.claim(job_id, worker=worker)
+        assert job is not None, f"job {job_id} is not to be had"
+        return job
+
+    async def take_all(self, job_ids: list[UUID]) -> list[Job]:
+        claimed = await self.claim_all(job_ids)
+        return [claimed[self.account.tenant_id, job_id] for job_id in job_ids]
+
+    async def complete(self, job: Job, *, finished_units: int = 0) -> None:
+        await self.transact(
+            lambda c: jobs.complete(c, job, results={}, finished_units=finished_units)
+        )
+
+    async def fail(self, job: Job, *, message: str = "It cannot be done.") -> None:
+        await self.transact(lambda c: jobs.fail(c, job, code="provider_auth", message=message))
+
+    async def retry(self, job: Job, *, delay_s: float = 10.0, counts: bool = True) -> None:
+        await self.transact(
+            lambda c: jobs.retry(
+                c,
+                job,
+                code="provider_transient",
+                message="Busy.",
+                delay_s=delay_s,
+                counts=counts,
+            )
+        )
+
+    async def pause(self, job: Job) -> None:
+        await self.transact(
+            lambda c: jobs.pause(c, job, code="insufficient_funds", message="No money.")
+        )
+
+    async def release(self, job: Job) -> None:
+        await self.transact(lambda c: jobs.release(c, job))
+
+    async def beat(self, *held: Job) -> set[UUID]:
+        kept: set[UUID] = await self.transact(lambda c: jobs.extend_leases(c, list(held), TERMS))
+        return kept
+
+    async def sweep(self) -> int:
+        count: int = await self.transact(lambda c: jobs.sweep(c, TERMS))
+        return count
+
+    async def lose_lease(self, job: Job) -> None:
+        """Let the holder be silent for so long that its job may be given away."""
+        await self.advance(TERMS.lease_s + 1)
+        await self.sweep()
+        await self.advance(TERMS.grace_s + 1)
+
+    # -- looks ------------------------------------------------------------------------------------
+
+    async def look(self, job_id: UUID) -> asyncpg.Record:
+        rows = await self.fetch("select * from dialectic_generation_jobs where id = $1", job_id)
+        return rows[0]
+
+    async def status(self, job_id: UUID) -> JobStatus:
+        return JobStatus((await self.look(job_id))["status"])
+
+    async def statuses(self, job_ids: Iterable[UUID]) -> list[str]:
+        rows = await self.fetch(
+            "select id, status from dialectic_generation_jobs where id = any ($1)", list(job_ids)
+        )
+        found = {row["id"]: row["status"] for row in rows}
+        return [found[job_id] for job_id in job_ids]
+
+    async def messages(self, job_id: UUID | None = None) -> list[asyncpg.Record]:
+        """The queue's messages, of one job or of all, oldest first."""
+        rows = await self.db.fetch("select * from queue.pgqueuer order by id")
+        return [
+            row for row in rows if job_id is None or row["payload"].decode().endswith(str(job_id))
+        ]
+
+    async def forget_messages(self) -> None:
+        """Lose every message, as a frozen worker's late acknowledgement does."""
+        await self.db.fetch("delete from queue.pgqueuer")
+
+    async def events(self, kind: str) -> list[dict[str, Any]]:
+        rows = await self.fetch(
+            "select data from notifications where session_id = $1 and type = $2 order by id",
+            self.session_id,
+            kind,
+        )
+        return [row["data"] for row in rows]
+
+
+async def set_clock(fetch: Callable[..., Awaitable[Any]], clock: datetime | None) -> None:
+    """Set the clock of one connection; None gives it the real one back."""
+    await fetch(
+        "select set_config('dialectic.fake_now', $1, false)", clock.isoformat() if clock else ""
+    )
+
+
+@asynccontextmanager
+async def open_transaction(
+    address: Address, account: Account, *, clock: datetime | None = None
+) -> AsyncIterator[AdminConnection]:
+    """A worker's transaction on a connection of its own; the test commits it, or it never was."""
+    connection = await connect(address, WORKER_ROLE)
+    try:
+        await set_clock(connection.fetch, clock)
+        await connection.execute("begin")
+        await connection.fetch(
+            "select set_config('dialectic.tenant', $1, true)", str(account.tenant_id)
+        )
+        yield connection
+    finally:
+        connection.terminate()
+
+
+async def until_blocked(admin: AdminConnection, connection: AdminConnection) -> None:
+    """Wait until a connection waits for a lock that another one holds."""
+
+    async def blocked() -> bool:
+        found: bool = await admin.fetchval(
+            "select cardinality(pg_blocking_pids($1)) > 0", connection.get_server_pid()
+        )
+        return found
+
+    await until(blocked)
+
+
+async def count_moves(admin: AdminConnection) -> None:
+    """From now on, write down every status that a job enters, in the table `moves_made`."""
+    await admin.execute("""
+        create table moves_made (
+          id bigint generated always as identity, job_id uuid, attempt integer, status text);
+        create function note_move() returns trigger language plpgsql security definer
+        set search_path = dialectic as $$
+        begin
+          if tg_op = 'INSERT' or new.status <> old.status then
+            insert into moves_made (job_id, attempt, status)
+            values (new.id, new.attempt_count, new.status);
+          end if;
+          return null;
+        end $$;
+        create trigger a_move_is_noted after insert or update on dialectic_generation_jobs
+          for each row execute function note_move();
+    """)
+
+
+async def read_moves(admin: AdminConnection, job_id: UUID) -> list[str]:
+    """The statuses a job entered since `count_moves`, in order."""
+    rows = await admin.fetch("select status from moves_made where job_id = $1 order by id", job_id)
+    return [row["status"] for row in rows]

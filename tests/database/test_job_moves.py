@@ -1,0 +1,328 @@
+"""Which moves a job can make, and what follows from each: the database decides, whoever writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from dialectic.domain.job import ENDED, JobStatus
+from dialectic.engine import Engine
+from dialectic.store import jobs
+from dialectic.store.database import WORKER_ROLE, Address, Connection
+from dialectic.store.records import Account
+from tests.database.machine import (
+    START,
+    TERMS,
+    AdminConnection,
+    Machine,
+    build_job,
+    insert_jobs,
+    make_session,
+)
+
+RUNNABLE = {
+    JobStatus.PENDING,
+    JobStatus.PENDING_NEXT_STEP,
+    JobStatus.PENDING_CONTINUATION,
+    JobStatus.RETRYING,
+}
+BEGINNINGS = {
+    JobStatus.PENDING,
+    JobStatus.PENDING_CONTINUATION,
+    JobStatus.WAITING_FOR_PREREQUISITE,
+}
+ILLEGAL_MOVE = "DJ001"
+FORBIDDEN = "DJ002"
+PAIRS = [(start, end) for start in JobStatus for end in JobStatus]
+
+
+@pytest.fixture
+async def machine(engine: Engine, address: Address, account: Account) -> AsyncIterator[Machine]:
+    begun = await make_session(engine, account)
+    async with Machine.open(address, account, begun.session_id) as opened:
+        yield opened
+
+
+async def force(admin: AdminConnection, job_id: UUID, status: JobStatus) -> None:
+    """Put a job into a status past all triggers, with the columns that the table demands."""
+    processing, ended = status is JobStatus.PROCESSING, status in ENDED
+    await admin.execute("set session_replication_role = replica")
+    await admin.execute(
+        "update dialectic_generation_jobs set status = $2::text::dialectic_job_status,"
+        " lease_until = $3, worker = $4, completed_at = $5 where id = $1",
+        job_id,
+        status,
+        START if processing else None,
+        "someone" if processing else None,
+        START if ended else None,
+    )
+    await admin.execute("set session_replication_role = origin")
+
+
+async def try_move(connection: Connection, job_id: UUID, end: JobStatus) -> None:
+    """Make a move with everything that the target status asks for."""
+    claims = end is JobStatus.PROCESSING
+    await connection.execute(
+        "update dialectic_generation_jobs set status = $2::text::dialectic_job_status,"
+        " attempt_count = attempt_count + $3, lease_until = $4, worker = $5 where id = $1",
+        job_id,
+        end,
+        int(claims),
+        START if claims else None,
+        "worker" if claims else None,
+    )
+
+
+async def become_worker(admin: AdminConnection, account: Account) -> None:
+    await admin.execute(f"set local role {WORKER_ROLE}")
+    await admin.fetch("select set_config('dialectic.tenant', $1, true)", str(account.tenant_id))
+
+
+async def list_moves(admin: AdminConnection) -> set[tuple[JobStatus, JobStatus]]:
+    rows = await admin.fetch("select from_status, to_status from dialectic_job_moves")
+    return {(JobStatus(row[0]), JobStatus(row[1])) for row in rows}
+
+
+@asynccontextmanager
+async def undone(connection: AdminConnection) -> AsyncIterator[None]:
+    """A transaction that comes to nothing."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield
+    finally:
+        await transaction.rollback()
+
+
+async def test_the_program_and_the_database_know_the_same_statuses(
+    admin: AdminConnection,
+) -> None:
+    rows = await admin.fetch("select unnest(enum_range(null::dialectic_job_status))::text as name")
+    assert [row["name"] for row in rows] == [status.value for status in JobStatus]
+
+
+async def test_the_database_knows_what_runs_and_what_has_ended(admin: AdminConnection) -> None:
+    rows = await admin.fetch(
+        "select s::text as name, is_runnable(s) as runnable, is_ended(s) as ended"
+        " from unnest(enum_range(null::dialectic_job_status)) as s"
+    )
+    assert {JobStatus(row["name"]) for row in rows if row["runnable"]} == RUNNABLE
+    assert {JobStatus(row["name"]) for row in rows if row["ended"]} == ENDED
+
+
+async def test_of_all_pairs_exactly_the_listed_moves_are_allowed(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    prerequisite = await machine.insert()
+    job_id = await machine.insert(prerequisite_job_id=prerequisite)
+    allowed, refused = set(), set()
+    for start, end in PAIRS:
+        async with undone(admin):
+            await force(admin, job_id, start)
+            await become_worker(admin, machine.account)
+            try:
+                await try_move(admin, job_id, end)
+            except asyncpg.PostgresError as error:
+                assert error.sqlstate == ILLEGAL_MOVE, (start, end, error)
+                assert f"cannot move from {start} to {end}" in str(error)
+                refused.add((start, end))
+            else:
+                allowed.add((start, end))
+    stays = {(status, status) for status in JobStatus}
+    assert len(allowed | refused) == 144
+    assert allowed - stays == await list_moves(admin)
+    assert stays <= allowed
+
+
+async def test_no_move_leads_out_of_a_completed_job(admin: AdminConnection) -> None:
+    assert [end for start, end in await list_moves(admin) if start is JobStatus.COMPLETED] == []
+
+
+async def test_every_status_can_be_reached_from_the_beginning_and_every_job_can_end(
+    admin: AdminConnection,
+) -> None:
+    arrows = await list_moves(admin)
+
+    def reach(start: JobStatus) -> set[JobStatus]:
+        found = {start}
+        while new := {end for begin, end in arrows if begin in found} - found:
+            found |= new
+        return found
+
+    assert set().union(*(reach(status) for status in BEGINNINGS)) == set(JobStatus)
+    assert all(reach(status) & ENDED for status in JobStatus)
+
+
+async def test_lease_end_time_and_message_follow_from_each_move(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    prerequisite = await machine.insert()
+    for start, end in sorted(await list_moves(admin)):
+        job_id = await machine.insert(prerequisite_job_id=prerequisite)
+        await machine.insert(parent_job_id=job_id, step_number=1)
+        await force(admin, job_id, start)
+        before = await machine.look(job_id)
+        await machine.advance(5)
+        await machine.transact(lambda c, job_id=job_id, end=end: try_move(c, job_id, end))
+        after = await machine.look(job_id)
+        move, claimed = f"{start} to {end}", end is JobStatus.PROCESSING
+        assert after["status"] == end, move
+        assert (after["lease_until"] is not None) == claimed, move
+        assert (after["worker"] is not None) == claimed, move
+        assert after["suspect_at"] is None, move
+        assert after["completed_at"] == (machine.clock if end in ENDED else None), move
+        assert after["dispatch_count"] == before["dispatch_count"] + (end in RUNNABLE), move
+        sent = {row["dedupe_key"] for row in await machine.messages(job_id)}
+        assert (f"{job_id}:{after['dispatch_count']}" in sent) == (end in RUNNABLE), move
+
+
+async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    prerequisite = await machine.insert()
+    for status in JobStatus:
+        waits = status is JobStatus.WAITING_FOR_PREREQUISITE
+        new: dict[str, Any] = {
+            "status": status,
+            "prerequisite_job_id": prerequisite if waits else None,
+        }
+        if status in BEGINNINGS:
+            assert await machine.status(await machine.insert(**new)) == status
+        else:
+            with pytest.raises(asyncpg.PostgresError, match=f"cannot begin as {status}") as caught:
+                await machine.insert(**new)
+            assert caught.value.sqlstate == ILLEGAL_MOVE
+
+
+async def test_a_new_job_has_one_message_if_it_can_run_and_none_if_it_must_wait(
+    machine: Machine,
+) -> None:
+    running = await machine.insert()
+    waiting = await machine.insert(prerequisite_job_id=running)
+    assert len(await machine.messages(running)) == 1
+    assert await machine.status(waiting) == JobStatus.WAITING_FOR_PREREQUISITE
+    assert await machine.messages(waiting) == []
+    assert (await machine.look(waiting))["dispatch_count"] == 0
+
+
+async def test_a_job_that_waits_must_have_something_to_wait_for(machine: Machine) -> None:
+    with pytest.raises(asyncpg.CheckViolationError, match="something_to_wait_for"):
+        await machine.insert(status=JobStatus.WAITING_FOR_PREREQUISITE)
+
+
+async def test_what_a_job_is_about_never_changes(machine: Machine) -> None:
+    job_id = await machine.insert()
+    for change in (
+        "payload = '{}'",
+        'payload = payload || \'{"word": "other"}\'',
+        "session_id = gen_random_uuid()",
+        "parent_job_id = gen_random_uuid()",
+        "id = gen_random_uuid()",
+    ):
+        with pytest.raises(asyncpg.PostgresError, match=r"is about never changes") as caught:
+            await machine.fetch(f"update dialectic_generation_jobs set {change}")
+        assert caught.value.sqlstate == FORBIDDEN
+    assert (await machine.look(job_id))["status"] == JobStatus.PENDING
+
+
+async def test_a_job_cannot_be_given_to_another_tenant(machine: Machine) -> None:
+    await machine.insert()
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await machine.fetch("update dialectic_generation_jobs set tenant_id = gen_random_uuid()")
+    assert caught.value.sqlstate == FORBIDDEN
+
+
+async def test_a_claim_takes_exactly_the_next_token(machine: Machine) -> None:
+    await machine.release(await machine.take(await machine.insert()))
+    for step in (0, 2, -1):
+        with pytest.raises(asyncpg.PostgresError, match="claimed without a new token") as caught:
+            await machine.fetch(
+                "update dialectic_generation_jobs set status = 'processing', worker = 'w',"
+                " lease_until = now(), attempt_count = attempt_count + $1",
+                step,
+            )
+        assert caught.value.sqlstate == FORBIDDEN
+
+
+async def test_a_token_is_never_taken_back(machine: Machine) -> None:
+    await machine.take(await machine.insert())
+    with pytest.raises(asyncpg.PostgresError, match="without a new token"):
+        await machine.fetch("update dialectic_generation_jobs set attempt_count = 0")
+
+
+async def test_a_job_is_processed_only_under_a_lease(machine: Machine) -> None:
+    await machine.insert()
+    with pytest.raises(asyncpg.CheckViolationError, match="a_lease_is_held_while_processing"):
+        await machine.fetch(
+            "update dialectic_generation_jobs"
+            " set status = 'processing', attempt_count = attempt_count + 1"
+        )
+
+
+async def test_a_claim_writes_who_has_the_job_and_until_when(machine: Machine) -> None:
+    job_id = await machine.insert()
+    await machine.advance(7)
+    job = await machine.take(job_id, worker="host:1")
+    row = await machine.look(job_id)
+    assert (job.attempt, row["attempt_count"]) == (1, 1)
+    assert row["worker"] == "host:1"
+    assert row["started_at"] == machine.clock
+    assert row["lease_until"] == machine.clock + timedelta(seconds=TERMS.lease_s)
+
+
+async def test_the_first_start_is_kept_over_later_claims(machine: Machine) -> None:
+    job_id = await machine.insert()
+    await machine.release(await machine.take(job_id))
+    await machine.advance(60)
+    await machine.take(job_id)
+    row = await machine.look(job_id)
+    assert (row["started_at"], row["attempt_count"]) == (START, 2)
+
+
+async def test_a_job_that_runs_again_loses_its_end_time(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    job_id = await machine.insert()
+    await machine.fail(await machine.take(job_id))
+    assert (await machine.look(job_id))["completed_at"] == START
+    await machine.fetch("update dialectic_generation_jobs set status = 'pending'")
+    row = await machine.look(job_id)
+    assert (row["completed_at"], row["dispatch_count"]) == (None, 2)
+    assert len(row["error_details"]) == 1
+
+
+async def test_a_worker_cannot_delete_a_job_and_nobody_rewrites_the_table_of_moves(
+    machine: Machine, engine: Engine
+) -> None:
+    await machine.insert()
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await machine.fetch("delete from dialectic_generation_jobs")
+    for db in (machine.db, engine.db):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await db.fetch("delete from dialectic_job_moves")
+
+
+async def test_a_job_of_the_same_work_is_inserted_once(machine: Machine) -> None:
+    new = build_job(machine.session_id)
+    await insert_jobs(machine.db, machine.account.tenant_id, [new])
+    again = await machine.transact(lambda c: jobs.insert_job(c, machine.account.tenant_id, new))
+    assert again is False
+    assert len(await machine.messages(new.id)) == 1
+
+
+async def test_steps_stay_within_the_recipe(machine: Machine) -> None:
+    await machine.insert(total_steps=2)
+    with pytest.raises(asyncpg.CheckViolationError, match="steps_stay_within_the_recipe"):
+        await machine.fetch("update dialectic_generation_jobs set current_step = 3")
+
+
+async def test_nobody_is_their_own_parent(machine: Machine) -> None:
+    job_id = uuid4()
+    with pytest.raises(asyncpg.CheckViolationError, match="nobody_is_their_own_parent"):
+        await machine.insert(id=job_id, parent_job_id=job_id)
