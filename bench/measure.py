@@ -66,7 +66,6 @@ class Measure:
     ratios_to: tuple[str, ...] = ()
     # Contenders that mostly wait are run at the same time.
     together: bool = False
-    needs_server: bool = True
     rounds_max: int | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -85,7 +84,7 @@ class Figures:
     rounds: Sequence[Round]
 
     def samples(self, contender: str, metric: str) -> list[Sequence[float]]:
-        """List a contender's samples of a metric, round by round; rounds without any are left out."""
+        """List a contender's samples of a metric by round; rounds without any are left out."""
         found = []
         for one in self.rounds:
             outcome = one.get(contender)

@@ -27,7 +27,7 @@ from dialectic.store import jobs
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.store.migrate import migrate
 from dialectic.store.records import Account, open_account
-from dialectic.worker import RunJob, Worker
+from dialectic.worker import Worker
 
 PROMPT = "Plan a walk."
 POOL_SIZE = 10  # as the command `dialectic worker` has it
@@ -82,9 +82,7 @@ async def create_sessions(
     ask = sessions.Ask(
         prompt=PROMPT, models=[choose_model(engine)] * models, process=load_process("standard")
     )
-    return [
-        (await sessions.create_session(engine, account, ask)).session_id for _ in range(count)
-    ]
+    return [(await sessions.create_session(engine, account, ask)).session_id for _ in range(count)]
 
 
 def choose_model(engine: Engine) -> str:

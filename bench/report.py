@@ -35,7 +35,7 @@ def describe_run(server_version: str) -> dict[str, Any]:
         except PackageNotFoundError:
             versions[package] = "not installed"
     return {
-        "date": datetime.now(UTC).date().isoformat(),  # noqa: TID251  a report is dated
+        "date": datetime.now(UTC).date().isoformat(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "versions": {
             "python": platform.python_version(),
@@ -65,8 +65,10 @@ def format_measure(figures: Figures) -> str:
         for contender in measure.contenders
     ]
     lines = [f"## {measure.title}", "", *format_table([head, *rows]), ""]
-    for verdict in measure.judge(figures):
-        lines.append(f"- aim: {verdict.aim}: {verdict.found}, **{MARKS[verdict.met]}**")
+    lines += [
+        f"- aim: {verdict.aim}: {verdict.found}, **{MARKS[verdict.met]}**"
+        for verdict in measure.judge(figures)
+    ]
     lines += [f"- {note}" for note in measure.notes]
     lines += [f"- failed: {failure}" for failure in figures.failures()]
     return "\n".join([*lines, f"- {len(figures.rounds)} rounds", ""])
@@ -104,7 +106,9 @@ def as_json(figures: Figures) -> dict[str, Any]:
             for contender in measure.contenders
         },
         "ratios": {
-            contender.name: {name: figures.ratio(contender.name, name) for name in measure.ratios_to}
+            contender.name: {
+                name: figures.ratio(contender.name, name) for name in measure.ratios_to
+            }
             for contender in measure.contenders
         },
         "aims": [asdict(verdict) for verdict in measure.judge(figures)],

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,11 @@ class Server:
 
     def __init__(self, joined: embedded.Server, folder: Path) -> None:
         self.folder = folder
+        self.home = folder / "home"
         self._joined = joined
         self._prepared: dict[str, str] = {}
         self._numbers = itertools.count(1)
+        self._copying = threading.Lock()
 
     def url(self, database: str = "postgres") -> str:
         return self._joined.url(user="postgres", database=database)
@@ -49,7 +52,7 @@ class Server:
 
         return asyncio.run(run())
 
-    def prepare(self, module: str) -> str:
+    def _prepare(self, module: str) -> str:
         """Let a contender's own code install its schema, once; return that database's name."""
         if module not in self._prepared:
             name = f"template_{module.rpartition('.')[2]}"
@@ -64,15 +67,21 @@ class Server:
     def database_for(self, module: str) -> Iterator[str]:
         """Give a contender a new database with its schema in it; yield the database's name."""
         name = f"{module.rpartition('.')[2]}_{next(self._numbers)}"
-        # A copy by files ends in a checkpoint: every round begins with an equally clean server.
-        self.fetch(f"create database {name} template {self.prepare(module)} strategy file_copy")
+        with self._copying:
+            template = self._prepare(module)
+            # A copy by files ends in a checkpoint: each round begins with an equally clean server.
+            self.fetch(f"create database {name} template {template} strategy file_copy")
         try:
             yield name
         finally:
             self.fetch(f"drop database {name} with (force)")
 
     def ask(
-        self, module: str, action: str, options: dict[str, Any] | None = None, timeout_s: float = 120
+        self,
+        module: str,
+        action: str,
+        options: dict[str, Any] | None = None,
+        timeout_s: float = 120,
     ) -> Any:
         """Run one action of a contender on a new database; return what it says."""
         with self.database_for(module) as name, self.scratch_folder() as folder:

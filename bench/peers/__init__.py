@@ -1,1 +1,1 @@
-"""Others that do the same kind of work, each in a module of its own, run as processes of their own."""
+"""Others that do the same kind of work, each in a module and in processes of its own."""

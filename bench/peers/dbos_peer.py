@@ -32,9 +32,7 @@ def launch(options: Options, *, executor: str = "one") -> None:
 
 
 def register_queue(concurrency: int) -> None:
-    DBOS.register_queue(
-        QUEUE, worker_concurrency=concurrency, polling_interval_sec=POLL_S
-    )
+    DBOS.register_queue(QUEUE, worker_concurrency=concurrency, polling_interval_sec=POLL_S)
 
 
 def wait_for_stop() -> None:
@@ -145,9 +143,7 @@ def fan_in(options: Options) -> dict[str, list[float]]:
                 await DBOS.enqueue_workflow_async(QUEUE, child_workflow, n) for n in range(children)
             ]
         else:
-            handles = [
-                await DBOS.start_workflow_async(child_workflow, n) for n in range(children)
-            ]
+            handles = [await DBOS.start_workflow_async(child_workflow, n) for n in range(children)]
         for handle in handles:
             await handle.get_result(polling_interval_sec=POLL_S)
         return time.perf_counter()

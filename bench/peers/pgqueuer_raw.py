@@ -92,9 +92,7 @@ async def fill(options: Options) -> None:
     """Put jobs into the queue."""
     connection = await asyncpg.connect(options["url"])
     jobs = options["jobs"]
-    await Queries(AsyncpgDriver(connection)).enqueue(
-        [ENTRYPOINT] * jobs, [None] * jobs, [0] * jobs
-    )
+    await Queries(AsyncpgDriver(connection)).enqueue([ENTRYPOINT] * jobs, [None] * jobs, [0] * jobs)
     await connection.close()
 
 
@@ -129,9 +127,7 @@ async def hold(options: Options) -> None:
 
     manager.entrypoint(ENTRYPOINT, accepts_context=False)(keep_or_report)
     running = asyncio.create_task(
-        manager.run(
-            batch_size=25, max_concurrent_tasks=50, dequeue_timeout=timedelta(seconds=30)
-        )
+        manager.run(batch_size=25, max_concurrent_tasks=50, dequeue_timeout=timedelta(seconds=30))
     )
     say({"ready": True})
     await stopping_event().wait()

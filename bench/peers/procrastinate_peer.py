@@ -115,7 +115,7 @@ async def work(options: Options) -> None:
 
 
 async def hold(options: Options) -> None:
-    """Keep jobs, or report those that come; with the documented task for stalled jobs, or without."""
+    """Keep jobs, or report those that come; with its task for stalled jobs, or without."""
     app = build_app(options["url"])
 
     async def keep_or_report(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Coalesce: many callers that ask at the same time share one question. Knows nothing of what is asked.
+"""Many callers that ask at the same time share one question. Knows nothing of what is asked.
 
 While one batch is under way the next one gathers, so the batch grows with the load and a lone
 caller never waits for company.

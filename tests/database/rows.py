@@ -6,12 +6,10 @@ are there from the start, row 2 is one that nothing refers to; row 3 fits in and
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import NAMESPACE_OID, UUID, uuid5
@@ -394,27 +392,18 @@ async def become(connection: Connection, tenant: Tenant | None) -> None:
         await connection.execute("select set_config('dialectic.tenant', $1, true)", str(tenant.id))
 
 
-@contextmanager
-def new_database(server: embedded.Server, template: str = "template1") -> Iterator[Address]:
-    """A database for several tests that put back what they change, or for one that migrates it."""
+async def create_database(
+    server: embedded.Server, template: str = "template1", *, options: str = ""
+) -> Address:
+    """Create a database, empty or as a copy; the server's end is its end."""
     name = f"rows_{os.getpid()}_{next(_numbers)}"
-    asyncio.run(
-        run_as_superuser(server, f"create database {name} template {template} strategy file_copy")
-    )
-    try:
-        yield Address(server.url(user="postgres", database=name), is_embedded=True)
-    finally:
-        asyncio.run(run_as_superuser(server, f"drop database {name} with (force)"))
+    url = server.url(user="postgres", database=name)
+    create = f"create database {name} template {template} strategy file_copy {options}"
+    await run_as_superuser(server.url(user="postgres", database="postgres"), create)
+    return Address(url, is_embedded=True)
 
 
-async def run_as_superuser(
-    target: embedded.Server | Address, *statements: str, database: str = "postgres"
-) -> None:
-    url = (
-        target.url
-        if isinstance(target, Address)
-        else target.url(user="postgres", database=database)
-    )
+async def run_as_superuser(url: str, *statements: str) -> None:
     connection = await asyncpg.connect(url)
     try:
         for statement in statements:

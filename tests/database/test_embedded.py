@@ -22,8 +22,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from dialectic import embedded
-from dialectic.embedded import Server, describe_server, join_server, stop_server
+from dialectic import embedded, postgres_programs
+from dialectic.embedded import Server, describe_server, join_server, revive_server, stop_server
 from dialectic.errors import EmbeddedServerError
 
 SOURCES = Path(embedded.__file__).parents[1]
@@ -324,6 +324,17 @@ def test_after_the_postmaster_was_killed_the_next_join_finds_the_data(home: Path
     assert not is_running(home)
 
 
+def test_a_member_can_bring_back_a_server_that_died(home: Path) -> None:
+    with join_server(home) as server:
+        revive_server(home)  # changes nothing while it lives
+        pid = load_pid(home)
+        os.kill(pid, signal.SIGKILL)
+        revive_server(home)
+        assert ask(server, "SELECT 1") == 1
+        assert load_pid(home) != pid
+    assert not is_running(home)
+
+
 def test_after_a_backend_was_killed_the_next_join_gets_a_server_that_answers(home: Path) -> None:
     async def kill_own_backend(url: str) -> None:
         connection = await asyncpg.connect(url)
@@ -435,8 +446,9 @@ def member_run_by(uid: int, home: Path) -> Iterator[Member]:
     """A member run by a user who cannot reach the Python of root."""
     options: dict[str, Any] = {"user": uid, "group": uid, "extra_groups": [], "cwd": "/"}
     python, path = "/usr/bin/python3", [SOURCES, find_site()]
+    look = "import sys, dialectic.postgres_programs as p; sys.exit(p.find_site() is None)"
     probe = subprocess.run(
-        [python, "-c", "import sys, dialectic.embedded as e; sys.exit(e._find_site() is None)"],
+        [python, "-c", look],
         env={"PYTHONPATH": os.pathsep.join(map(str, path))},
         check=False,
         capture_output=True,
@@ -482,7 +494,9 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
         shutil.copytree(find_site() / name, site / name, ignore=ignore)
     with open_folder(0) as copies:
         script = f"from pathlib import Path, PosixPath\n{JOIN}".replace(
-            "home = ", f"embedded.COPIES_FOLDER = {copies!r}; home = "
+            "home = ",
+            f"import dialectic.postgres_programs; "
+            f"dialectic.postgres_programs.COPIES_FOLDER = {copies!r}; home = ",
         )
         options: dict[str, Any] = {"python": [sys.executable, "-S"], "path": [SOURCES, site]}
         for _ in range(2):
@@ -490,14 +504,14 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
                 member.wait_joined()
                 member.leave()
         [copy] = copies.iterdir()
-        damaged = copy / embedded.PROGRAMS / "postgres"
+        damaged = copy / postgres_programs.PROGRAMS / "postgres"
         damaged.unlink()
-        assert embedded._load_copy(site, copies) == copy
+        assert postgres_programs.load_copy(site, copies) == copy
         assert damaged.exists()
         assert list(copies.iterdir()) == [copy]
         os.chown(copy, 65533, 65533)
         with pytest.raises(EmbeddedServerError, match="others made it"):
-            embedded._load_copy(site, copies)
+            postgres_programs.load_copy(site, copies)
 
 
 def test_a_missing_package_is_named_with_the_way_to_get_it(new_home: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
@@ -32,10 +32,10 @@ from tests.database.rows import (
     Tenant,
     become,
     build_row,
+    create_database,
     delete_row,
     insert_row,
     insert_tenant,
-    new_database,
     select_row,
     update_row,
 )
@@ -294,18 +294,18 @@ async def _look_at_functions(connection: Connection) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(server: embedded.Server, template: str) -> Iterator[Address]:
+def shared(server: embedded.Server, template: str) -> Address:
     """A database with two tenants, for tests that roll back whatever they do."""
 
-    async def seed(address: Address) -> None:
+    async def make() -> Address:
+        address = await create_database(server, template)
         connection = await asyncpg.connect(address.url)
         for tenant in (OURS, THEIRS):
             await insert_tenant(connection, tenant)
         await connection.close()
+        return address
 
-    with new_database(server, template) as address:
-        asyncio.run(seed(address))
-        yield address
+    return asyncio.run(make())
 
 
 @asynccontextmanager
@@ -620,7 +620,8 @@ async def test_a_transaction_that_is_cancelled_leaves_nothing_behind(
             await connection.fetch(current)
 
     async with Database.open(address, APP_ROLE, size=1) as db:
-        for turns in itertools.count():
+        # Every turn of the loop at first, then in longer steps until it comes too late.
+        for turns in itertools.accumulate(itertools.count(), lambda t, n: t + 1 + t // 10):
             task = asyncio.create_task(db.transact(OURS.id, work))
             for _ in range(turns):
                 await asyncio.sleep(0)

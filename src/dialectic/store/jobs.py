@@ -89,7 +89,7 @@ JobKey = tuple[UUID, UUID]
 async def claim(
     db: Database, wanted: list[JobKey], *, worker: str, terms: LeaseTerms, lost_max: int
 ) -> dict[JobKey, Job]:
-    """Claim jobs, each with a new token, in one commit; those that are not to be had are missing."""
+    """Claim jobs in one commit, each with a new token; what is not to be had is missing."""
     rows = await db.fetch(
         SQL["claim"],
         [tenant_id for tenant_id, _ in wanted],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -147,7 +148,7 @@ def test_a_pinned_process_is_read_back_as_it_was() -> None:
 def test_any_chain_is_walked_from_its_start_to_its_end(order: list[str], chance: Any) -> None:
     stages, arrows = (
         [build_stage(slug) for slug in order],
-        [{"source": a, "target": b} for a, b in zip(order, order[1:], strict=False)],
+        [{"source": a, "target": b} for a, b in pairwise(order)],
     )
     chance.shuffle(stages)
     chance.shuffle(arrows)

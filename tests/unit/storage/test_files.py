@@ -307,7 +307,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flock, fsync = fcntl.flock, os.fsync
-    second_is_waiting = threading.Event()
+    first_is_writing, second_is_waiting = threading.Event(), threading.Event()
     outcomes: list[str] = []
 
     def watch(descriptor: int, operation: int) -> None:
@@ -321,6 +321,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
 
     def stop_the_first(descriptor: int) -> None:
         monkeypatch.setattr(os, "fsync", fsync)
+        first_is_writing.set()
         assert second_is_waiting.wait(timeout=30)
         fsync(descriptor)
 
@@ -328,8 +329,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
     monkeypatch.setattr(fcntl, "flock", watch)
     monkeypatch.setattr(os, "fsync", stop_the_first)
     first = asyncio.create_task(store.write(KEY, b"first"))
-    while not outcomes:
-        await asyncio.sleep(0)
+    assert await asyncio.to_thread(first_is_writing.wait, timeout=30)
     await store.write(KEY, b"second")
     await first
     assert outcomes == ["held", "waited", "held"]

@@ -1,0 +1,95 @@
+"""P10: how long a command takes to start, and a whole run on a home that is set up already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.child import clean_environment
+from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict, judge_at_most
+from bench.server import Server
+
+VERSION_CPU_MAX_MS = 150.0
+RUN_WALL_MAX_S = 2.0
+REPEATS = 5
+RUN_MAX_S = 120.0
+
+INTERPRETER = "the interpreter alone"
+VERSION = "dialectic --version"
+RUN = "dialectic run, second time"
+CPU = Column("CPU ms", "cpu_ms", digits=0)
+WALL = Column("wall ms", "wall_ms", digits=0)
+
+
+def _time_command(command: list[str], home: str = "") -> tuple[float, float]:
+    """Run a command; return its CPU and wall time in milliseconds."""
+    environment = clean_environment() | ({"DIALECTIC_HOME": home} if home else {})
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_ms = (time.perf_counter() - started) * 1000
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise OSError(f"{command[0]} ended with {process.returncode}")
+    return (usage.ru_utime + usage.ru_stime) * 1000, wall_ms
+
+
+def find_command() -> str:
+    """Find the command that is installed beside this interpreter."""
+    return str(Path(sys.executable).parent / "dialectic")
+
+
+def _repeated(command: list[str]) -> Samples:
+    both = [_time_command(command) for _ in range(REPEATS)]
+    return {"cpu_ms": [cpu for cpu, _ in both], "wall_ms": [wall for _, wall in both]}
+
+
+def _second_run(server: Server) -> Samples:
+    del server
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        command = [find_command(), "run", "--yes", "Plan a walk."]
+        _time_command(command, home)
+        cpu_ms, wall_ms = _time_command(command, home)
+    return {"cpu_ms": [cpu_ms], "wall_ms": [wall_ms]}
+
+
+def judge(figures: Figures) -> list[Verdict]:
+    wall_ms = figures.value(RUN, WALL)
+    return [
+        judge_at_most(
+            f"{VERSION} at most {VERSION_CPU_MAX_MS:g} ms CPU",
+            figures.value(VERSION, CPU),
+            VERSION_CPU_MAX_MS,
+            " ms",
+        ),
+        judge_at_most(
+            f"{RUN}, at most {RUN_WALL_MAX_S:g} s from the first to the last moment",
+            None if wall_ms is None else wall_ms / 1000,
+            RUN_WALL_MAX_S,
+            " s",
+        ),
+    ]
+
+
+MEASURE = Measure(
+    name="start",
+    title="P10 Start",
+    contenders=(
+        Contender(INTERPRETER, lambda _: _repeated([sys.executable, "-c", "pass"])),
+        Contender(VERSION, lambda _: _repeated([find_command(), "--version"])),
+        Contender(RUN, _second_run),
+    ),
+    columns=(CPU, WALL),
+    judge=judge,
+    ratios_to=(INTERPRETER,),
+    notes=(
+        "a run starts the embedded server of its home, asks three offline models, writes their "
+        "documents and stops the server; the CPU time is that of the command, not of the server",
+    ),
+)
