@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 STOP_PATIENCE_S = 10.0
-COMPLAINT_LINES_MAX = 12
+COMPLAINT_LINES_MAX = 3
 
 Options = Mapping[str, Any]
 Action = Callable[[Options], Awaitable[Any] | Any]

@@ -101,8 +101,8 @@ MEASURE = Measure(
         f"waited {WAIT_MAX_S:.0f} s after the kill, {WAIT_LONGER_MAX_S:.0f} s for PgQueuer and for "
         "Procrastinate with its task; a dash means that no job came back in that time",
         "ours with its default lease of 6 s; all others with their defaults",
-        "Procrastinate recovers nothing by itself; its documentation shows a periodic task for each "
-        "tenth minute, run here every 5 s",
+        "Procrastinate recovers nothing by itself; its documentation shows a task for every tenth "
+        "minute that does, run here every 5 s",
         "DBOS leaves a dead executor's work to its restart, or to a control plane sold apart",
     ),
 )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from types import ModuleType
 
-from chaos import barrier
+from chaos import barrier, failpoints, kills, zombie
 from chaos.verdict import Report, render_table
 
 EXPERIMENTS: dict[str, ModuleType] = {
     "barrier": barrier,
+    "kills": kills,
+    "failpoints": failpoints,
+    "zombie": zombie,
 }
 
 

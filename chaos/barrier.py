@@ -25,7 +25,6 @@ from dialectic.store.jobs import SQL
 from dialectic.store.records import SQL as RECORDS
 
 BARRIER_KEY = 0x6261727269657273
-CONNECTIONS = 96
 CHILDREN_MIN, CHILDREN_MAX = 2, 16
 PARENTS_PER_SESSION = 50
 PARENTS_PER_BATCH = 1000
@@ -39,9 +38,10 @@ class Size:
 
     parents: int
     prerequisites: int
+    connections: int = 96
 
 
-SMALL = Size(parents=40, prerequisites=8)
+SMALL = Size(parents=40, prerequisites=8, connections=32)
 SELECTION = Size(parents=300, prerequisites=40)
 FULL = Size(parents=10_000, prerequisites=500)
 
@@ -92,13 +92,14 @@ def build_parent(rng: Random, session_id: UUID) -> Parent:
 class Gate:
     """Lets statements of many connections go at the same moment."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, width: int) -> None:
         self.lab = lab
+        self.width = width
         self.connections: list[asyncpg.Connection[asyncpg.Record]] = []
         self.collisions = 0
 
     async def __aenter__(self) -> Gate:
-        for _ in range(CONNECTIONS + 1):
+        for _ in range(self.width + 1):
             self.connections.append(await connect(self.lab.address, WORKER_ROLE))
         return self
 
@@ -166,7 +167,7 @@ def build_end(job_id: UUID, *, ends_well: bool) -> str:
 async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
     """Let children, then waiters, meet the end of what they belong to; check what became of it."""
     report = Report("barrier", seed, is_quiet)
-    async with open_lab(report, sabotage=sabotage) as lab, Gate(lab) as gate:
+    async with open_lab(report, sabotage=sabotage) as lab, Gate(lab, size.connections) as gate:
         parents: list[Parent] = []
         while len(parents) < size.parents:
             batch = await _make_parents(lab, min(PARENTS_PER_BATCH, size.parents - len(parents)))
@@ -275,7 +276,7 @@ async def _race_children(lab: Lab, gate: Gate, parents: Sequence[Parent]) -> Non
             [parent.rule for parent in due],
             [parent.quorum_min for parent in due],
         )
-        for group in split_by_width(due):
+        for group in split_by_width(due, gate.width):
             await gate.race([s for parent in group for s in build_ends(parent, step)])
 
 
@@ -284,12 +285,12 @@ def build_ends(parent: Parent, step: int) -> list[str]:
     return [build_end(child, ends_well=ends_well) for child, ends_well in pairs]
 
 
-def split_by_width(parents: Sequence[Parent]) -> Iterator[list[Parent]]:
+def split_by_width(parents: Sequence[Parent], width_max: int) -> Iterator[list[Parent]]:
     """Split parents into groups whose children all find a connection."""
     group: list[Parent] = []
     width = 0
     for parent in parents:
-        if width + len(parent.children) > CONNECTIONS:
+        if width + len(parent.children) > width_max:
             yield group
             group, width = [], 0
         group.append(parent)
@@ -388,7 +389,7 @@ async def _race_waiters(lab: Lab, gate: Gate, count: int) -> None:
         waiters |= dict.fromkeys(made, ends_well)
         statements = [build_waiter(lab, session_id, job_id, waiter) for waiter in made]
         statements.insert(lab.rng.randrange(WAITERS), build_end(job_id, ends_well=ends_well))
-        if len(group) + len(statements) > CONNECTIONS:
+        if len(group) + len(statements) > gate.width:
             await gate.race(group)
             group = []
         group += statements

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,7 @@ AUDIT = Path(__file__).with_name("audit.sql")
 LOST_LEASES_MAX = 1000
 POLL_S = 0.05
 PATIENCE_S = 90.0
+FEED_AT_ONCE = 3
 KEEP_FOLDER = "CHAOS_KEEP"
 
 T = TypeVar("T")
@@ -63,6 +65,7 @@ class Lab:
     account: Account
     sabotage: Sabotage
     orders: dict[int, UUID] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _admin: asyncpg.Connection[asyncpg.Record] | None = None
     _admin_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -135,7 +138,7 @@ class Lab:
 
     async def order(self, *, models_times: int = 2, starts: bool = True) -> UUID:
         """Ask for one more plan, as a person would: a session with its stage started."""
-        number = len(self.orders) + 1
+        number = next(self._numbers)
         models = [name for name in self.engine.catalog.cards if name.startswith("offline/")][:3]
         process = load_process("standard")
         ask = sessions.Ask(
@@ -157,7 +160,7 @@ class Lab:
         async def feed() -> None:
             while True:
                 if await self.count_open() < open_min:
-                    await self.order()
+                    await asyncio.gather(*(self.order() for _ in range(FEED_AT_ONCE)))
                 else:
                     await asyncio.sleep(POLL_S)
 

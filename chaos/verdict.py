@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 SHOWN_MAX = 3
+SHOWN_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Report:
         seen = str(len(found))
         if found:
             shown = "; ".join(str(thing) for thing in found[:SHOWN_MAX])
-            seen += f": {shown}" + (" …" if len(found) > SHOWN_MAX else "")
+            seen += f": {shown}"[:SHOWN_CHARS_MAX] + (" …" if len(found) > SHOWN_MAX else "")
         self._add(Check(name, "0", seen, not found))
 
     def expect_at_most(self, name: str, seen: float, limit: float, unit: str = "") -> None:

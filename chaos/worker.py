@@ -1,4 +1,4 @@
-"""A worker under observation: `python -m chaos.worker NAME`, with its settings in the environment.
+"""A worker under observation, run in a process of its own.
 
 It is the product's worker on the product's offline models; what is added is that a call takes a
 while, that each call is written down before it is made, and that each answer names its call.
@@ -6,11 +6,11 @@ while, that each call is written down before it is made, and that each answer na
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import re
 import signal
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -27,6 +27,20 @@ from dialectic.worker import Worker
 
 READY = "chaos: ready"
 ORDER = re.compile(r"\bOrder (\d+):")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a worker is told when it starts."""
+
+    name: str
+    log: Path
+    calls: Path
+    environment: dict[str, str]
+    concurrency: int
+    latency_ms: tuple[int, int]
+    seed: int
+    sabotage: str
 
 
 @dataclass(slots=True)
@@ -66,21 +80,21 @@ def append_line(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def observe(catalog: Catalog, options: argparse.Namespace) -> Catalog:
-    low, high = (milliseconds / 1000 for milliseconds in options.latency_ms)
-    rng = Random(f"{options.seed}:{options.name}")
+def observe(catalog: Catalog, orders: Orders) -> Catalog:
+    low, high = (milliseconds / 1000 for milliseconds in orders.latency_ms)
+    rng = Random(f"{orders.seed}:{orders.name}")
     observed: dict[str, Provider] = {
-        name: ObservedProvider(provider, options.name, options.calls, (low, high), rng)
+        name: ObservedProvider(provider, orders.name, orders.calls, (low, high), rng)
         for name, provider in catalog.providers.items()
     }
     return replace(catalog, providers=observed)
 
 
-async def work(options: argparse.Namespace) -> int:
+async def work(orders: Orders) -> int:
     settings = load_settings()
-    catalog = observe(build_catalog(), options)
+    catalog = observe(build_catalog(), orders)
     async with open_engine(settings, catalog, role=WORKER_ROLE) as engine:
-        worker = Worker(engine, concurrency=options.concurrency, name=options.name)
+        worker = Worker(engine, concurrency=orders.concurrency, name=orders.name)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
@@ -94,22 +108,13 @@ async def work(options: argparse.Namespace) -> int:
     return 0
 
 
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m chaos.worker")
-    parser.add_argument("name")
-    parser.add_argument("--calls", type=Path, required=True)
-    parser.add_argument("--concurrency", type=int, default=4)
-    parser.add_argument("--latency-ms", type=int, nargs=2, default=(50, 400))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sabotage", default=sabotage.NONE.name)
-    return parser.parse_args()
-
-
-def main() -> None:
-    options = parse_options()
-    sabotage.load(options.sabotage).patch()
-    raise SystemExit(run_async(work(options)))
-
-
-if __name__ == "__main__":
-    main()
+def run_forked(orders: Orders) -> None:
+    """Become a worker: the whole life of the process."""
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    with orders.log.open("ab") as log:
+        for number in (1, 2):
+            os.dup2(log.fileno(), number)
+    sabotage.load(orders.sabotage).patch()
+    sys.exit(run_async(work(orders)))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import asyncpg
+import hypothesis
 import pytest
 
 from dialectic import embedded
@@ -20,6 +21,10 @@ from dialectic.storage.files import open_store
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.store.migrate import migrate
 from dialectic.store.records import Account, open_account
+
+# A loaded machine is no reason to fail: tests bound work, not time.
+hypothesis.settings.register_profile("house", deadline=None)
+hypothesis.settings.load_profile("house")
 
 TEMPLATE = "template_dialectic"
 _numbers = itertools.count(1)

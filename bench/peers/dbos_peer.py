@@ -17,8 +17,8 @@ POLL_S = 0.02  # its default of a second would measure the wait alone
 HOLD_S = 600.0
 
 
-def launch(options: Options, *, executor: str = "one") -> None:
-    """Start its engine in this process."""
+def launch(options: Options, *, executor: str = "one", listens: bool = True) -> None:
+    """Start its engine in this process; it takes work from queues unless it is told not to."""
     config = DBOSConfig(
         name="bench",
         system_database_url=options["url"],
@@ -28,6 +28,8 @@ def launch(options: Options, *, executor: str = "one") -> None:
         sys_db_pool_size=options.get("pool", 10),
     )
     DBOS(config=config)
+    if not listens:
+        DBOS.listen_queues([])
     DBOS.launch()
 
 
@@ -86,8 +88,7 @@ def nothing(number: int) -> None:
 def fill(options: Options) -> None:
     """Put workflows into the queue."""
     workflow = DBOS.workflow()(nothing)
-    launch(options)
-    DBOS.listen_queues([])
+    launch(options, listens=False)
     register_queue(options["concurrency"])
     for number in range(options["jobs"]):
         DBOS.enqueue_workflow(QUEUE, workflow, number)
@@ -115,15 +116,16 @@ def hold(options: Options) -> None:
     workflow = DBOS.workflow()(keep_or_report)
     launch(options, executor=options["name"])
     register_queue(50)
-    for number in range(options["enqueues"]):
-        asyncio.run(_enqueue(workflow, number))
+    if options["enqueues"]:
+        asyncio.run(_enqueue(workflow, options["enqueues"]))
     say({"ready": True})
     wait_for_stop()
     DBOS.destroy()
 
 
-async def _enqueue(workflow: Any, number: int) -> None:
-    await DBOS.enqueue_workflow_async(QUEUE, workflow, number)
+async def _enqueue(workflow: Any, count: int) -> None:
+    for number in range(count):
+        await DBOS.enqueue_workflow_async(QUEUE, workflow, number)
 
 
 def fan_in(options: Options) -> dict[str, list[float]]:

@@ -4,7 +4,7 @@ DialecticError                code, HTTP status, exit code, fate
 ├── UsageError                the caller asked for something that does not exist or is not allowed
 │   ├── NotFound
 │   ├── Conflict
-│   ├── IllegalMove           a job was asked to make a move the table of moves does not know
+│   │   └── IllegalMove       a job was asked to make a move the table of moves does not know
 │   └── InvalidProcess        a process file breaks a rule
 ├── ConfigurationError        settings, files or servers that the operator must put right
 │   ├── DatabaseUnreachable

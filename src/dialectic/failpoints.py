@@ -38,7 +38,8 @@ class Failpoints:
         for pair in filter(None, (part.strip() for part in text.split(","))):
             point, _, rest = pair.partition("=")
             action, _, nth = rest.partition("@")
-            if point not in POINTS or action not in ACTIONS or not (nth or "1").isdecimal():
+            is_count = (nth or "1").isdecimal() and int(nth or "1") >= 1
+            if point not in POINTS or action not in ACTIONS or not is_count:
                 raise ConfigurationError(
                     f"Failpoint {pair!r} is not known. Write `point=action@n` with a point of "
                     f"{', '.join(POINTS)} and an action of {', '.join(ACTIONS)}."

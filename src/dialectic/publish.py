@@ -67,8 +67,9 @@ async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> 
 async def require_published(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
     """Make sure that every file of a project is in storage, or raise."""
     if left := await publish_project(engine, tenant_id, project_id):
+        place = engine.files.locate(f"{tenant_id}/{left[0]}")
         raise StorageUnavailable(
-            f"{len(left)} file(s) could not be written to {engine.files.locate(left[0])}. "
+            f"{len(left)} file(s) could not be written to {place}. "
             "Their content is safe in the database; make room and run `dialectic resume`."
         )
 

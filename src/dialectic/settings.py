@@ -34,7 +34,8 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
 
 def _number(low: float, high: float, *, above: bool = False) -> Callable[[Any], float]:
     def parse(value: Any) -> float:
-        number = float(value) if isinstance(value, str | int | float) else float("nan")
+        is_number = isinstance(value, str | int | float) and not isinstance(value, bool)
+        number = float(value) if is_number else float("nan")
         if not (low < number if above else low <= number) or not number <= high:
             msg = f"a number {'above' if above else 'from'} {low:g} up to {high:g}"
             raise ValueError(msg)
@@ -99,7 +100,7 @@ class Settings:
             if name.startswith(PREFIX)
         }
         home_text, _ = given.pop("home", ("", ""))
-        home = Path(home_text).expanduser().absolute() if home_text else default_home()
+        home = _parse_home(home_text) if home_text else default_home()
         values: dict[str, Any] = {}
         for name, (value, place) in {**_read_config(home / "config.toml"), **given}.items():
             values[name] = _parse(name, value, place)
@@ -118,6 +119,16 @@ def default_home() -> Path:
     return Path(platformdirs.user_data_dir("dialectic", appauthor=False))
 
 
+def _parse_home(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"The value of environment variable {PREFIX}HOME is {text!r}, but there is no such "
+            "user. Write the folder's whole path."
+        ) from None
+
+
 KNOWN = tuple(f.name for f in dataclasses.fields(Settings))
 
 
@@ -129,7 +140,7 @@ def _parse(name: str, value: Any, place: str) -> Any:
         raise ConfigurationError(f"Unknown setting in {place}. Did you mean `{shown}`?")
     try:
         return known[name].metadata["parse"](value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         wanted = known[name].metadata["parse"]
         detail = str(error) if str(error).startswith(("a ", "one of")) else _describe(wanted)
         raise ConfigurationError(
@@ -155,7 +166,7 @@ def _read_config(path: Path) -> dict[str, tuple[Any, str]]:
         raise ConfigurationError(
             f"{path} cannot be read: {error.strerror}. Put its permissions right or move it away."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # not TOML, not UTF-8, or a number without end
         raise ConfigurationError(f"{path} is not valid TOML: {error}. Mend that line.") from None
     if "home" in table:
         raise ConfigurationError(

@@ -22,6 +22,7 @@ from dialectic.process_files import load_process
 from dialectic.store import jobs, records
 from dialectic.store.database import WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.store.records import Account
+from dialectic.worker import RunJob, Worker
 
 PATIENCE_S = 15.0
 STAGE = "thesis"
@@ -146,12 +147,12 @@ class Machine:
         return Database.open(stopped, WORKER_ROLE, size=count)
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[AdminConnection]:
+    async def begin(self, isolation: str = "read committed") -> AsyncIterator[AdminConnection]:
         """Another worker's transaction; the test commits it, or it never was."""
         connection = await connect(self.address, WORKER_ROLE)
         try:
             await set_clock(connection.fetch, self.clock)
-            await connection.execute("begin")
+            await connection.execute(f"begin isolation level {isolation}")
             await connection.fetch(
                 "select set_config('dialectic.tenant', $1, true)", str(self.account.tenant_id)
             )
@@ -285,6 +286,20 @@ class Machine:
             kind,
         )
         return [row["data"] for row in rows]
+
+
+@asynccontextmanager
+async def working(engine: Engine, run_job: RunJob, **options: Any) -> AsyncIterator[Worker]:
+    """A worker that works; what it holds at the end is given back."""
+    worker = Worker(engine, run_job=run_job, **{"concurrency": 4, **options})
+    task = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await worker.wait_until_listening()
+        yield worker
+    finally:
+        worker.stop(at_once=True)
+        await asyncio.wait_for(task, PATIENCE_S)
 
 
 async def set_clock(fetch: Callable[..., Awaitable[Any]], clock: datetime | None) -> None:

@@ -5,21 +5,32 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from dialectic import embedded, sessions
 from dialectic.domain.job import Job, JobStatus
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, LeaseLost
 from dialectic.store import jobs
-from dialectic.store.database import Address, Connection, Database
+from dialectic.store.database import WORKER_ROLE, Address, Connection, Database
 from tests.database.machine import (
     LOST_MAX,
     STAGE,
@@ -34,6 +45,8 @@ from tests.database.machine import (
     start_stage,
     until_blocked,
 )
+
+End: TypeAlias = Callable[[Connection, Job], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +92,6 @@ async def test_a_job_that_is_rolled_back_has_no_message(machine: Machine) -> Non
     assert await machine.messages() == []
 
 
-@pytest.mark.slow
 async def test_of_a_thousand_transactions_those_that_commit_and_no_others_have_messages(
     machine: Machine,
 ) -> None:
@@ -257,7 +269,7 @@ async def test_a_job_that_takes_down_worker_after_worker_is_given_up(machine: Ma
     assert row["lost_count"] == LOST_MAX + 1
 
 
-ENDS: dict[str, Callable[[Connection, Job], Awaitable[None]]] = {
+ENDS: dict[str, End] = {
     "complete": complete,
     "fail": fail,
     "fail after all retries": partial(
@@ -295,9 +307,7 @@ async def test_an_attempt_ends_once(machine: Machine) -> None:
     await machine.complete(job)
     for end in ENDS.values():
         with pytest.raises(LeaseLost):
-            await machine.transact(
-                partial(end, job=job) if end is not fail else lambda c: fail(c, job)
-            )
+            await machine.transact(lambda connection, end=end: end(connection, job))  # type: ignore[misc]
     assert await machine.status(job.id) == JobStatus.COMPLETED
 
 
@@ -313,3 +323,969 @@ async def test_of_a_worker_and_its_successor_that_end_a_job_together_only_one_do
         await connection.execute("commit")
     assert await machine.claim(slow.id, worker="other") is None
     assert (await read_moves(admin, slow.id))[-1] == "completed"
+
+
+# -- children and their parent --------------------------------------------------------------------
+
+
+async def test_the_last_child_wakes_the_parent_and_the_earlier_ones_do_not(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent = await machine.take(await machine.insert())
+    children = await machine.take_all(await machine.insert_children(parent, 3))
+    for child in children[:2]:
+        await machine.complete(child)
+        assert await machine.status(parent.id) == JobStatus.WAITING_FOR_CHILDREN
+    await machine.complete(children[2])
+    assert await read_moves(admin, parent.id) == [
+        "pending",
+        "processing",
+        "waiting_for_children",
+        "completed",
+    ]
+
+
+async def test_a_parent_goes_on_step_by_step_until_its_recipe_ends(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent_id = await machine.insert()
+    for step in (1, 2, 3):
+        parent = await machine.take(parent_id)
+        assert parent.current_step == step
+        for child in await machine.take_all(await machine.insert_plan(parent, 2, total_steps=3)):
+            await machine.complete(child)
+    moves = await read_moves(admin, parent_id)
+    assert moves.count("pending_next_step") == 2
+    assert moves[-1] == "completed"
+    row = await machine.look(parent_id)
+    assert (row["current_step"], row["attempt_count"], row["dispatch_count"]) == (3, 3, 3)
+
+
+async def test_a_parent_that_wakes_is_sent_to_the_queue(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    (child_id,) = await machine.insert_plan(parent, 1, total_steps=2)
+    await machine.forget_messages()
+    await machine.complete(await machine.take(child_id))
+    assert await machine.status(parent.id) == JobStatus.PENDING_NEXT_STEP
+    assert len(await machine.messages(parent.id)) == 1
+
+
+async def test_a_parent_whose_children_have_all_ended_before_it_waits_is_woken_at_once(
+    machine: Machine,
+) -> None:
+    parent = await machine.take(await machine.insert())
+    child_id = await machine.insert(parent_job_id=parent.id, step_number=1)
+    await machine.complete(await machine.take(child_id))
+    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=2))
+    assert await machine.status(parent.id) == JobStatus.PENDING_NEXT_STEP
+
+
+async def test_the_end_of_a_grandchild_is_felt_all_the_way_up(machine: Machine) -> None:
+    top = await machine.take(await machine.insert())
+    (middle_id,) = await machine.insert_children(top, 1)
+    middle = await machine.take(middle_id)
+    (leaf_id,) = await machine.insert_children(middle, 1)
+    await machine.complete(await machine.take(leaf_id))
+    assert await machine.statuses([leaf_id, middle_id, top.id]) == ["completed"] * 3
+
+
+async def test_a_failed_grandchild_fails_all_above_it(machine: Machine) -> None:
+    top = await machine.take(await machine.insert())
+    (middle_id,) = await machine.insert_children(top, 1)
+    (leaf_id,) = await machine.insert_children(await machine.take(middle_id), 1)
+    await machine.fail(await machine.take(leaf_id), message="The key is wrong.")
+    assert await machine.statuses([leaf_id, middle_id, top.id]) == ["failed"] * 3
+    assert "The key is wrong." in (await machine.look(top.id))["error_details"][0]["message"]
+
+
+async def test_two_children_that_end_at_the_same_moment_wake_the_parent_once(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent = await machine.take(await machine.insert())
+    one, other = await machine.take_all(await machine.insert_children(parent, 2))
+    async with machine.begin() as first, machine.begin() as second:
+        await complete(first, one)
+        # The second cannot see the first, which has not committed: it must wait for it.
+        ending = asyncio.create_task(complete(second, other))
+        await until_blocked(admin, second)
+        await first.execute("commit")
+        await ending
+        await second.execute("commit")
+    assert (await read_moves(admin, parent.id)).count("completed") == 1
+    assert await machine.status(parent.id) == JobStatus.COMPLETED
+
+
+async def test_two_hundred_parents_of_eight_children_that_end_together_each_wake_once(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parents = await machine.take_all(await machine.insert_all([{}] * 200))
+
+    async def end(connection: AdminConnection, child: Job, start: asyncio.Barrier) -> None:
+        async with connection.transaction():
+            await connection.fetch(
+                "select set_config('dialectic.tenant', $1, true)", str(child.tenant_id)
+            )
+            await jobs.hold_lease(connection, child)
+            await start.wait()
+            await complete(connection, child)
+
+    async with AsyncExitStack() as stack:
+        connections = [await stack.enter_async_context(machine.begin()) for _ in range(8)]
+        for connection in connections:
+            await connection.execute("rollback")
+        for parent in parents:
+            child_ids = await machine.insert_plan(parent, 8, total_steps=2)
+            children, start = await machine.take_all(child_ids), asyncio.Barrier(8)
+            pairs = zip(connections, children, strict=True)
+            await asyncio.gather(*(end(connection, child, start) for connection, child in pairs))
+    rows = await admin.fetch(
+        "select job_id, count(*) as wakes from moves_made where status = 'pending_next_step'"
+        " group by job_id"
+    )
+    assert {row["job_id"]: row["wakes"] for row in rows} == {parent.id: 1 for parent in parents}
+    dispatches = [(await machine.look(parent.id))["dispatch_count"] for parent in parents[:10]]
+    assert dispatches == [2] * 10
+
+
+async def test_one_lost_child_fails_the_parent_and_what_has_not_begun_is_not_begun(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent = await machine.take(await machine.insert())
+    ids = await machine.insert_children(parent, 6)
+    done, lost, running, retrying, paused, untouched = ids
+    waiting = await machine.insert(
+        parent_job_id=parent.id, step_number=1, prerequisite_job_id=untouched
+    )
+    await machine.complete(await machine.take(done))
+    runner = await machine.take(running)
+    await machine.retry(await machine.take(retrying))
+    await machine.pause(await machine.take(paused))
+    await machine.fail(await machine.take(lost), message="The key is wrong.")
+
+    assert await machine.statuses([*ids, waiting, parent.id]) == [
+        "completed",
+        "failed",
+        "processing",
+        "cancelled",
+        "cancelled",
+        "cancelled",
+        "cancelled",
+        "failed",
+    ]
+    row = await machine.look(parent.id)
+    assert row["status_reason"] == "child_failed"
+    (error,) = row["error_details"]
+    assert error["code"] == "child_failed"
+    assert str(lost) in error["message"]
+    assert "The key is wrong." in error["message"]
+    assert (await machine.look(untouched))["status_reason"] == "parent ended as failed"
+
+    await machine.complete(runner)
+    assert await machine.statuses([running, parent.id]) == ["completed", "failed"]
+    assert (await read_moves(admin, parent.id)).count("failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends", "status"),
+    [
+        ({}, "ddd", "completed"),
+        ({}, "ddf", "failed"),
+        ({"on_child_failure": "any"}, "fdf", "completed"),
+        ({"on_child_failure": "any"}, "fff", "failed"),
+        ({"on_child_failure": "any"}, "ff", "waiting_for_children"),
+        ({"on_child_failure": "quorum", "quorum_min": 2}, "dfd", "completed"),
+        ({"on_child_failure": "quorum", "quorum_min": 2}, "dd", "waiting_for_children"),
+        ({"on_child_failure": "quorum", "quorum_min": 2}, "df", "waiting_for_children"),
+        ({"on_child_failure": "quorum", "quorum_min": 2}, "ff", "failed"),
+        ({"on_child_failure": "quorum", "quorum_min": 4}, "", "failed"),
+    ],
+    ids=str,
+)
+async def test_a_parent_bears_as_many_losses_as_its_step_allows(
+    machine: Machine, policy: dict[str, Any], ends: str, status: str
+) -> None:
+    parent = await machine.take(await machine.insert())
+    ids = await machine.insert_plan(parent, 3, total_steps=1, **policy)
+    for child_id, end in zip(ids, ends, strict=False):
+        child = await machine.take(child_id)
+        await (machine.complete(child) if end == "d" else machine.fail(child))
+    assert await machine.status(parent.id) == status
+
+
+async def test_a_child_that_is_cancelled_counts_as_lost(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    (child_id,) = await machine.insert_children(parent, 1)
+    await machine.fetch(
+        "update dialectic_generation_jobs set status = 'cancelled' where id = $1", child_id
+    )
+    assert await machine.status(parent.id) == JobStatus.FAILED
+
+
+async def test_a_parent_that_waits_for_nobody_fails_with_the_reason(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=2))
+    row = await machine.look(parent.id)
+    assert row["status"] == JobStatus.FAILED
+    assert row["error_details"][0]["message"] == "Step 1 has no job at all."
+
+
+async def test_children_of_another_step_are_not_counted(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    await machine.insert(parent_job_id=parent.id, step_number=2)
+    (child_id,) = await machine.insert_plan(parent, 1, total_steps=2)
+    await machine.complete(await machine.take(child_id))
+    assert await machine.status(parent.id) == JobStatus.PENDING_NEXT_STEP
+
+
+async def test_a_child_does_not_end_under_a_fixed_snapshot(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    (child_id,) = await machine.insert_children(parent, 1)
+    child = await machine.take(child_id)
+    for isolation in ("repeatable read", "serializable"):
+        async with machine.begin(isolation) as connection:
+            with pytest.raises(asyncpg.PostgresError, match="only under read committed"):
+                await complete(connection, child)
+    await machine.complete(child)
+    assert await machine.status(parent.id) == JobStatus.COMPLETED
+
+
+# -- prerequisites --------------------------------------------------------------------------------
+
+
+async def test_all_who_wait_for_a_job_go_on_when_it_completes(machine: Machine) -> None:
+    first = await machine.insert()
+    waiters = await machine.insert_all([{"prerequisite_job_id": first}] * 50)
+    assert set(await machine.statuses(waiters)) == {"waiting_for_prerequisite"}
+    await machine.complete(await machine.take(first))
+    assert set(await machine.statuses(waiters)) == {"pending"}
+    assert len(await machine.messages()) == 1 + 50
+
+
+async def test_all_who_wait_for_a_job_fail_with_it_and_say_why(machine: Machine) -> None:
+    first = await machine.insert()
+    waiters = await machine.insert_all([{"prerequisite_job_id": first}] * 50)
+    await machine.fail(await machine.take(first))
+    rows = [await machine.look(waiter) for waiter in waiters]
+    assert {(row["status"], row["status_reason"]) for row in rows} == {
+        ("failed", "prerequisite_failed")
+    }
+    assert all(str(first) in row["error_details"][0]["message"] for row in rows)
+
+
+async def test_a_chain_of_waiters_falls_together(machine: Machine) -> None:
+    chain = [await machine.insert()]
+    for _ in range(5):
+        chain.append(await machine.insert(prerequisite_job_id=chain[-1]))
+    await machine.fail(await machine.take(chain[0]))
+    assert await machine.statuses(chain) == ["failed"] * 6
+
+
+async def test_a_job_that_waits_for_one_that_has_ended_does_not_wait(machine: Machine) -> None:
+    done, lost = [await machine.insert() for _ in range(2)]
+    await machine.complete(await machine.take(done))
+    await machine.fail(await machine.take(lost))
+    goes_on = await machine.insert(prerequisite_job_id=done)
+    fails = await machine.look(await machine.insert(prerequisite_job_id=lost))
+    assert len(await machine.messages(goes_on)) == 1
+    assert (fails["status"], fails["status_reason"]) == ("failed", "prerequisite_failed")
+    assert str(lost) in fails["error_details"][0]["message"]
+    assert fails["completed_at"] == machine.clock
+
+
+async def test_a_child_that_fails_at_its_insertion_fails_its_parent(machine: Machine) -> None:
+    lost = await machine.insert()
+    await machine.fail(await machine.take(lost))
+    parent = await machine.take(await machine.insert())
+    await machine.insert(parent_job_id=parent.id, step_number=1, prerequisite_job_id=lost)
+    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=1))
+    assert await machine.status(parent.id) == JobStatus.FAILED
+
+
+@pytest.mark.parametrize(("end", "status"), [(complete, "pending"), (fail, "failed")])
+async def test_a_waiter_that_comes_while_its_prerequisite_ends_waits_for_that_end(
+    machine: Machine,
+    admin: AdminConnection,
+    end: End,
+    status: str,
+) -> None:
+    first = await machine.take(await machine.insert())
+    waiter = build_job(machine.session_id, prerequisite_job_id=first.id)
+    async with machine.begin() as ending, machine.begin() as coming:
+        await end(ending, first)
+        inserting = asyncio.create_task(jobs.insert_job(coming, first.tenant_id, waiter))
+        await until_blocked(admin, coming)
+        await ending.execute("commit")
+        await inserting
+        await coming.execute("commit")
+    assert await machine.status(waiter.id) == status
+
+
+@pytest.mark.parametrize(("end", "status"), [(complete, "pending"), (fail, "failed")])
+async def test_a_prerequisite_that_ends_while_a_waiter_comes_tells_it(
+    machine: Machine,
+    admin: AdminConnection,
+    end: End,
+    status: str,
+) -> None:
+    first = await machine.take(await machine.insert())
+    waiter = build_job(machine.session_id, prerequisite_job_id=first.id)
+    async with machine.begin() as coming, machine.begin() as ending:
+        await jobs.insert_job(coming, first.tenant_id, waiter)
+        telling = asyncio.create_task(end(ending, first))
+        await until_blocked(admin, ending)
+        await coming.execute("commit")
+        await telling
+        await ending.execute("commit")
+    assert await machine.status(waiter.id) == status
+
+
+async def wait_for(machine: Machine, job_id: UUID, prerequisite: UUID) -> None:
+    await machine.fetch(
+        "update dialectic_generation_jobs set prerequisite_job_id = $2 where id = $1",
+        job_id,
+        prerequisite,
+    )
+
+
+CIRCLE = "would wait for itself"
+
+
+async def test_a_job_cannot_wait_for_itself(machine: Machine) -> None:
+    job_id = uuid4()
+    with pytest.raises(asyncpg.PostgresError, match=CIRCLE) as caught:
+        await machine.insert(id=job_id, prerequisite_job_id=job_id)
+    assert caught.value.sqlstate == "DJ003"
+
+
+@pytest.mark.parametrize("length", [2, 3, 8])
+async def test_jobs_cannot_wait_for_each_other_in_a_circle(machine: Machine, length: int) -> None:
+    chain = [await machine.insert()]
+    while len(chain) < length:
+        chain.append(await machine.insert(prerequisite_job_id=chain[-1]))
+    with pytest.raises(asyncpg.PostgresError, match=CIRCLE):
+        await wait_for(machine, chain[0], chain[-1])
+
+
+async def test_a_child_cannot_wait_for_those_who_wait_for_it(machine: Machine) -> None:
+    before = await machine.insert()
+    top = await machine.insert(prerequisite_job_id=before)
+    middle = await machine.insert(parent_job_id=top, step_number=1)
+    for ancestor in (top, middle):
+        with pytest.raises(asyncpg.PostgresError, match=CIRCLE):
+            await machine.insert(parent_job_id=middle, step_number=1, prerequisite_job_id=ancestor)
+    await machine.insert(parent_job_id=middle, step_number=1, prerequisite_job_id=before)
+
+
+async def test_the_children_of_two_parents_cannot_wait_for_each_others_parent(
+    machine: Machine,
+) -> None:
+    one, other = [await machine.insert() for _ in range(2)]
+    await machine.insert(parent_job_id=one, step_number=1, prerequisite_job_id=other)
+    with pytest.raises(asyncpg.PostgresError, match=CIRCLE):
+        await machine.insert(parent_job_id=other, step_number=1, prerequisite_job_id=one)
+
+
+async def test_a_child_may_wait_for_its_sibling(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    (sibling_id,) = await machine.insert_children(parent, 1)
+    child_id = await machine.insert(
+        parent_job_id=parent.id, step_number=1, prerequisite_job_id=sibling_id
+    )
+    await machine.complete(await machine.take(sibling_id))
+    assert await machine.status(parent.id) == JobStatus.WAITING_FOR_CHILDREN
+    await machine.complete(await machine.take(child_id))
+    assert await machine.status(parent.id) == JobStatus.COMPLETED
+
+
+# -- the sweeper ----------------------------------------------------------------------------------
+
+
+async def test_a_lost_message_is_sent_again_once(machine: Machine) -> None:
+    runnable = [await machine.insert() for _ in range(3)]
+    await machine.forget_messages()
+    assert await machine.sweep() == 3
+    assert await machine.sweep() == 0
+    assert [len(await machine.messages(job_id)) for job_id in runnable] == [1, 1, 1]
+
+
+async def test_a_message_is_not_sent_before_its_job_is_due(machine: Machine) -> None:
+    job_id = await machine.insert()
+    await machine.retry(await machine.take(job_id), delay_s=10.0)
+    await machine.forget_messages()
+    assert await machine.sweep() == 0
+    await machine.advance(10)
+    assert await machine.sweep() == 1
+
+
+async def pick_messages(machine: Machine) -> None:
+    """Take all messages from the queue, as a worker does."""
+    await machine.db.fetch("update queue.pgqueuer set status = 'picked', heartbeat = now()")
+
+
+async def test_a_message_that_someone_has_taken_is_not_doubled(machine: Machine) -> None:
+    job_id = await machine.insert()
+    await pick_messages(machine)
+    assert await machine.sweep() == 0
+    await machine.take(job_id)
+    assert await machine.sweep() == 0
+    await machine.forget_messages()
+    assert await machine.sweep() == 0, "a job that is held needs no message"
+
+
+async def test_an_abandoned_job_is_sent_again_although_the_dead_one_has_its_message(
+    machine: Machine,
+) -> None:
+    job = await machine.take(await machine.insert())
+    await pick_messages(machine)
+    await machine.advance(TERMS.lease_s + 1)
+    assert await machine.sweep() == 0, "suspected, not yet abandoned"
+    await machine.advance(TERMS.grace_s)
+    assert await machine.sweep() == 1
+    assert [row["status"] for row in await machine.messages(job.id)] == ["picked", "queued"]
+    assert await machine.sweep() == 0
+    assert (await machine.take(job.id, worker="other")).attempt == 2
+
+
+async def test_a_parent_whose_waking_was_lost_is_woken(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent = await machine.take(await machine.insert())
+    (child_id,) = await machine.insert_plan(parent, 1, total_steps=2)
+    await end_unnoticed(admin, child_id, JobStatus.COMPLETED)
+    assert await machine.status(parent.id) == JobStatus.WAITING_FOR_CHILDREN
+    assert await machine.sweep() == 1
+    assert await machine.status(parent.id) == JobStatus.PENDING_NEXT_STEP
+    assert len(await machine.messages(parent.id)) == 2
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (JobStatus.COMPLETED, "pending"),
+        (JobStatus.FAILED, "failed"),
+        (JobStatus.CANCELLED, "failed"),
+    ],
+)
+async def test_a_waiter_whose_release_was_lost_is_released(
+    machine: Machine, admin: AdminConnection, end: JobStatus, status: str
+) -> None:
+    first = await machine.insert()
+    waiters = await machine.insert_all([{"prerequisite_job_id": first}] * 3)
+    await end_unnoticed(admin, first, end)
+    await machine.sweep()
+    assert await machine.statuses(waiters) == [status] * 3
+
+
+async def end_unnoticed(admin: AdminConnection, job_id: UUID, status: JobStatus) -> None:
+    """End a job without anyone being told, as nothing in the program can."""
+    await admin.execute("set session_replication_role = replica")
+    await admin.execute(
+        "update dialectic_generation_jobs"
+        " set status = $2::text::dialectic_job_status, completed_at = $3 where id = $1",
+        job_id,
+        status,
+        START,
+    )
+    await admin.execute("set session_replication_role = origin")
+
+
+async def test_a_sweep_where_all_is_well_touches_nothing(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    parent = await machine.take(await machine.insert())
+    await machine.insert_children(parent, 2)
+    held, later, paused, done = [await machine.insert() for _ in range(4)]
+    await machine.take(held)
+    await machine.retry(await machine.take(later))
+    await machine.pause(await machine.take(paused))
+    await machine.complete(await machine.take(done))
+    await machine.insert(prerequisite_job_id=held)
+    versions = "select xmin::text, ctid::text, id from dialectic_generation_jobs order by id"
+    before, messages = await admin.fetch(versions), await machine.messages()
+    assert await machine.sweep() == 0
+    assert await admin.fetch(versions) == before
+    assert await machine.messages() == messages
+
+
+async def test_of_two_sweeps_at_once_one_has_nothing_to_do(machine: Machine) -> None:
+    await machine.insert()
+    await machine.forget_messages()
+    async with machine.begin() as connection:
+        assert await jobs.sweep(connection, TERMS) == 1
+        assert await machine.sweep() == 0
+        await connection.execute("commit")
+    assert await machine.sweep() == 0
+
+
+async def test_a_sweep_takes_no_more_than_its_limit_and_the_next_takes_the_rest(
+    machine: Machine,
+) -> None:
+    await machine.insert_all([{}] * 5)
+    await machine.forget_messages()
+    grace = timedelta(seconds=TERMS.grace_s)
+    counts = [(await machine.db.fetch(jobs.SQL["sweep"], grace, 2))[0][0] for _ in range(4)]
+    assert counts == [2, 2, 1, 0]
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+async def test_a_jump_of_the_clock_rescues_nobody_who_is_alive(
+    machine: Machine, jump_s: float
+) -> None:
+    held = await machine.take_all(await machine.insert_all([{}] * 10))
+    await pick_messages(machine)
+    await machine.advance(jump_s)
+    for _ in range(5):
+        await machine.sweep()
+        await machine.advance(TERMS.beat_s)
+        assert await machine.beat(*held) == {job.id for job in held}
+    rows = [await machine.look(job.id) for job in held]
+    assert {(row["attempt_count"], row["lost_count"]) for row in rows} == {(1, 0)}
+    assert {row["suspect_at"] for row in rows} == {None}
+    assert len(await machine.messages()) == 10
+
+
+async def test_a_suspicion_from_the_future_is_counted_anew(machine: Machine) -> None:
+    job = await machine.take(await machine.insert())
+    await machine.advance(3600)
+    await machine.sweep()
+    await machine.advance(-3600 + TERMS.lease_s + 1)
+    await machine.sweep()
+    assert (await machine.look(job.id))["suspect_at"] == machine.clock
+    await machine.advance(TERMS.grace_s)
+    assert await machine.claim(job.id, worker="other") is not None
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+async def session_row(machine: Machine) -> asyncpg.Record:
+    rows = await machine.fetch("select * from dialectic_sessions where id = $1", machine.session_id)
+    return rows[0]
+
+
+async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
+    machine: Machine, engine: Engine
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=4)
+    fresh, retrying, running, planning = [await machine.insert() for _ in range(4)]
+    await machine.retry(await machine.take(retrying))
+    runner = await machine.take(running)
+    (child_id,) = await machine.insert_plan(await machine.take(planning), 1, total_steps=2)
+    child = await machine.take(child_id)
+
+    await sessions.pause(engine, machine.account, machine.session_id)
+    assert await machine.statuses([fresh, retrying, running, planning, child_id]) == [
+        "paused",
+        "paused",
+        "processing",
+        "waiting_for_children",
+        "processing",
+    ]
+    await machine.complete(runner)
+    await machine.complete(child)
+    assert await machine.status(planning) == JobStatus.PENDING_NEXT_STEP
+    assert await machine.claim(planning) is None, "what a running job starts is paused in turn"
+    row = await machine.look(planning)
+    assert (row["status"], row["status_reason"]) == ("paused", "session paused")
+
+    await sessions.resume(engine, machine.account, machine.session_id)
+    assert await machine.statuses([fresh, retrying, planning]) == ["pending"] * 3
+    assert (await machine.take(planning)).current_step == 2
+    assert (await machine.take(retrying)).retry_count == 1
+    assert (await session_row(machine))["status"] == f"generating_{STAGE}"
+
+
+async def test_a_job_whose_worker_died_in_a_paused_session_is_paused(
+    machine: Machine, engine: Engine
+) -> None:
+    job = await machine.take(await machine.insert())
+    await sessions.pause(engine, machine.account, machine.session_id)
+    await machine.lose_lease(job)
+    assert await machine.claim(job.id, worker="other") is None
+    row = await machine.look(job.id)
+    assert (row["status"], row["lost_count"]) == ("paused", 1)
+
+
+async def test_pausing_and_resuming_keep_the_sessions_status(
+    machine: Machine, engine: Engine
+) -> None:
+    await sessions.pause(engine, machine.account, machine.session_id)
+    row = await session_row(machine)
+    assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
+    with pytest.raises(Conflict, match="paused or cancelled already"):
+        await sessions.pause(engine, machine.account, machine.session_id)
+    await sessions.resume(engine, machine.account, machine.session_id)
+    await sessions.resume(engine, machine.account, machine.session_id)
+    row = await session_row(machine)
+    assert (row["status"], row["status_before_pause"]) == (f"pending_{STAGE}", None)
+
+
+async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_worker(
+    machine: Machine, engine: Engine
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=5)
+    fresh, running, paused, planning, done = [await machine.insert() for _ in range(5)]
+    runner = await machine.take(running)
+    await machine.pause(await machine.take(paused))
+    await machine.complete(await machine.take(done))
+    child_ids = await machine.insert_plan(await machine.take(planning), 2, total_steps=2)
+    child = await machine.take(child_ids[0])
+    waiter = await machine.insert(prerequisite_job_id=fresh)
+
+    await sessions.cancel(engine, machine.account, machine.session_id)
+    everything = [fresh, running, paused, planning, *child_ids, waiter]
+    assert await machine.statuses(everything) == ["cancelled"] * len(everything)
+    assert await machine.status(done) == JobStatus.COMPLETED
+    assert await machine.beat(runner, child) == set()
+    with pytest.raises(LeaseLost):
+        await machine.complete(runner)
+    (run,) = await machine.fetch("select status from dialectic_stage_runs")
+    assert run["status"] == "cancelled"
+    (end,) = await machine.events("contribution_generation_complete")
+    assert (end["completed"], end["cancelled"], end["failed"]) == (1, 5, 0)
+    assert (await session_row(machine))["status"] == "cancelled"
+    with pytest.raises(Conflict, match="stays so"):
+        await sessions.resume(engine, machine.account, machine.session_id)
+    with pytest.raises(Conflict):
+        await sessions.cancel(engine, machine.account, machine.session_id)
+
+
+async def test_a_job_made_in_a_cancelled_session_is_cancelled_when_claimed(
+    machine: Machine, engine: Engine
+) -> None:
+    await sessions.cancel(engine, machine.account, machine.session_id)
+    job_id = await machine.insert()
+    assert await machine.claim(job_id) is None
+    assert await machine.status(job_id) == JobStatus.CANCELLED
+
+
+async def test_a_deleted_project_takes_its_jobs_with_it(machine: Machine, engine: Engine) -> None:
+    parent = await machine.take(await machine.insert())
+    child_ids = await machine.insert_children(parent, 2)
+    child = await machine.take(child_ids[0])
+    await machine.insert(prerequisite_job_id=child_ids[1])
+    await engine.db.transact(
+        machine.account.tenant_id,
+        lambda c: c.execute("delete from dialectic_projects where id = $1", machine.project_id),
+    )
+    for table in ("sessions", "generation_jobs", "project_resources", "files", "stage_runs"):
+        assert await machine.fetch(f"select from dialectic_{table}") == []
+    assert await machine.fetch("select from notifications") == []
+    assert await machine.claim(child_ids[1]) is None, "messages that are left name nothing"
+    assert await machine.beat(child) == set()
+    with pytest.raises(LeaseLost):
+        await machine.complete(child)
+    await machine.forget_messages()
+    assert await machine.sweep() == 0
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+async def read_stage(machine: Machine) -> asyncpg.Record:
+    (row,) = await machine.fetch("select * from dialectic_stage_runs")
+    return row
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "session_status"),
+    [
+        ("ddd", "complete", f"{STAGE}_generation_complete"),
+        ("dfd", "failed", f"{STAGE}_generation_failed"),
+        ("fff", "failed", f"{STAGE}_generation_failed"),
+        ("dcd", "cancelled", f"generating_{STAGE}"),
+        ("fcd", "failed", f"{STAGE}_generation_failed"),
+    ],
+)
+async def test_a_stage_ends_with_its_last_job_and_says_so_once_with_the_counts(
+    machine: Machine, engine: Engine, ends: str, status: str, session_status: str
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=3)
+    roots = await machine.insert_all([{}] * 3)
+    for job_id, end in zip(roots, ends, strict=True):
+        assert (await read_stage(machine))["status"] == "generating"
+        assert await machine.events("contribution_generation_complete") == []
+        if end == "c":
+            await machine.fetch(
+                "update dialectic_generation_jobs set status = 'cancelled' where id = $1", job_id
+            )
+        else:
+            job = await machine.take(job_id)
+            await (machine.complete(job, finished_units=1) if end == "d" else machine.fail(job))
+    stage = await read_stage(machine)
+    assert (stage["status"], stage["completed_at"]) == (status, machine.clock)
+    assert (await session_row(machine))["status"] == session_status
+    (event,) = await machine.events("contribution_generation_complete")
+    assert event == {
+        "sessionId": str(machine.session_id),
+        "stageSlug": STAGE,
+        "iterationNumber": 1,
+        "status": status,
+        "completed": ends.count("d"),
+        "failed": ends.count("f"),
+        "cancelled": ends.count("c"),
+    }
+
+
+async def test_a_stage_whose_jobs_all_end_together_ends_once(
+    machine: Machine, engine: Engine
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=8)
+    held = await machine.take_all(await machine.insert_all([{}] * 8))
+    start = asyncio.Barrier(8)
+
+    async def end(db: Database, job: Job) -> None:
+        async def work(connection: Connection) -> None:
+            await jobs.hold_lease(connection, job)
+            await start.wait()
+            await jobs.complete(connection, job, results={}, finished_units=1)
+
+        await db.transact(job.tenant_id, work)
+
+    async with machine.others(8) as db:
+        await asyncio.gather(*(end(db, job) for job in held))
+    (event,) = await machine.events("contribution_generation_complete")
+    assert event["completed"] == 8
+    steps = [event["current_step"] for event in await machine.events("dialectic_progress_update")]
+    assert steps == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+async def test_progress_never_decreases_and_is_the_sum_of_what_is_finished(
+    machine: Machine, engine: Engine
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=6)
+    seen, done = [], 0
+    for units in (1, 0, 2, 1, 5):
+        job = await machine.take(await machine.insert())
+        await machine.retry(job, delay_s=0.0)
+        await machine.complete(await machine.take(job.id), finished_units=units)
+        done += units
+        seen.append((await read_stage(machine))["finished_units"])
+        await machine.insert()
+    assert seen == [1, 1, 3, 4, 6], "it stays within the plan"
+    events = await machine.events("dialectic_progress_update")
+    assert [event["current_step"] for event in events] == [1, 3, 4, 6]
+    assert {event["total_steps"] for event in events} == {6}
+
+
+async def test_a_stage_that_ends_while_its_session_is_paused_is_complete(
+    machine: Machine, engine: Engine
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
+    job = await machine.take(await machine.insert())
+    await sessions.pause(engine, machine.account, machine.session_id)
+    await machine.complete(job, finished_units=1)
+    row = await session_row(machine)
+    assert (row["status"], row["status_before_pause"]) == (f"{STAGE}_generation_complete", None)
+
+
+# -- stories nobody thought of --------------------------------------------------------------------
+
+CHOICE = st.integers(0, 1_000_000)
+BROKEN = """
+    select
+      (select count(*) from dialectic_generation_jobs p
+        where p.status = 'waiting_for_children' and not exists (
+          select from dialectic_generation_jobs c where c.parent_job_id = p.id
+            and c.step_number = p.current_step and not is_ended(c.status))) as parents_asleep,
+      (select count(*) from dialectic_generation_jobs w
+        join dialectic_generation_jobs p on p.id = w.prerequisite_job_id
+        where w.status = 'waiting_for_prerequisite' and is_ended(p.status)) as waiters_asleep,
+      (select count(*) from dialectic_generation_jobs c
+        join dialectic_generation_jobs p on p.id = c.parent_job_id
+        where p.status = 'completed' and not is_ended(c.status)) as children_forgotten
+"""
+UNSENT = """
+    select count(*) from dialectic_generation_jobs j
+    where is_runnable(j.status) and j.run_at <= dialectic.now() and not exists (
+      select from queue.pgqueuer q
+      where q.dedupe_key = j.id || ':' || j.dispatch_count and q.status in ('queued', 'picked'))
+"""
+
+
+class Story(RuleBasedStateMachine):
+    """Workers do what workers do, in any order; whatever happens, these things hold."""
+
+    def __init__(self, runner: asyncio.Runner, machine: Machine, admin: AdminConnection) -> None:
+        super().__init__()
+        self.run, self.machine, self.admin = runner.run, machine, admin
+        self.job_ids: list[UUID] = []
+        self.claimed: list[Job] = []
+        self.attempts: dict[UUID, int] = {}
+        self.run(forget_jobs(admin))
+        self.run(machine.advance(0))
+
+    def _choose(self, choice: int) -> Job:
+        return self.claimed[choice % len(self.claimed)]
+
+    def _end(self, job: Job, ending: Coroutine[Any, Any, Any]) -> None:
+        """End an attempt: that succeeds exactly when the job is still held by it."""
+        row = self.run(self.machine.look(job.id))
+        held = row["status"] == "processing" and row["attempt_count"] == job.attempt
+        try:
+            self.run(ending)
+            assert held, "an attempt that had lost its job could write"
+        except LeaseLost:
+            assert not held, "an attempt that had its job could not write"
+
+    @rule(waits=st.booleans(), choice=CHOICE)
+    def insert(self, *, waits: bool, choice: int) -> None:
+        prerequisite = self.job_ids[choice % len(self.job_ids)] if waits and self.job_ids else None
+        self.job_ids.append(self.run(self.machine.insert(prerequisite_job_id=prerequisite)))
+
+    @precondition(lambda self: self.job_ids)
+    @rule(choice=CHOICE, worker=st.sampled_from(["first", "second"]))
+    def claim(self, choice: int, worker: str) -> None:
+        job_id = self.job_ids[choice % len(self.job_ids)]
+        job = self.run(self.machine.claim(job_id, worker=worker))
+        if job is not None:
+            assert job.attempt > self.attempts.get(job_id, 0)
+            self.claimed.append(job)
+
+    @precondition(lambda self: self.claimed)
+    @rule(
+        choice=CHOICE,
+        count=st.integers(0, 3),
+        steps=st.integers(0, 2),
+        policy=st.sampled_from(
+            [{}, {"on_child_failure": "any"}, {"on_child_failure": "quorum", "quorum_min": 2}]
+        ),
+    )
+    def plan(self, choice: int, count: int, steps: int, policy: dict[str, Any]) -> None:
+        job = self._choose(choice)
+        total = job.current_step + steps
+        row = self.run(self.machine.look(job.id))
+        ending = self.machine.insert_plan(job, count, total_steps=total, **policy)
+        self._end(job, ending)
+        if row["status"] == "processing" and row["attempt_count"] == job.attempt:
+            rows = self.run(
+                self.machine.fetch(
+                    "select id from dialectic_generation_jobs where parent_job_id = $1", job.id
+                )
+            )
+            self.job_ids += sorted({row["id"] for row in rows} - set(self.job_ids))
+
+    @precondition(lambda self: self.claimed)
+    @rule(choice=CHOICE)
+    def complete(self, choice: int) -> None:
+        self._end(self._choose(choice), self.machine.complete(self._choose(choice)))
+
+    @precondition(lambda self: self.claimed)
+    @rule(choice=CHOICE, delay_s=st.sampled_from([0.0, 4.0]))
+    def retry(self, choice: int, delay_s: float) -> None:
+        self._end(self._choose(choice), self.machine.retry(self._choose(choice), delay_s=delay_s))
+
+    @precondition(lambda self: self.claimed)
+    @rule(choice=CHOICE)
+    def fail(self, choice: int) -> None:
+        self._end(self._choose(choice), self.machine.fail(self._choose(choice)))
+
+    @precondition(lambda self: self.claimed)
+    @rule(choice=CHOICE)
+    def pause(self, choice: int) -> None:
+        self._end(self._choose(choice), self.machine.pause(self._choose(choice)))
+
+    @precondition(lambda self: self.claimed)
+    @rule(choice=CHOICE)
+    def release(self, choice: int) -> None:
+        self._end(self._choose(choice), self.machine.release(self._choose(choice)))
+
+    @precondition(lambda self: self.claimed)
+    @rule()
+    def beat(self) -> None:
+        self.run(self.machine.beat(*self.claimed))
+
+    @rule()
+    def resume(self) -> None:
+        session_id = self.machine.session_id
+        self.run(self.machine.transact(lambda c: jobs.resume_session(c, session_id)))
+
+    @rule(seconds=st.sampled_from([0.5, 4.0, 13.0, -3600.0, 3600.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.run(self.machine.advance(seconds))
+
+    @rule()
+    def lose_all_messages(self) -> None:
+        self.run(self.machine.forget_messages())
+
+    @rule()
+    def sweep(self) -> None:
+        self.run(self.machine.sweep())
+        assert self.run(self.machine.fetch(UNSENT))[0][0] == 0, "a job is due and has no message"
+
+    @invariant()
+    def nobody_sleeps_who_should_be_awake(self) -> None:
+        (row,) = self.run(self.machine.fetch(BROKEN))
+        assert dict(row) == {"parents_asleep": 0, "waiters_asleep": 0, "children_forgotten": 0}
+
+    @invariant()
+    def tokens_only_grow(self) -> None:
+        rows = self.run(
+            self.machine.fetch("select id, attempt_count from dialectic_generation_jobs")
+        )
+        for job_id, attempt in rows:
+            assert attempt >= self.attempts.get(job_id, 0)
+            self.attempts[job_id] = attempt
+
+    def teardown(self) -> None:
+        """However it went, a worker that simply works brings everything to its end, once."""
+        self.run(self._finish())
+        rows = self.run(
+            self.admin.fetch(
+                "select job_id from moves_made where status = 'completed'"
+                " group by job_id having count(*) > 1"
+            )
+        )
+        assert rows == [], "a job completed twice"
+
+    async def _finish(self) -> None:
+        machine = self.machine
+        await machine.advance(30 * 86_400)
+        for _ in range(100):
+            await machine.transact(lambda c: jobs.resume_session(c, machine.session_id))
+            await machine.advance(7200)
+            await machine.sweep()
+            await machine.advance(TERMS.grace_s)
+            await machine.sweep()
+            messages = await machine.messages()
+            if not messages:
+                break
+            await machine.forget_messages()
+            named = {UUID(row["payload"].decode().split()[1]) for row in messages}
+            for job in (await machine.claim_all(sorted(named), worker="last")).values():
+                await machine.complete(job)
+        rows = await machine.fetch(
+            "select status from dialectic_generation_jobs where not is_ended(status)"
+        )
+        assert rows == [], "a job never ends"
+
+
+async def test_whatever_workers_do_in_whatever_order_every_job_ends_once(
+    machine: Machine, address: Address
+) -> None:
+    bounds = settings(
+        max_examples=60,
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+    def tell_stories() -> None:
+        with asyncio.Runner() as runner:
+            admin = runner.run(
+                asyncpg.connect(address.url, server_settings={"search_path": "dialectic"})
+            )
+            opened = Database.open(address, WORKER_ROLE, size=1)
+            db = runner.run(opened.__aenter__())
+
+            class Told(Story):
+                def __init__(self) -> None:
+                    super().__init__(runner, replace(machine, db=db, clock=START), admin)
+
+            try:
+                run_state_machine_as_test(Told, settings=bounds)
+            finally:
+                runner.run(opened.__aexit__(None, None, None))
+                runner.run(admin.close())
+
+    await asyncio.to_thread(tell_stories)

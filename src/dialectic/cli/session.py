@@ -135,6 +135,8 @@ def resume(session: str, out: Path | None, *, detach: bool, as_json: bool) -> No
         async with open_desk(settings) as desk:
             session_id = await sessions.find(desk.engine, desk.account, session)
             await sessions.resume(desk.engine, desk.account, session_id)
+            # Whoever made the session may have died before its stage began.
+            await sessions.generate(desk.engine, desk.account, session_id)
             if detach:
                 return ExitCode.DONE
             return await work_and_follow(desk, session_id, as_json=as_json, out=out)

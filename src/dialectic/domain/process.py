@@ -15,7 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialectic.errors import InvalidProcess, NotFound
 
+# Both stand in file names, whose rules `domain.place` states.
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
+STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
+OUTPUT_TYPE = r"^[a-z][a-z0-9]{0,12}(_[a-z][a-z0-9]{0,12}){0,2}$"
 
 
 class _Part(BaseModel):
@@ -25,12 +28,12 @@ class _Part(BaseModel):
 class Stage(_Part):
     """One stage: what it asks every model for."""
 
-    slug: str = Field(pattern=SLUG)
+    slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
     description: str = ""
     system_prompt_name: str
     prompt_template_name: str
-    output_type: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    output_type: str = Field(pattern=OUTPUT_TYPE)
 
 
 class Transition(_Part):

@@ -40,18 +40,20 @@ _SELECTOR = r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 # Zero-width (non-)joiner, left-to-right, right-to-left and Arabic mark, Mongolian separator.
 _JOINER = r"[\u200c-\u200f\u061c\u180e]"
 
-# Kept in their places only. The patterns look back from behind the character, because a pattern
-# that opens with a class of characters is searched for much faster than one that looks first.
+# Kept in their places only, and of several in a row at most the first. The patterns look back
+# from behind the character, because one that opens with a class of characters is searched for
+# much faster than one that opens with a look around.
 _OUT_OF_PLACE = [
     (
         "variation selector",
-        rf"{_SELECTOR}(?<!{_EMOJI}[\ufe0e\ufe0f])(?<!{_IDEOGRAPH}{_SELECTOR})"
+        rf"{_SELECTOR}(?:(?<={_SELECTOR}{_SELECTOR}){_SELECTOR}*"
+        rf"|(?<!{_EMOJI}[\ufe0e\ufe0f])(?<!{_IDEOGRAPH}{_SELECTOR})"
         # The keys of a telephone: a digit, the selector, the enclosing key.
-        r"(?:(?<![#*0-9]\ufe0f)|(?!\u20e3))",
+        r"(?:(?<![#*0-9]\ufe0f)|(?!\u20e3)))",
     ),
     (
         "zero-width character",
-        rf"{_JOINER}(?:(?<={_JOINER}{_JOINER})|(?<!{_LETTER}{_JOINER})(?!{_LETTER})"
+        rf"{_JOINER}(?:(?<={_JOINER}{_JOINER}){_JOINER}*|(?<!{_LETTER}{_JOINER})(?!{_LETTER})"
         rf"(?:(?!{_EMOJI})|(?<!{_EMOJI}\u200d)(?<!{_EMOJI}\ufe0f\u200d)))",
     ),
 ]

@@ -31,14 +31,22 @@ OWNER_ROLE = "dialectic_owner"
 COLLISION_TRIES = 5
 CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
+# No transaction waits for anything but the server. A client that is silent for so long in the middle
+# of one is frozen or cut off, and everyone else waits for the rows it has locked. A worker may also
+# freeze in the middle of a statement, of which none of its own takes long.
+IDLE_IN_TRANSACTION_S = 5.0
+WORKER_STATEMENT_S = 10.0
 
 COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 CONNECTION_LOST = (
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the driver, when the line breaks between two of its states
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.QueryCanceledError,
     asyncpg.TooManyConnectionsError,
     ConnectionError,
     FileNotFoundError,  # the socket of an embedded server that is down
@@ -59,7 +67,13 @@ class Address:
 
     def connect_arguments(self, role: str) -> dict[str, Any]:
         """Build what asyncpg needs to connect as a role."""
-        settings = {"search_path": "dialectic,public,extensions", "application_name": role}
+        settings = {
+            "search_path": "dialectic,public,extensions",
+            "application_name": role,
+            "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
+        }
+        if role == WORKER_ROLE:
+            settings["statement_timeout"] = f"{WORKER_STATEMENT_S * 1000:.0f}"
         arguments: dict[str, Any] = {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
@@ -137,8 +151,6 @@ class Database:
                 collisions += 1
                 if collisions >= COLLISION_TRIES:
                     raise
-            except ValueError:
-                raise  # a value that no column holds is the driver's InterfaceError, too
             except CONNECTION_LOST as error:
                 if loop.time() >= give_up_at:
                     raise DatabaseUnreachable(

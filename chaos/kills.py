@@ -1,0 +1,134 @@
+"""Workers are killed at random moments while sessions run; whoever dies is replaced.
+
+Two crews work one after the other. The first has short leases, so that many deaths fit into little
+time, and is told to stop, under load, by the signal an operator would use. The second has the
+lease a user has, so that the time from a death to the next claim is measured as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chaos.checks import (
+    DEFAULT_LEASE_S,
+    check_everything,
+    measure_recovery,
+    report_recovery,
+)
+from chaos.crew import Crew, Member, open_crew
+from chaos.lab import POLL_S, Lab, open_lab
+from chaos.sabotage import NONE, Sabotage
+from chaos.verdict import Report
+
+SHORT_LEASE_S = 1.2
+# A worker that is ready has this long to get into something before it may be hit.
+ROUND_S = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many die, how many of them under the default lease, and how many at a time."""
+
+    kills: int
+    kills_with_default_lease: int
+    at_a_time: int = 10
+    patience_s: float = 90.0
+
+
+SMALL = Size(kills=6, kills_with_default_lease=0, at_a_time=3, patience_s=20.0)
+SELECTION = Size(kills=40, kills_with_default_lease=10)
+FULL = Size(kills=200, kills_with_default_lease=20)
+
+
+async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
+    report = Report("kills", seed, is_quiet)
+    async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
+        async with lab.feeding(4 * (size.at_a_time + 2)):
+            early = size.kills - size.kills_with_default_lease
+            await _hire(crew, size, SHORT_LEASE_S)
+            await _kill_in_rounds(lab, crew, size, early, SHORT_LEASE_S)
+            killed_early = set(crew.died_at)
+            leaving = await _relieve(lab, crew, size)
+            await _kill_in_rounds(lab, crew, size, size.kills_with_default_lease, DEFAULT_LEASE_S)
+        report.say("the dust settles")
+        report.note("seconds until all was done", await _settle(lab, size))
+        await crew.stop()
+        await check_everything(lab, crew, report)
+        await _check_recovery(lab, crew, size, killed_early)
+        report.expect("jobs lost by workers told to stop", await _count_lost_by(lab, leaving), 0)
+        report.expect("kills", len(crew.died_at), size.kills)
+    return report.finish()
+
+
+async def _hire(crew: Crew, size: Size, lease_s: float) -> None:
+    await crew.wait_until_ready(*[crew.hire(lease_s=lease_s) for _ in range(size.at_a_time + 2)])
+
+
+async def _relieve(lab: Lab, crew: Crew, size: Size) -> set[str]:
+    """Let a crew with the default lease take over, and tell the first one to stop, under load."""
+    await crew.wait_until_ready()
+    leaving = list(crew.members)
+    await _hire(crew, size, DEFAULT_LEASE_S)
+    codes = await crew.stop(*leaving)
+    lab.report.say(f"{len(codes)} workers told to stop under load")
+    lab.report.expect("workers told to stop that did not end well", sum(map(bool, codes)), 0)
+    return {member.name for member in leaving}
+
+
+async def _kill_in_rounds(lab: Lab, crew: Crew, size: Size, kills: int, lease_s: float) -> None:
+    left = kills
+    while left:
+        count = min(left, size.at_a_time)
+        victims = await _choose(lab, crew, count)
+        moments = sorted(lab.rng.uniform(0.0, ROUND_S) for _ in victims)
+        waited_s = 0.0
+        for victim, moment in zip(victims, moments, strict=True):
+            await asyncio.sleep(moment - waited_s)
+            waited_s = moment
+            await asyncio.to_thread(crew.kill, victim)
+            crew.hire(lease_s=lease_s)
+        left -= count
+        done = await lab.count_jobs("j.status = 'completed'")
+        lab.report.say(f"{len(crew.died_at)} killed, {done} jobs done")
+
+
+async def _choose(lab: Lab, crew: Crew, count: int) -> list[Member]:
+    """Choose who dies, among those that work."""
+    while len(ready := [member for member in crew.members if member.is_ready]) < count:
+        await asyncio.sleep(POLL_S)
+    return lab.rng.sample(ready, count)
+
+
+async def _settle(lab: Lab, size: Size) -> str:
+    started = asyncio.get_running_loop().time()
+    if not await lab.wait_until_idle(patience_s=size.patience_s):
+        return f"not within {size.patience_s:g} s"
+    return f"{asyncio.get_running_loop().time() - started:.1f}"
+
+
+async def _check_recovery(lab: Lab, crew: Crew, size: Size, killed_early: set[str]) -> None:
+    recovered = await measure_recovery(lab, crew)
+    short = [s for name, times in recovered.items() if name in killed_early for s in times]
+    default = [s for name, times in recovered.items() if name not in killed_early for s in times]
+    hit = sum(bool(times) for times in recovered.values())
+    lab.report.note("kills that hit a running job", f"{hit} of {size.kills}")
+    lab.report.expect_at_least("jobs that had to be recovered", len(short), 1)
+    report_recovery(lab.report, f"a lease of {SHORT_LEASE_S:g} s", short, SHORT_LEASE_S)
+    if size.kills_with_default_lease:
+        label = f"a lease of {DEFAULT_LEASE_S:g} s"
+        report_recovery(lab.report, label, default, DEFAULT_LEASE_S)
+
+
+LOST_BY = """
+  select count(*) from chaos.moves m
+  join chaos.moves later
+    on later.job_id = m.job_id and later.is_claim and later.attempt = m.attempt + 1
+  where m.is_claim and later.from_status = 'processing' and m.worker = any ($1)
+"""
+
+
+async def _count_lost_by(lab: Lab, names: Iterable[str]) -> int:
+    count: int = await lab.fetchval(LOST_BY, list(names))
+    return count

@@ -1,0 +1,340 @@
+"""Every statement fits the schema and the rights of who runs it, and finds its rows by an index."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+import dialectic
+from dialectic import embedded
+from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
+from dialectic.store.queries import list_areas, load_queries
+from tests.database.rows import STAGE, Tenant, create_database, insert_tenant
+
+SOURCES = Path(dialectic.__file__).parent
+STATEMENTS = [(area, name) for area in list_areas() for name in load_queries(area)]
+# The rest is run by either.
+ONLY_APP = {("records", "open_account")}
+ONLY_WORKER = {
+    ("jobs", "claim"),
+    ("jobs", "extend_leases"),
+    ("jobs", "sweep"),
+    ("records", "list_waiting_files"),
+}
+JOBS = "dialectic_generation_jobs"
+OURS = Tenant("ours")
+JOB_COUNT = 20_000
+PARENT_ID, PENDING_ID = (f"00000000-0000-0000-0000-{n:012}" for n in (400, 401))
+
+every_statement = pytest.mark.parametrize(("area", "name"), STATEMENTS)
+
+
+# -- what stands where -----------------------------------------------------------------------------
+
+
+def parse_sources() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(SOURCES.rglob("*.py")):
+        yield path.relative_to(SOURCES), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def find_area(module: ast.Module) -> str | None:
+    """The area that a module means when it says SQL."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Name("load_queries"), args=[ast.Constant(str(area))]):
+                return area
+            case ast.ImportFrom(module=str(origin), names=names):
+                if any(alias.name == "SQL" for alias in names):
+                    return origin.rpartition(".")[2]
+            case _:
+                pass
+    return None
+
+
+def find_used(module: ast.Module) -> set[str]:
+    """The names of the statements a module runs."""
+    used = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.Subscript(value=ast.Name("SQL"), slice=ast.Constant(str(name))):
+                used.add(name)
+            case ast.Call(func=ast.Name("_fenced"), args=[_, ast.Constant(str(name)), *_]):
+                used.add(name)
+            case _:
+                pass
+    return used
+
+
+def test_every_statement_is_used_and_every_statement_used_exists() -> None:
+    used: dict[str, set[str]] = {area: set() for area in list_areas()}
+    for _, module in parse_sources():
+        if (area := find_area(module)) is not None:
+            used[area] |= find_used(module)
+    assert used == {area: set(load_queries(area)) for area in list_areas()}
+
+
+def test_no_name_is_given_twice_in_an_area() -> None:
+    for area in list_areas():
+        text = (SOURCES / "sql/queries" / f"{area}.sql").read_text(encoding="utf-8")
+        assert text.count("-- name:") == len(load_queries(area)), area
+
+
+def test_statements_about_our_tables_stand_in_sql_files_only() -> None:
+    touches = re.compile(r"\b(from|join|update|into)\s+(dialectic\.)?dialectic_", re.IGNORECASE)
+    found = [
+        f"{path}:{node.lineno}"
+        for path, module in parse_sources()
+        if path != Path("store/migrate.py")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and touches.search(node.value)
+    ]
+    assert found == []
+
+
+# -- schema and rights -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def busy(server: embedded.Server, template: str) -> Address:
+    """A database with many jobs and much news, most of it long over."""
+
+    async def make() -> Address:
+        address = await create_database(server, template)
+        connection = await asyncpg.connect(
+            address.url, server_settings={"search_path": "dialectic,public"}
+        )
+        for tenant in (OURS, Tenant("theirs")):
+            await insert_tenant(connection, tenant)
+        # Written as if by many days of work, past the triggers.
+        await connection.execute("set session_replication_role = replica")
+        await connection.execute(FILL_JOBS, OURS.id, OURS.row_id("dialectic_sessions"), STAGE)
+        await connection.execute(FILL_NEWS, OURS.id, OURS.row_id("dialectic_sessions"))
+        await connection.execute(
+            f"update notification_counters set last_seq = {JOB_COUNT} where tenant_id = $1", OURS.id
+        )
+        await connection.execute(FILL_QUEUE)
+        await connection.execute("analyze")
+        await connection.close()
+        return address
+
+    return asyncio.run(make())
+
+
+# Families of a parent and nineteen children; of every twentieth family the first child still waits
+# for its turn, and of every twentieth of the others one waits for the child before it.
+FILL_JOBS = f"""
+    with numbered as (
+      select n, ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid as id,
+        n / 20 * 20 as family, n % 20 as place
+      from generate_series(20, {JOB_COUNT} + 19) n
+    )
+    insert into {JOBS} (tenant_id, id, session_id, parent_job_id, prerequisite_job_id, stage_slug,
+      iteration_number, payload, max_retries, step_number, dispatch_count, status, completed_at)
+    select $1, id, $2::text::uuid,
+      case when place > 0
+        then ('00000000-0000-0000-0000-' || lpad(family::text, 12, '0'))::uuid end,
+      case when place = 3 and family % 400 = 20
+        then ('00000000-0000-0000-0000-' || lpad((n - 1)::text, 12, '0'))::uuid end,
+      $3, 1, '{{"job_type": "plan"}}', 3, (place > 0)::integer, 1, status,
+      case when status = 'completed' then now() end
+    from numbered, lateral (
+      select case
+        when place = 1 and family % 400 = 0 then 'pending'
+        when place = 0 and family % 400 = 0 then 'waiting_for_children'
+        when place = 3 and family % 400 = 20 then 'waiting_for_prerequisite'
+        else 'completed'
+      end::dialectic_job_status as status
+    ) as chosen
+"""
+FILL_NEWS = f"""
+    insert into notifications (tenant_id, session_id, type, seq)
+    select $1, $2::text::uuid, 'news', case when n <= {JOB_COUNT} then n end
+    from generate_series(1, {JOB_COUNT} + 10) n
+"""
+FILL_QUEUE = f"""
+    insert into queue.pgqueuer (priority, entrypoint, status, dedupe_key, execute_after)
+    select 0, 'job', 'queued', 'other ' || n, now() from generate_series(1, {JOB_COUNT}) n
+"""
+
+
+@asynccontextmanager
+async def session(address: Address, role: str) -> AsyncIterator[Connection]:
+    connection = await connect(address, role)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def explain(connection: Connection, statement: str) -> dict[str, Any]:
+    """The plan for whatever values come; making it asks for every right that running it would."""
+    # By way of a function, because the driver would want the values.
+    await connection.execute(
+        """
+        create function pg_temp.explain(p_statement text) returns json language plpgsql as $$
+        declare
+          v_plan json;
+        begin
+          execute 'explain (generic_plan, format json) ' || p_statement into v_plan;
+          return v_plan;
+        end
+        $$
+        """
+    )
+    plan: dict[str, Any] = (await connection.fetchval("select pg_temp.explain($1)", statement))[0]
+    return plan["Plan"]  # type: ignore[no-any-return]
+
+
+def find_seq_scans(plan: dict[str, Any]) -> set[str]:
+    """The tables that a plan reads from end to end."""
+    found = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
+    return found.union(*(find_seq_scans(part) for part in plan.get("Plans", [])))
+
+
+@every_statement
+async def test_a_statement_can_be_run_by_those_who_use_it_and_nobody_else(
+    busy: Address, area: str, name: str
+) -> None:
+    statement = load_queries(area)[name]
+    for role, others in ((APP_ROLE, ONLY_WORKER), (WORKER_ROLE, ONLY_APP)):
+        async with session(busy, role) as connection:
+            await connection.prepare(statement)
+            if (area, name) in others:
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await explain(connection, statement)
+            else:
+                await explain(connection, statement)
+
+
+async def test_a_value_no_column_holds_is_refused_at_once_and_not_waited_out(
+    address: Address,
+) -> None:
+    tries = []
+
+    async def work(connection: Connection) -> None:
+        tries.append(connection)
+        await connection.execute("select $1::text", "half of a letter: \ud83d")
+
+    async with Database.open(address, APP_ROLE, size=1) as db:
+        with pytest.raises(asyncpg.DataError, match="surrogates not allowed"):
+            await db.transact(OURS.id, work)
+        assert len(tries) == 1
+        assert [row[0] for row in await db.fetch("select true")] == [True]
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", load_queries("jobs"))
+async def test_a_statement_about_jobs_finds_them_by_an_index(busy: Address, name: str) -> None:
+    async with session(busy, WORKER_ROLE) as connection:
+        assert find_seq_scans(await explain(connection, load_queries("jobs")[name])) == set()
+
+
+@asynccontextmanager
+async def watched(
+    address: Address, plan_cache_mode: str
+) -> AsyncIterator[tuple[Connection, Plans]]:
+    """A session that notes the plan of every statement, those inside functions as well."""
+    connection = await asyncpg.connect(address.url)
+    plans: Plans = []
+
+    def note(_connection: object, message: asyncpg.PostgresLogMessage) -> None:
+        _, _, text = str(message.message).partition("plan:\n")
+        if text:
+            plan = json.loads(text)
+            plans.append((plan["Query Text"], plan["Plan"]))
+
+    connection.add_log_listener(note)
+    transaction = connection.transaction()
+    await connection.execute("load 'auto_explain'")
+    await transaction.start()
+    await connection.execute(
+        f"""
+        set local auto_explain.log_min_duration = 0;
+        set local auto_explain.log_nested_statements = on;
+        set local auto_explain.log_format = json;
+        set local auto_explain.log_level = notice;
+        set local plan_cache_mode = {plan_cache_mode};
+        select set_config('dialectic.tenant', '{OURS.id}', true);
+        """
+    )
+    try:
+        yield connection, plans
+    finally:
+        await transaction.rollback()
+        await connection.close()
+
+
+Plans = list[tuple[str, dict[str, Any]]]
+
+
+@pytest.mark.parametrize("plan_cache_mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize(
+    ("call", "statements"),
+    [
+        (
+            f"select from dialectic.claim_jobs(array['{OURS.id}']::uuid[],"
+            f" array['{PENDING_ID}']::uuid[], 'me', '6 s', '1 s', 10)",
+            ["select j.* .* for no key update skip locked", "update .* set status = 'processing'"],
+        ),
+        (
+            "select dialectic.sweep_jobs(interval '1 s', 500)",
+            [
+                "set suspect_at = ",
+                "select j.* .* and not exists .* for no key update skip locked",
+                "where p.status = 'waiting_for_children'",
+                "and w.status = 'waiting_for_prerequisite'",
+            ],
+        ),
+        (
+            f"select dialectic.wake_parent('{OURS.id}', '{PARENT_ID}')",
+            ["select j.* .* for no key update", r"select count\(\*\) filter"],
+        ),
+        (
+            f"select from dialectic.read_notifications({JOB_COUNT} - 5, null, 100)",
+            ["exists .* n.seq is null", "with numbered as", "n.seq > p_after_seq"],
+        ),
+    ],
+    ids=["claim", "sweep", "wake_parent", "read_notifications"],
+)
+async def test_a_function_finds_its_rows_by_indexes_among_many(
+    busy: Address, call: str, statements: list[str], plan_cache_mode: str
+) -> None:
+    async with watched(busy, plan_cache_mode) as (connection, plans):
+        await connection.execute(call)
+        assert find_unplanned(statements, plans) == []
+        read_whole = set().union(*(find_seq_scans(plan) for _, plan in plans))
+        assert read_whole & {JOBS, "notifications", "pgqueuer"} == set()
+
+
+def find_unplanned(statements: list[str], plans: Plans) -> list[str]:
+    """The statements whose plan was not seen, as the others' plans prove nothing about them."""
+    seen = [" ".join(text.split()) for text, _ in plans]
+    return [s for s in statements if not any(re.search(s, text) for text in seen)]
+
+
+async def test_the_busy_database_is_as_it_should_be(busy: Address) -> None:
+    connection = await asyncpg.connect(busy.url)
+    rows = await connection.fetch(f"select status::text, count(*) from dialectic.{JOBS} group by 1")
+    parent = await connection.fetchval(
+        f"select status::text from dialectic.{JOBS} where id = $1", UUID(PARENT_ID)
+    )
+    await connection.close()
+    counts = {row["status"]: row["count"] for row in rows}
+    assert parent == "waiting_for_children"
+    assert sum(counts.values()) == JOB_COUNT + 4
+    assert counts["waiting_for_children"] == 50
+    assert counts["waiting_for_prerequisite"] == 50

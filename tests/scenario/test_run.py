@@ -1,0 +1,530 @@
+"""Whole stories on the command line: real processes, one home, documents on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialectic import embedded
+from dialectic.failpoints import POINTS
+
+PATIENCE_S = 60.0
+PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
+NAMES = ("offline-architect", "offline-pragmatist", "offline-skeptic")
+# In quotes, where it would otherwise be read as a number.
+ID = re.compile(rb"'?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'?")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a command said and how it left."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def session(self) -> str:
+        found = re.search(r"^Session (\S+)", self.stderr, re.MULTILINE)
+        assert found is not None, self.stderr
+        return found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A place where state lives, and the commands that are given there."""
+
+    path: Path
+
+    def start(self, *words: str, **settings: str) -> subprocess.Popen[str]:
+        given = {f"DIALECTIC_{name.upper()}": text for name, text in settings.items()}
+        return subprocess.Popen(
+            [sys.executable, "-m", "dialectic", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                # Short, so that the next process need not wait long for one that was killed.
+                "DIALECTIC_LEASE_S": "0.9",
+                "DIALECTIC_HOME": str(self.path),
+                **given,
+            },
+        )
+
+    def tell(self, *words: str, stdin: str = "", **settings: str) -> Told:
+        """Run a command to its end."""
+        return wait_for(self.start(*words, **settings), stdin)
+
+    def read_status(self, session: str) -> dict[str, Any]:
+        told = self.tell("status", session, "--json")
+        assert told.code == 0, told.stderr
+        found: dict[str, Any] = json.loads(told.stdout)
+        return found
+
+
+def wait_for(process: subprocess.Popen[str], stdin: str = "") -> Told:
+    with process:
+        try:
+            stdout, stderr = process.communicate(stdin, timeout=PATIENCE_S)
+        finally:
+            process.kill()
+        return Told(process.returncode, stdout, stderr)
+
+
+def unique_name() -> str:
+    return f"story-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def open_home(path: Path) -> Iterator[Home]:
+    try:
+        yield Home(path)
+    finally:
+        embedded.stop_server(path)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """One home for the stories that do not mind each other."""
+    with open_home(tmp_path_factory.mktemp("scenario") / "home") as opened:
+        yield opened
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def expected_files(slug: str, session: str) -> set[str]:
+    folder = f"{slug}/session_{session[:8]}/iteration_1/1_thesis"
+    return {
+        f"{slug}/{slug}.md",
+        f"{folder}/seed_prompt.md",
+        *(f"{folder}/{name}_1_thesis.md" for name in NAMES),
+        *(f"{folder}/raw_responses/{name}_1_thesis_raw.json" for name in NAMES),
+    }
+
+
+def read_project(home: Home, slug: str) -> dict[str, bytes]:
+    """A project's files in storage; there is one tenant in a home of one person."""
+    (tenant,) = (home.path / "storage").iterdir()
+    return {path: data for path, data in read_tree(tenant).items() if path.startswith(f"{slug}/")}
+
+
+def without_ids(files: dict[str, bytes], slug: str, session: str) -> dict[str, bytes]:
+    """The same files under names and with ids that every run shares."""
+    return {
+        path.replace(slug, "project").replace(session[:8], "session"): ID.sub(b"id", data)
+        for path, data in files.items()
+    }
+
+
+# -- a run ----------------------------------------------------------------------------------------
+
+
+def test_a_first_run_leaves_three_theses_and_names_nothing_else_on_stdout(home: Home) -> None:
+    slug = unique_name()
+    told = home.tell("run", "--name", slug, PROMPT)
+    assert told.code == 0, told.stderr
+    files = read_project(home, slug)
+    assert set(files) == expected_files(slug, told.session)
+    named = told.stdout.splitlines()
+    assert len(named) == 3
+    assert {Path(line).name for line in named} == {f"{name}_1_thesis.md" for name in NAMES}
+    for line in named:
+        assert Path(line).read_text().startswith("---\n")
+    assert "3 of 3 documents" in told.stderr
+    assert files[f"{slug}/{slug}.md"].decode() == PROMPT
+
+
+def test_documents_are_copied_out_in_the_same_layout(home: Home, tmp_path: Path) -> None:
+    slug, out = unique_name(), tmp_path / "out" / "deep"
+    told = home.tell("run", "--name", slug, "--out", str(out), "-", stdin=PROMPT)
+    assert told.code == 0, told.stderr
+    assert read_tree(out) == read_project(home, slug)
+    assert set(read_tree(out)) == expected_files(slug, told.session)
+    assert all(Path(line).is_relative_to(out) for line in told.stdout.splitlines())
+
+
+def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + PROMPT.encode())
+    told = home.tell("run", "--name", unique_name(), "--json", "--file", str(file))
+    assert told.code == 0, told.stderr
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [event["id"] for event in events] == sorted({event["id"] for event in events})
+    kinds = [event["type"] for event in events]
+    assert kinds.count("dialectic_contribution_received") == 3
+    assert kinds[-1] == "contribution_generation_complete"
+    assert all(event["data"]["sessionId"] == told.session for event in events)
+    steps = [
+        event["data"]["current_step"]
+        for event in events
+        if event["type"] == "dialectic_progress_update"
+    ]
+    assert steps == [0, 1, 2, 3]
+
+
+def test_two_first_runs_at_once_in_one_home_each_leave_their_own_theses(tmp_path: Path) -> None:
+    with open_home(tmp_path / "home") as home:
+        both = [home.start("run", PROMPT) for _ in range(2)]
+        told = [wait_for(process) for process in both]
+        assert [each.code for each in told] == [0, 0], [each.stderr for each in told]
+        assert told[0].session != told[1].session
+        named = [set(each.stdout.splitlines()) for each in told]
+        assert [len(lines) for lines in named] == [3, 3]
+        assert not named[0] & named[1], "each has a folder of its own"
+        assert all(Path(line).is_file() for lines in named for line in lines)
+
+
+# -- interruptions --------------------------------------------------------------------------------
+
+
+def wait_until_stopped(process: subprocess.Popen[str]) -> None:
+    """Wait for a failpoint to freeze the process."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up_at:
+        pid, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
+        if pid:
+            assert os.WIFSTOPPED(status), "it ended instead"
+            return
+        time.sleep(0.01)
+    pytest.fail("it never came to the failpoint")
+
+
+def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: Home) -> None:
+    slug = unique_name()
+    process = home.start(
+        "run",
+        "--name",
+        slug,
+        "--models",
+        "offline/skeptic*8",
+        PROMPT,
+        worker_concurrency="2",
+        failpoints="before_send=stop@3",
+        lease_s="6",
+    )
+    wait_until_stopped(process)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    told = wait_for(process)
+    assert told.code == 130, told.stderr
+    assert f"dialectic resume {told.session[:8]}" in told.stderr
+
+    before = home.read_status(told.session)
+    saved = {row["id"]: row for row in before["contributions"]}
+    assert 3 <= len(saved) < 8
+    assert all(job["status"] in ("completed", "pending") for job in before["jobs"])
+    files = read_project(home, slug)
+
+    resumed = home.tell("resume", told.session[:8], lease_s="6")
+    assert resumed.code == 0, resumed.stderr
+    assert len(resumed.stdout.splitlines()) == 8
+    after = home.read_status(told.session)
+    assert {row["id"]: row for row in after["contributions"] if row["id"] in saved} == saved
+    assert {job["attempt_count"] for job in after["jobs"]} == {1}
+    now = read_project(home, slug)
+    assert {path: data for path, data in now.items() if path in files} == files
+    assert sum(path.endswith("_raw.json") for path in now) == 8
+
+
+@pytest.fixture(scope="module")
+def undisturbed(home: Home) -> dict[str, bytes]:
+    """What a run leaves when nothing happens to it."""
+    slug = unique_name()
+    told = home.tell("run", "--name", slug, PROMPT)
+    assert told.code == 0, told.stderr
+    return without_ids(read_project(home, slug), slug, told.session)
+
+
+@pytest.mark.parametrize("point", [*(f"{point}=kill@2" for point in POINTS), "after_files=kill"])
+def test_a_run_that_is_killed_anywhere_is_resumed_to_the_same_bytes(
+    home: Home, undisturbed: dict[str, bytes], point: str
+) -> None:
+    slug = unique_name()
+    killed = home.tell("run", "--name", slug, PROMPT, failpoints=point)
+    assert killed.code == -signal.SIGKILL
+    session = killed.session if "Session " in killed.stderr else find_session(home, slug)
+    before = home.read_status(session)
+    resumed = home.tell("resume", session)
+    assert resumed.code == 0, resumed.stderr
+    assert without_ids(read_project(home, slug), slug, session) == undisturbed
+
+    after = home.read_status(session)
+    saved = {job["id"]: job for job in before["jobs"] if job["status"] == "completed"}
+    assert {job["id"]: job for job in after["jobs"] if job["id"] in saved} == saved
+    assert max(job["attempt_count"] for job in after["jobs"]) <= 2
+    lost = [error["code"] for job in after["jobs"] for error in job["error_details"]]
+    assert set(lost) <= {"worker_lost"}
+
+
+def find_session(home: Home, name: str) -> str:
+    listed = json.loads(home.tell("status", "--json").stdout)["sessions"]
+    (found,) = [row["id"] for row in listed if row["project_name"] == name]
+    return str(found)
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+def detach(home: Home, name: str) -> str:
+    """Start a session that nobody works on yet."""
+    told = home.tell("run", "--detach", "--name", name, PROMPT)
+    assert told.code == 0, told.stderr
+    return told.stdout.strip()
+
+
+@contextmanager
+def worker(home: Home) -> Iterator[subprocess.Popen[str]]:
+    """A worker that is ready; it is told to stop at the end, and must leave in peace."""
+    process = home.start("worker", "--concurrency", "4")
+    try:
+        assert process.stderr is not None
+        assert "is ready for 4 jobs at a time" in process.stderr.readline()
+        yield process
+        process.send_signal(signal.SIGTERM)
+        told = wait_for(process)
+        assert told.code == 0, told.stderr
+        assert "Worker stopped." in told.stderr
+    finally:
+        process.kill()
+
+
+def test_a_session_is_paused_resumed_and_carried_out_by_a_worker_elsewhere(home: Home) -> None:
+    name = unique_name()
+    session = detach(home, name)
+    paused = home.tell("pause", session[:8])
+    assert paused.code == 0, paused.stderr
+    assert f"dialectic resume {session[:8]}" in paused.stderr
+    assert home.read_status(session)["session"]["status"] == "paused"
+    assert home.tell("pause", session).code == 2
+    with worker(home):
+        watched = home.tell("watch", session)
+        assert watched.code == 3, "it waits for somebody"
+        assert "session paused" in watched.stderr
+        assert home.tell("resume", "--detach", session).code == 0
+        watched = home.tell("watch", session, "--json")
+        assert watched.code == 0, watched.stderr
+    kinds = [json.loads(line)["type"] for line in watched.stdout.splitlines()]
+    assert kinds.count("dialectic_contribution_received") == 3
+    shown = home.tell("status", session[:8])
+    assert shown.code == 0
+    assert f"Project   {name}" in shown.stdout
+    assert "Stage     thesis: 3 of 3 documents, complete" in shown.stdout
+    assert shown.stdout.count("Document  ") == 3
+    assert f"{session[:8]}  " in home.tell("status").stdout
+
+
+def test_a_cancelled_session_stays_cancelled(home: Home) -> None:
+    session = detach(home, unique_name())
+    cancelled = home.tell("cancel", session)
+    assert cancelled.code == 0, cancelled.stderr
+    assert home.tell("watch", session).code == 1
+    resumed = home.tell("resume", session)
+    assert resumed.code == 2
+    assert "cancelled and stays so" in resumed.stderr
+    assert {job["status"] for job in home.read_status(session)["jobs"]} == {"cancelled"}
+
+
+def test_a_worker_outlives_the_server_that_is_stopped_under_it(home: Home) -> None:
+    with worker(home):
+        stopped = home.tell("db", "stop")
+        assert stopped.code == 0, stopped.stderr
+        assert "The server has stopped." in stopped.stderr
+        session = detach(home, unique_name())
+        assert home.tell("watch", session).code == 0
+    assert "No server was running." in home.tell("db", "stop").stderr
+
+
+def test_an_idle_worker_leaves_when_it_is_told_to(home: Home) -> None:
+    with worker(home):
+        pass
+
+
+# -- the operator's commands ----------------------------------------------------------------------
+
+
+def test_the_doctor_finds_everything_in_order(home: Home) -> None:
+    told = home.tell("doctor")
+    assert told.code == 0, told.stdout
+    assert all(line.startswith("ok") for line in told.stdout.splitlines())
+    for word in ("settings", "server", "database", "storage", "models"):
+        assert re.search(rf"^ok +{word} ", told.stdout, re.MULTILINE)
+
+
+def test_the_doctor_says_what_is_not_in_order(home: Home) -> None:
+    told = home.tell("doctor", storage_url="file:///dev/null/storage")
+    assert told.code == 4
+    assert re.search(r"^FAIL +storage .*/dev/null", told.stdout, re.MULTILINE)
+
+
+def test_the_database_says_where_it_is_and_that_it_is_up_to_date(home: Home) -> None:
+    told = home.tell("db", "url")
+    assert told.code == 0, told.stderr
+    assert told.stdout.startswith("postgresql://")
+    migrated = home.tell("db", "migrate")
+    assert migrated.code == 0
+    assert "up to date" in migrated.stderr
+
+
+# -- wrong input ----------------------------------------------------------------------------------
+
+# Words, settings, exit code, and what the message must speak of.
+WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
+    "unknown model": (
+        ["run", "--models", "offline/sceptic", "x"],
+        {},
+        2,
+        ["'offline/sceptic'", "Did you mean `offline/skeptic`"],
+    ),
+    "a model that is no name": (
+        ["run", "--models", "gpt", "x"],
+        {},
+        2,
+        ["'gpt'", "`provider/model`"],
+    ),
+    "a model no times": (
+        ["run", "--models", "offline/skeptic*0", "x"],
+        {},
+        2,
+        ["'offline/skeptic*0'", "from 1 to 12"],
+    ),
+    "too many models": (["run", "--models", "a/b*12,c/d", "x"], {}, 2, ["13 models", "12"]),
+    "empty prompt": (["run", ""], {}, 2, ["prompt is empty", "--file"]),
+    "prompt of blanks": (["run", " \n\t "], {}, 2, ["prompt is empty"]),
+    "no prompt": (["run"], {}, 2, ["argument", "--file"]),
+    "two prompts": (["run", "x", "--file", "y"], {}, 2, ["either"]),
+    "prompt too long": (
+        ["run", "x" * 11],
+        {"max_prompt_bytes": "10"},
+        2,
+        ["11 bytes", "MAX_PROMPT_BYTES", "10", "Shorten"],
+    ),
+    "prompt file that is not there": (
+        ["run", "--file", "{folder}/nothing.md"],
+        {},
+        2,
+        ["nothing.md", "No such file"],
+    ),
+    "prompt file that is a folder": (
+        ["run", "--file", "{folder}"],
+        {},
+        2,
+        ["{folder}", "directory"],
+    ),
+    "prompt file that is no text": (
+        ["run", "--file", "{folder}/binary.md"],
+        {},
+        2,
+        ["binary.md", "not UTF-8", "byte 4", "Convert"],
+    ),
+    "prompt file in another encoding": (
+        ["run", "--file", "{folder}/utf-16.md"],
+        {},
+        2,
+        ["utf-16.md", "not UTF-8", "Convert"],
+    ),
+    "unknown stage": (
+        ["run", "--until", "paralysys", "x"],
+        {},
+        2,
+        ["'paralysys'", "'standard'", "thesis"],
+    ),
+    "unknown process": (
+        ["run", "--process", "standart", "x"],
+        {},
+        2,
+        ["'standart'", "standard", "process.toml"],
+    ),
+    "unknown session": (["status", "deadbeef"], {}, 2, ["'deadbeef'", "dialectic status"]),
+    "no session": (["watch", "what?"], {}, 2, ["'what?'", "dialectic status"]),
+    "unknown option": (["run", "--modles", "x"], {}, 2, ["--modles", "--models"]),
+    "unknown command": (["rum"], {}, 2, ["rum"]),
+    "unknown setting": (
+        ["status"],
+        {"max_retrys": "1"},
+        4,
+        ["DIALECTIC_MAX_RETRYS", "DIALECTIC_MAX_RETRIES"],
+    ),
+    "setting out of range": (
+        ["status"],
+        {"max_retries": "many"},
+        4,
+        ["DIALECTIC_MAX_RETRIES", "'many'", "0 to 20"],
+    ),
+    "unreachable database": (
+        ["status"],
+        {"database_url": "postgresql://me:sesame@127.0.0.1:1/x"},
+        4,
+        ["127.0.0.1:1", "DIALECTIC_DATABASE_URL"],
+    ),
+    "broken failpoint": (["status"], {"failpoints": "nowhere=kill"}, 4, ["nowhere=kill"]),
+    "unknown storage": (
+        ["status"],
+        {"storage_url": "ftp://x"},
+        4,
+        ["DIALECTIC_STORAGE_URL", "ftp"],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of files that are no prompts."""
+    folder = tmp_path_factory.mktemp("prompts")
+    (folder / "binary.md").write_bytes(b"\x7fELF\xff\x00\x80")
+    (folder / "utf-16.md").write_bytes(PROMPT.encode("utf-16"))
+    return folder
+
+
+@pytest.mark.parametrize("case", WRONG_INPUT)
+def test_wrong_input_is_refused_with_the_thing_the_place_and_the_remedy(
+    home: Home, prompts: Path, case: str
+) -> None:
+    words, settings, code, keys = WRONG_INPUT[case]
+    told = home.tell(*(word.format(folder=prompts) for word in words), **settings)
+    assert told.code == code, told.stderr
+    assert told.stdout == ""
+    for key in keys:
+        assert key.format(folder=prompts) in told.stderr
+    assert "Traceback" not in told.stderr
+    assert "sesame" not in told.stderr, "a password is never shown"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("max_retries = \n", ["config.toml", "line 1"]),
+        ("max_retrys = 1\n", ["`max_retrys`", "config.toml", "`max_retries`"]),
+        ("max_retries = 99\n", ["`max_retries`", "config.toml", "99", "0 to 20"]),
+        ('home = "x"\n', ["`home`", "DIALECTIC_HOME"]),
+    ],
+)
+def test_a_broken_configuration_file_is_refused_with_its_place(
+    tmp_path: Path, text: str, keys: list[str]
+) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    told = Home(tmp_path).tell("status")
+    assert told.code == 4, told.stderr
+    for key in keys:
+        assert key in told.stderr
+    assert not (tmp_path / "postgres").exists(), "no server is started for words that are wrong"

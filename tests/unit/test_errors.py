@@ -1,0 +1,95 @@
+"""The tree of errors is complete, and every error says what becomes of whoever meets it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import pytest
+
+import dialectic
+from dialectic import errors
+from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError
+
+
+def import_everything() -> None:
+    for module in pkgutil.walk_packages(dialectic.__path__, "dialectic."):
+        if module.name != "dialectic.__main__":
+            importlib.import_module(module.name)
+
+
+def list_errors(top: type[DialecticError] = DialecticError) -> Iterator[type[DialecticError]]:
+    yield top
+    for child in top.__subclasses__():
+        yield from list_errors(child)
+
+
+import_everything()
+EVERY = [error for error in list_errors() if error.__module__.startswith("dialectic.")]
+LEAVES = [error for error in EVERY if not error.__subclasses__()]
+every_error = pytest.mark.parametrize("error", EVERY, ids=lambda error: error.__name__)
+
+
+def parse_tree() -> dict[str, tuple[str | None, str]]:
+    """Every name in the tree at the top of the module, with its parent and the words beside it."""
+    found: dict[str, tuple[str | None, str]] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0].splitlines():
+        drawn, names, words = re.fullmatch(  # type: ignore[union-attr]
+            r"([│├└─ ]*)(\w+(?: · \w+)*)(?: +(.*))?", line
+        ).groups("")
+        depth = len(drawn) // 4
+        for name in names.split(" · "):
+            path[depth:] = [name]
+            found[name] = (path[depth - 1] if depth else None, words)
+    return found
+
+
+def test_the_tree_in_the_module_names_every_error_under_its_parent_and_no_other() -> None:
+    drawn = {name: parent for name, (parent, _) in parse_tree().items()}
+    made = {
+        error.__name__: None if error is DialecticError else error.__mro__[1].__name__
+        for error in EVERY
+        if error.__module__ == errors.__name__
+    }
+    assert drawn == made
+
+
+def test_the_tree_tells_the_fate_of_each_error_of_a_provider() -> None:
+    for error in ProviderError.__subclasses__():
+        assert parse_tree()[error.__name__][1] == error.fate.value, error
+
+
+def test_every_leaf_has_a_code_of_its_own() -> None:
+    codes = [error.__dict__.get("code") for error in LEAVES]
+    assert None not in codes
+    assert len(set(codes)) == len(codes)
+
+
+def test_no_two_errors_share_a_code() -> None:
+    assert len({error.code for error in EVERY}) == len(EVERY)
+
+
+@every_error
+def test_an_error_says_what_it_means_to_a_person_a_client_a_shell_and_a_job(
+    error: type[DialecticError],
+) -> None:
+    assert error.__dict__["__doc__"].endswith(".")
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", error.code)
+    assert HTTPStatus(error.status) >= HTTPStatus.BAD_REQUEST
+    assert error.exit_code in set(ExitCode) - {ExitCode.DONE, ExitCode.INTERRUPTED}
+    assert error.fate in Fate
+
+
+@every_error
+def test_an_error_without_words_says_what_it_is(error: type[DialecticError]) -> None:
+    assert error().message == error.__doc__ == str(error())
+    assert error("The moon is down.").message == "The moon is down."
+
+
+def test_a_provider_can_say_when_to_come_back() -> None:
+    assert errors.ProviderThrottled("Slow down.", retry_after_s=3.0).retry_after_s == 3.0
+    assert errors.ProviderThrottled().retry_after_s is None

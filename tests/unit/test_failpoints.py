@@ -1,0 +1,126 @@
+"""A failpoint strikes where and when it was told to, and is nothing at all when it was not."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import dialectic
+from dialectic.errors import ConfigurationError, ProviderTransient
+from dialectic.failpoints import ACTIONS, POINTS, Failpoints
+
+
+def test_unarmed_points_do_nothing() -> None:
+    failpoints = Failpoints.parse("")
+    for point in POINTS:
+        failpoints.reach(point)
+    assert failpoints.reached == {}
+
+
+def test_an_armed_point_strikes_the_first_time_and_no_other() -> None:
+    failpoints = Failpoints.parse("after_reply=error")
+    failpoints.reach("before_send")
+    with pytest.raises(ProviderTransient, match="after_reply"):
+        failpoints.reach("after_reply")
+    failpoints.reach("after_reply")
+
+
+def test_a_point_strikes_the_time_it_was_told_to() -> None:
+    failpoints = Failpoints.parse("after_reply=error@3")
+    failpoints.reach("after_reply")
+    failpoints.reach("after_reply")
+    with pytest.raises(ProviderTransient):
+        failpoints.reach("after_reply")
+    failpoints.reach("after_reply")
+
+
+def test_several_points_are_counted_apart() -> None:
+    failpoints = Failpoints.parse(" after_claim=error@2 , before_commit=error,")
+    failpoints.reach("after_claim")
+    with pytest.raises(ProviderTransient):
+        failpoints.reach("before_commit")
+    with pytest.raises(ProviderTransient):
+        failpoints.reach("after_claim")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "somewhere=kill",
+        "after_claim=explode",
+        "after_claim",
+        "after_claim=",
+        "=kill",
+        "after_claim=kill@x",
+        "after_claim=kill@-1",
+        "after_claim=kill@1.5",
+        "after_claim=kill@0",
+        "after_claim=kill;after_reply=kill",
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Failpoints.parse(f"before_send=stop, {text}")
+    for word in (repr(text), *POINTS, *ACTIONS):
+        assert word in caught.value.message
+
+
+def test_a_point_nobody_has_heard_of_is_a_mistake_of_ours() -> None:
+    with pytest.raises(AssertionError):
+        Failpoints.parse("").reach("somewhere")
+
+
+def test_every_point_stands_somewhere_in_the_program() -> None:
+    reached = [
+        node.args[0].value
+        for path in Path(dialectic.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "reach"
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    assert sorted(map(str, reached)) == sorted(POINTS)
+
+
+REACH = """
+import sys
+from dialectic.failpoints import Failpoints
+failpoints = Failpoints.parse(sys.argv[1])
+failpoints.reach("before_commit")
+print("went on", flush=True)
+"""
+
+
+@contextmanager
+def reaching(setting: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that comes to a point."""
+    command = [sys.executable, "-c", REACH, setting]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_killed_process_is_gone_at_once() -> None:
+    with reaching("before_commit=kill") as process:
+        assert process.communicate()[0] == ""
+        assert process.returncode == -signal.SIGKILL
+
+
+def test_a_stopped_process_goes_on_when_it_is_told_to() -> None:
+    with reaching("before_commit=stop") as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate()[0] == "went on\n"
+        assert process.returncode == 0

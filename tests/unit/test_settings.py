@@ -1,0 +1,275 @@
+"""A setting comes from one of two places, and a mistake in either is named with its remedy."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from dialectic.errors import ConfigurationError, ExitCode
+from dialectic.settings import LOG_LEVELS, Settings, default_home, inherited_environment
+
+DEFAULTS = {
+    "database_url": "",
+    "storage_url": "",
+    "default_models": "",
+    "embedder": "builtin/static",
+    "max_continuations": 5,
+    "max_retries": 3,
+    "max_spend_fraction": 0.2,
+    "worker_concurrency": 16,
+    "max_prompt_bytes": 10_000_000,
+    "log_level": "WARNING",
+    "lease_s": 6.0,
+    "max_lost_leases": 10,
+    "failpoints": "",
+}
+
+
+def load(home: Path, **environ: str) -> Settings:
+    named = {f"DIALECTIC_{name.upper()}": value for name, value in environ.items()}
+    return Settings.load({"DIALECTIC_HOME": str(home), **named})
+
+
+def write_config(home: Path, text: str | bytes) -> Path:
+    path = home / "config.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refusal(home: Path, **environ: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load(home, **environ)
+    assert caught.value.exit_code is ExitCode.CONFIGURATION
+    return caught.value.message
+
+
+# -- where values come from ------------------------------------------------------------------------
+
+
+def test_without_any_setting_the_defaults_hold(tmp_path: Path) -> None:
+    assert dataclasses.asdict(load(tmp_path)) == {"home": tmp_path, **DEFAULTS}
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
+    write_config(tmp_path, "max_retries = 7\nlease_s = 12\n")
+    settings = load(tmp_path, max_retries="9")
+    assert (settings.max_retries, settings.lease_s) == (9, 12.0)
+    assert settings.worker_concurrency == 16
+
+
+def test_a_wrong_value_in_the_file_does_not_matter_where_the_environment_wins(
+    tmp_path: Path,
+) -> None:
+    write_config(tmp_path, "max_retries = 'many'")
+    assert load(tmp_path, max_retries="1").max_retries == 1
+
+
+def test_home_is_made_absolute_and_a_tilde_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings.load({"DIALECTIC_HOME": "here"}).home == tmp_path / "here"
+    assert Settings.load({"DIALECTIC_HOME": "~/there"}).home == tmp_path / "there"
+
+
+def test_an_empty_home_is_the_default_one() -> None:
+    for environ in ({"DIALECTIC_HOME": ""}, {}):
+        assert Settings.load(environ).home == default_home()
+
+
+def test_the_home_of_a_user_who_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"DIALECTIC_HOME is '~nobody-of-that-name/x'"):
+        Settings.load({"DIALECTIC_HOME": "~nobody-of-that-name/x"})
+
+
+def test_variables_of_other_programs_are_none_of_ours(tmp_path: Path) -> None:
+    settings = Settings.load({"DIALECTIC_HOME": str(tmp_path), "LEASE_S": "x", "DIALECT_X": "y"})
+    assert settings.lease_s == DEFAULTS["lease_s"]
+
+
+def test_the_process_environment_is_read_when_no_other_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIALECTIC_HOME", str(tmp_path))
+    monkeypatch.setenv("DIALECTIC_MAX_RETRIES", "4")
+    assert Settings.load() == load(tmp_path, max_retries="4")
+    assert inherited_environment() == dict(os.environ)
+
+
+def test_documents_are_kept_below_home_unless_somewhere_else_is_named(tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    assert load(home).storage_location == f"file://{tmp_path}/a%20home/storage"
+    assert load(home, storage_url="file:///srv/x").storage_location == "file:///srv/x"
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    for field in dataclasses.fields(Settings):
+        doc = field.metadata["doc"]
+        assert doc[0].isupper(), field.name
+        assert doc.endswith("."), field.name
+
+
+def test_every_default_but_an_empty_one_is_a_value_one_could_have_set() -> None:
+    for field in dataclasses.fields(Settings):
+        if field.name != "home" and field.default != "":
+            assert field.metadata["parse"](field.default) == field.default, field.name
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("MAX_RETRY", "MAX_RETRIES"), ("LEASE", "LEASE_S"), ("DB_URL", "DATABASE_URL")],
+)
+def test_an_unknown_variable_suggests_the_nearest(tmp_path: Path, wrong: str, right: str) -> None:
+    message = refusal(tmp_path, **{wrong: "1"})
+    assert f"environment variable DIALECTIC_{wrong}." in message
+    assert f"Did you mean `DIALECTIC_{right}`?" in message
+
+
+def test_an_unknown_key_suggests_the_nearest(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "max_retrys = 3")
+    assert refusal(tmp_path) == (
+        f"Unknown setting in key `max_retrys` in {path}. Did you mean `max_retries`?"
+    )
+
+
+def test_even_a_name_like_no_other_gets_a_suggestion(tmp_path: Path) -> None:
+    assert "Did you mean `DIALECTIC_" in refusal(tmp_path, **{"": "1"})
+    assert "Did you mean `DIALECTIC_" in refusal(tmp_path, qqq="1")
+
+
+def test_a_table_in_the_file_is_an_unknown_key(tmp_path: Path) -> None:
+    write_config(tmp_path, "[lease_s]\nvalue = 3\n\n[worker]\nconcurrency = 3\n")
+    assert "`lease_s`" in refusal(tmp_path)
+
+
+def test_home_cannot_be_set_in_the_file_that_lies_in_it(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "home = '/elsewhere'")
+    assert refusal(tmp_path) == (
+        f"`home` cannot be set in {path}, which lies in it. Set DIALECTIC_HOME instead."
+    )
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+RETRIES = "a whole number from 0 to 20"
+LEASE = "a number from 0.3 up to 600"
+FRACTION = "a number above 0 up to 1"
+TEXT = "a text that is not empty"
+LEVEL = f"one of {', '.join(LOG_LEVELS)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("max_retries", "many", RETRIES),
+        ("max_retries", "", RETRIES),
+        ("max_retries", "1.5", RETRIES),
+        ("max_retries", "-1", RETRIES),
+        ("max_retries", "21", RETRIES),
+        ("max_retries", "9" * 5000, RETRIES),
+        ("lease_s", "long", LEASE),
+        ("lease_s", "", LEASE),
+        ("lease_s", "0.2", LEASE),
+        ("lease_s", "601", LEASE),
+        ("lease_s", "nan", LEASE),
+        ("lease_s", "inf", LEASE),
+        ("max_spend_fraction", "0", FRACTION),
+        ("max_spend_fraction", "1.01", FRACTION),
+        ("database_url", "", TEXT),
+        ("embedder", "  ", TEXT),
+        ("log_level", "LOUD", LEVEL),
+        ("log_level", "", LEVEL),
+    ],
+)
+def test_a_wrong_value_of_a_variable_is_named_with_its_place_and_what_is_allowed(
+    tmp_path: Path, name: str, value: str, allowed: str
+) -> None:
+    assert refusal(tmp_path, **{name: value}) == (
+        f"The value of environment variable DIALECTIC_{name.upper()} is {value!r};"
+        f" it must be {allowed}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "shown", "allowed"),
+    [
+        ("max_retries", "'many'", "'many'", RETRIES),
+        ("max_retries", "true", "True", RETRIES),
+        ("max_retries", "3.0", "3.0", RETRIES),
+        ("max_retries", "[3]", "[3]", RETRIES),
+        ("lease_s", "true", "True", LEASE),
+        ("lease_s", "[]", "[]", LEASE),
+        ("lease_s", "nan", "nan", LEASE),
+        ("lease_s", "1" + 400 * "0", "1" + 400 * "0", LEASE),
+        ("embedder", "3", "3", TEXT),
+        ("log_level", "3", "3", LEVEL),
+    ],
+)
+def test_a_wrong_value_in_the_file_is_named_with_its_place_and_what_is_allowed(
+    tmp_path: Path, name: str, written: str, shown: str, allowed: str
+) -> None:
+    path = write_config(tmp_path, f"{name} = {written}")
+    assert refusal(tmp_path) == (
+        f"The value of key `{name}` in {path} is {shown}; it must be {allowed}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "parsed"),
+    [
+        ("max_retries", "0", 0),
+        ("max_retries", " 20 ", 20),
+        ("lease_s", "0.3", 0.3),
+        ("lease_s", "600", 600.0),
+        ("max_spend_fraction", "1", 1.0),
+        ("log_level", "debug", "DEBUG"),
+        ("embedder", " a/b ", "a/b"),
+    ],
+)
+def test_a_value_at_the_edge_of_what_is_allowed_is_taken(
+    tmp_path: Path, name: str, value: str, parsed: object
+) -> None:
+    assert getattr(load(tmp_path, **{name: value}), name) == parsed
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "max_retries = 3\nlease_s = = 2\n")
+    message = refusal(tmp_path)
+    assert message.startswith(f"{path} is not valid TOML:")
+    assert "line 2" in message
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"max_retries = " + b"9" * 5000])
+def test_what_no_toml_file_holds_is_no_valid_toml(tmp_path: Path, content: bytes) -> None:
+    path = write_config(tmp_path, content)
+    assert refusal(tmp_path).startswith(f"{path} is not valid TOML:")
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    assert refusal(tmp_path) == (
+        f"{tmp_path / 'config.toml'} cannot be read: Is a directory."
+        " Put its permissions right or move it away."
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_of_someone_else_is_named_with_the_reason(tmp_path: Path) -> None:
+    write_config(tmp_path, "").chmod(0)
+    assert "cannot be read: Permission denied." in refusal(tmp_path)
+
+
+def test_a_home_that_is_a_file_is_named_with_the_reason(tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.write_text("")
+    assert f"{home}/config.toml cannot be read: Not a directory." in refusal(home)
