@@ -1,4 +1,4 @@
-"""What work costs the server: transactions, rows, log and CPU time. Reads only."""
+"""What work costs the server: transactions, rows, log and CPU time. Looks on, changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Costs:
     rows_written: float
     wal_bytes: float
     wal_flushes: float
-    cpu_s: float
 
     def __sub__(self, other: Costs) -> Costs:
         return Costs(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(Costs)))
@@ -34,10 +33,10 @@ class Costs:
 def read_costs(server: Server, database: str) -> Costs:
     """Read the totals. Connections report theirs when they close, so close them before."""
     commits, rows_written, wal_bytes, wal_flushes = server.fetch(COUNTS, database)[0]
-    return Costs(commits, rows_written, wal_bytes, wal_flushes, _read_cpu_s(server))
+    return Costs(commits, rows_written, wal_bytes, wal_flushes)
 
 
-def _read_cpu_s(server: Server) -> float:
+def read_cpu_s(server: Server) -> float:
     """Add up the CPU time of the server's processes, dead ones too; zero where it is unknown."""
     pid = embedded.describe_server(server.home).pid
     if pid is None or not Path("/proc/self/stat").exists():

@@ -34,7 +34,7 @@ POOL_SIZE = 10  # as the command `dialectic worker` has it
 HOLD_S = 600.0
 
 # The shape of real work: a session asks several models at once.
-MODELS_PER_SESSION = 10
+MODELS_PER_SESSION = 12
 SESSIONS = 200
 TENANTS = 100
 

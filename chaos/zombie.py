@@ -8,14 +8,20 @@ Then messages are lost: those that a zombie acknowledges too late, and in the en
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from chaos.checks import check_everything
 from chaos.crew import Crew, Member, open_crew
-from chaos.lab import Lab, open_lab
+from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
+from dialectic.publish import LEFT_BEHIND_AFTER
+from dialectic.storage.files import _draft_name
 
 LEASE_S = 1.2
 HELD_MIN = 3
@@ -46,6 +52,7 @@ async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: boo
             await _freeze_and_wake(lab, crew, size, place, outcome)
         for _ in range(size.late_acknowledgements):
             await _acknowledge_late(lab, crew, size)
+        await _freeze_a_writer(lab, crew, size)
         await _lose_all_messages(lab, crew, size)
         await crew.stop()
         await check_everything(lab, crew, report)
@@ -169,6 +176,64 @@ DELETE_MESSAGES_OF = """
   where split_part(convert_from(q.payload, 'UTF8'), ' ', 2) = j.id::text
     and j.worker = $1 and j.status = 'processing'
 """
+
+
+async def _freeze_a_writer(lab: Lab, crew: Crew, size: Size) -> None:
+    """Someone stands still in the middle of writing a file; elsewhere a worker dies.
+
+    That file cannot be written by anyone else meanwhile, but all other work must go on.
+    """
+    mortal = crew.hire(lease_s=LEASE_S, failpoints="after_commit=kill@1")
+    await lab.order()
+
+    async def has_died() -> bool:
+        return not mortal.is_alive
+
+    await lab.wait_for("a worker dies with files to write", has_died, patience_s=size.patience_s)
+    crew.bury_the_dead()
+    key = await lab.fetchval(WAITING_FILE, mortal.name)
+    with frozen_writer(lab.home / "storage" / key):
+        sound, second = crew.hire(lease_s=LEASE_S), crew.hire(latency_ms=(6000, 8000), lease_s=LEASE_S)
+        await crew.wait_until_ready(sound, second)
+        # Long enough for the file to count as left behind, so that all try to write it.
+        await asyncio.sleep(LEFT_BEHIND_AFTER.total_seconds() + LEASE_S)
+        await lab.order()
+
+        async def holds_one() -> bool:
+            return await lab.count_jobs(HELD_BY.format(second.name)) >= 1
+
+        await lab.wait_for("a job is held", holds_one, patience_s=size.patience_s)
+        await asyncio.to_thread(crew.kill, second)
+
+        async def all_ended() -> bool:
+            return await lab.count_open() == 0
+
+        stuck = 0
+        try:
+            waited_s = await lab.wait_for("all jobs end", all_ended, patience_s=size.patience_s)
+            lab.report.say(f"a writer stands still, another worker's jobs ended {waited_s:.1f} s later")
+        except Stuck:
+            stuck = await lab.count_open()
+        lab.report.expect("jobs stuck while a writer is frozen", stuck, 0)
+    await lab.wait_until_idle(patience_s=size.patience_s)
+    await crew.stop(sound)
+
+
+WAITING_FILE = """
+  select c.tenant_id || '/' || c.storage_path
+  from dialectic.dialectic_contributions c
+  join dialectic.dialectic_files f on f.tenant_id = c.tenant_id and f.path = c.storage_path
+  where f.written_at is null and split_part(c.provider_request_id, '-', 1) = $1
+"""
+
+
+@contextlib.contextmanager
+def frozen_writer(path: Path) -> Iterator[None]:
+    """Hold a file's draft as a process does that is stopped while it writes the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (path.parent / _draft_name(path.name)).open("wb") as draft:
+        fcntl.flock(draft, fcntl.LOCK_EX)
+        yield
 
 
 async def _lose_all_messages(lab: Lab, crew: Crew, size: Size) -> None:

@@ -3,6 +3,7 @@
 DialecticError                code, HTTP status, exit code, fate
 ├── UsageError                the caller asked for something that does not exist or is not allowed
 │   ├── NotFound
+│   ├── UnknownModel          the model is not in the catalogue
 │   ├── Conflict
 │   │   └── IllegalMove       a job was asked to make a move the table of moves does not know
 │   └── InvalidProcess        a process file breaks a rule
@@ -79,6 +80,13 @@ class NotFound(UsageError):
 
     code = "not_found"
     status = 404
+
+
+class UnknownModel(UsageError):
+    """The model is not in the catalogue."""
+
+    code = "unknown_model"
+    status = 422
 
 
 class Conflict(UsageError):

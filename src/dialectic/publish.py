@@ -77,9 +77,6 @@ async def require_published(engine: Engine, tenant_id: UUID, project_id: UUID) -
 async def publish_left_behind(engine: Engine) -> int:
     """Write what workers that died left in the database, of all tenants; return how many files."""
     rows = await engine.db.fetch(SQL["list_waiting_files"], LEFT_BEHIND_AFTER, SWEEP_LIMIT)
-    count = 0
-    for row in rows:
-        if not await publish_waiting(engine, row["tenant_id"], [row["path"]]):
-            break  # storage is away; the next sweep tries again
-        count += 1
-    return count
+    # One at a time: a file that cannot be written must not hold up the others.
+    done = [await publish_waiting(engine, row["tenant_id"], [row["path"]]) for row in rows]
+    return sum(done)

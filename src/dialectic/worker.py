@@ -29,7 +29,7 @@ from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
 from dialectic.coalesce import Coalescer
-from dialectic.domain.job import Job
+from dialectic.domain.job import Job, JobKey
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, Fate, LeaseLost
 from dialectic.pipeline.follow import Fail, Pause, Retry, decide_fate
@@ -64,14 +64,14 @@ class Worker:
     run_job: RunJob = run_job
     name: str = field(default_factory=name_worker)
     drain_s: float = DRAIN_S
-    _held: dict[UUID, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
-    _gone: set[tuple[UUID, int]] = field(default_factory=set)
+    _held: dict[JobKey, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
+    _gone: set[tuple[JobKey, int]] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _listening: asyncio.Event = field(default_factory=asyncio.Event)
     _manager: QueueManager | None = None
     _slots: asyncio.Semaphore = field(init=False)
-    _claims: Coalescer[jobs.JobKey, Job] = field(init=False)
+    _claims: Coalescer[JobKey, Job] = field(init=False)
     _terms: jobs.LeaseTerms = field(init=False)
 
     def __post_init__(self) -> None:
@@ -187,13 +187,13 @@ class Worker:
                 return
             task = asyncio.current_task()
             assert task is not None
-            self._held[job.id] = (job, task)
+            self._held[job.key] = (job, task)
             try:
                 await self._carry_out(job)
             finally:
-                self._held.pop(job.id, None)
+                self._held.pop(job.key, None)
 
-    async def _claim(self, wanted: list[jobs.JobKey]) -> dict[jobs.JobKey, Job]:
+    async def _claim(self, wanted: list[JobKey]) -> dict[JobKey, Job]:
         return await jobs.claim(
             self.engine.db,
             wanted,
@@ -272,11 +272,11 @@ class Worker:
         if not held:
             return
         kept = await jobs.extend_leases(connection, [job for job, _ in held.values()], self._terms)
-        gone = {(job.id, job.attempt) for job, _ in held.values() if job.id not in kept}
-        for job_id, _ in gone & self._gone:
+        gone = {(key, job.attempt) for key, (job, _) in held.items() if key not in kept}
+        for key, _ in gone & self._gone:
             # Missing twice: not just saved and about to leave, but cancelled or taken over.
-            logger.info("job %s was taken away", job_id)
-            held[job_id][1].cancel()
+            logger.info("job %s was taken away", held[key][0].id)
+            held[key][1].cancel()
         self._gone = gone
 
     async def _sweep(self, connection: Connection) -> None:

@@ -16,7 +16,7 @@ import asyncpg
 from pydantic import BaseModel
 
 from dialectic import embedded, sessions
-from dialectic.domain.job import Job, JobStatus
+from dialectic.domain.job import Job, JobKey, JobStatus
 from dialectic.engine import Engine
 from dialectic.process_files import load_process
 from dialectic.store import jobs, records
@@ -195,9 +195,7 @@ class Machine:
         key = (self.account.tenant_id, job_id)
         return (await self.claim_all([job_id], worker=worker)).get(key)
 
-    async def claim_all(
-        self, job_ids: list[UUID], *, worker: str = "first"
-    ) -> dict[jobs.JobKey, Job]:
+    async def claim_all(self, job_ids: list[UUID], *, worker: str = "first") -> dict[JobKey, Job]:
         keys = [(self.account.tenant_id, job_id) for job_id in job_ids]
         return await jobs.claim(self.db, keys, worker=worker, terms=TERMS, lost_max=LOST_MAX)
 
@@ -239,8 +237,8 @@ class Machine:
         await self.transact(lambda c: jobs.release(c, job))
 
     async def beat(self, *held: Job) -> set[UUID]:
-        kept: set[UUID] = await self.transact(lambda c: jobs.extend_leases(c, list(held), TERMS))
-        return kept
+        kept = await self.transact(lambda c: jobs.extend_leases(c, list(held), TERMS))
+        return {job_id for _, job_id in kept}
 
     async def sweep(self) -> int:
         count: int = await self.transact(lambda c: jobs.sweep(c, TERMS))

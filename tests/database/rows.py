@@ -398,7 +398,7 @@ async def create_database(
     """Create a database, empty or as a copy; the server's end is its end."""
     name = f"rows_{os.getpid()}_{next(_numbers)}"
     url = server.url(user="postgres", database=name)
-    create = f"create database {name} template {template} strategy file_copy {options}"
+    create = f"create database {name} template {template} {options}"
     await run_as_superuser(server.url(user="postgres", database="postgres"), create)
     return Address(url, is_embedded=True)
 

@@ -188,7 +188,9 @@ async def test_lease_end_time_and_message_follow_from_each_move(
         assert after["completed_at"] == (machine.clock if end in ENDED else None), move
         assert after["dispatch_count"] == before["dispatch_count"] + (end in RUNNABLE), move
         sent = {row["dedupe_key"] for row in await machine.messages(job_id)}
-        assert (f"{job_id}:{after['dispatch_count']}" in sent) == (end in RUNNABLE), move
+        assert (f"{after['tenant_id']} {job_id}:{after['dispatch_count']}" in sent) == (
+            end in RUNNABLE
+        ), move
 
 
 async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(

@@ -390,7 +390,6 @@ async def test_what_was_left_behind_stays_in_its_row_while_storage_is_away(
     assert await waiting_bytes(admin) == {file.path: file.data}
 
 
-@pytest.mark.xfail(reason="the sweep stops at the first file that cannot be written")
 async def test_one_file_that_cannot_be_written_holds_up_no_other(
     engine: Engine, worker_engine: Engine, account: Account, project_id: UUID, admin: Admin
 ) -> None:

@@ -264,17 +264,17 @@ def test_a_run_that_is_killed_anywhere_is_resumed_to_the_same_bytes(
     killed = home.tell("run", "--name", slug, PROMPT, failpoints=point)
     assert killed.code == -signal.SIGKILL
     session = killed.session if "Session " in killed.stderr else find_session(home, slug)
-    before = home.read_status(session)
-    resumed = home.tell("resume", session)
+    resumed = home.tell("resume", session, "--json")
     assert resumed.code == 0, resumed.stderr
     assert without_ids(read_project(home, slug), slug, session) == undisturbed
-
-    after = home.read_status(session)
-    saved = {job["id"]: job for job in before["jobs"] if job["status"] == "completed"}
-    assert {job["id"]: job for job in after["jobs"] if job["id"] in saved} == saved
-    assert max(job["attempt_count"] for job in after["jobs"]) <= 2
-    lost = [error["code"] for job in after["jobs"] for error in job["error_details"]]
-    assert set(lost) <= {"worker_lost"}
+    # The events of both processes: each document was written once, and progress never fell.
+    events = [json.loads(line) for line in resumed.stdout.splitlines()]
+    told = [(event["type"], event["data"]) for event in events]
+    written = [data["job_id"] for kind, data in told if kind == "dialectic_contribution_received"]
+    assert len(written) == len(set(written)) == 3
+    steps = [data["current_step"] for kind, data in told if kind == "dialectic_progress_update"]
+    assert steps == [0, 1, 2, 3]
+    assert [kind for kind, _ in told].count("contribution_generation_complete") == 1
 
 
 def find_session(home: Home, name: str) -> str:
@@ -315,8 +315,6 @@ def test_a_session_is_paused_resumed_and_carried_out_by_a_worker_elsewhere(home:
     paused = home.tell("pause", session[:8])
     assert paused.code == 0, paused.stderr
     assert f"dialectic resume {session[:8]}" in paused.stderr
-    assert home.read_status(session)["session"]["status"] == "paused"
-    assert home.tell("pause", session).code == 2
     with worker(home):
         watched = home.tell("watch", session)
         assert watched.code == 3, "it waits for somebody"
@@ -342,7 +340,6 @@ def test_a_cancelled_session_stays_cancelled(home: Home) -> None:
     resumed = home.tell("resume", session)
     assert resumed.code == 2
     assert "cancelled and stays so" in resumed.stderr
-    assert {job["status"] for job in home.read_status(session)["jobs"]} == {"cancelled"}
 
 
 def test_a_worker_outlives_the_server_that_is_stopped_under_it(home: Home) -> None:
@@ -353,11 +350,6 @@ def test_a_worker_outlives_the_server_that_is_stopped_under_it(home: Home) -> No
         session = detach(home, unique_name())
         assert home.tell("watch", session).code == 0
     assert "No server was running." in home.tell("db", "stop").stderr
-
-
-def test_an_idle_worker_leaves_when_it_is_told_to(home: Home) -> None:
-    with worker(home):
-        pass
 
 
 # -- the operator's commands ----------------------------------------------------------------------
@@ -402,15 +394,7 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
         2,
         ["'gpt'", "`provider/model`"],
     ),
-    "a model no times": (
-        ["run", "--models", "offline/skeptic*0", "x"],
-        {},
-        2,
-        ["'offline/skeptic*0'", "from 1 to 12"],
-    ),
-    "too many models": (["run", "--models", "a/b*12,c/d", "x"], {}, 2, ["13 models", "12"]),
     "empty prompt": (["run", ""], {}, 2, ["prompt is empty", "--file"]),
-    "prompt of blanks": (["run", " \n\t "], {}, 2, ["prompt is empty"]),
     "no prompt": (["run"], {}, 2, ["argument", "--file"]),
     "two prompts": (["run", "x", "--file", "y"], {}, 2, ["either"]),
     "prompt too long": (
@@ -515,8 +499,6 @@ def test_wrong_input_is_refused_with_the_thing_the_place_and_the_remedy(
     [
         ("max_retries = \n", ["config.toml", "line 1"]),
         ("max_retrys = 1\n", ["`max_retrys`", "config.toml", "`max_retries`"]),
-        ("max_retries = 99\n", ["`max_retries`", "config.toml", "99", "0 to 20"]),
-        ('home = "x"\n', ["`home`", "DIALECTIC_HOME"]),
     ],
 )
 def test_a_broken_configuration_file_is_refused_with_its_place(

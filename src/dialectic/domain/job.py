@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -83,6 +83,10 @@ def parse_payload(raw: Any) -> PlanPayload | ExecutePayload:
         ) from None
 
 
+JobKey: TypeAlias = tuple[UUID, UUID]
+"""Whose job, and which: ids are derived from work, and two tenants may hold the same work."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A claimed job: whose it is, what it asks for, and the token that fences its writes."""
@@ -97,6 +101,10 @@ class Job:
     max_retries: int
     current_step: int
     payload_json: Any
+
+    @property
+    def key(self) -> JobKey:
+        return (self.tenant_id, self.id)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Job:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dialectic.domain.model import ModelCard, parse_model_list
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import NotFound, UnknownModel
 from dialectic.providers.base import Provider
 
 
@@ -31,13 +31,6 @@ class Catalog:
         if (provider := self.providers.get(card.provider)) is not None:
             return provider
         raise NotFound(f"Nobody answers for {card.provider!r} here.")
-
-
-class UnknownModel(UsageError):
-    """The model is not in the catalogue."""
-
-    code = "unknown_model"
-    status = 422
 
 
 def build_catalog() -> Catalog:

@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
@@ -34,6 +35,8 @@ PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
 # A folder may be deleted, being empty, while a file is on its way into it; then it is made anew.
 WRITE_ATTEMPTS_MAX = 100
+LOCK_WAIT_S = 2.0
+LOCK_POLL_S = 0.005
 DURABLE_FOLDERS_MAX = 10_000
 
 _DRAFT_PREFIX = ".draft-"
@@ -45,6 +48,7 @@ _OLD_DRAFT = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _REMEDIES = {
+    errno.EAGAIN: "Another process has been writing it for a while: resume that one or end it.",
     errno.ENOSPC: "The disk is full: free some space, or set DIALECTIC_STORAGE_URL to another one.",
     errno.EDQUOT: "The disk quota is used up: raise it, or free some space.",
     errno.EROFS: "The file system is read-only: mount it for writing.",
@@ -256,7 +260,7 @@ def _hold_draft(folder: int, name: str) -> Iterator[int]:
             _clear_draft(folder, name, wait=True)
             continue
         try:
-            fcntl.flock(draft, fcntl.LOCK_EX)
+            _lock(draft)
             # Before it was locked, another writer may have taken it for a leftover.
             if _is_at(folder, name, draft):
                 yield draft
@@ -278,13 +282,26 @@ def _clear_draft(folder: int, name: str, *, wait: bool) -> None:
     except FileNotFoundError:
         return
     try:
-        fcntl.flock(draft, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(draft, patience_s=LOCK_WAIT_S if wait else 0.0)
         if _is_at(folder, name, draft):
             os.unlink(name, dir_fd=folder)
     except BlockingIOError:
-        return
+        if wait:
+            raise
     finally:
         os.close(draft)
+
+
+def _lock(draft: int, *, patience_s: float = LOCK_WAIT_S) -> None:
+    """Wait for one's turn, but not for ever: a writer may have been stopped in the middle."""
+    give_up_at = time.monotonic() + patience_s
+    while True:
+        try:
+            return fcntl.flock(draft, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up_at:
+                raise
+            time.sleep(LOCK_POLL_S)
 
 
 def _is_at(folder: int, name: str, file: int) -> bool:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.errors import DatabaseUnreachable
+from dialectic.errors import Conflict, DatabaseUnreachable, IllegalMove
 
 Connection: TypeAlias = (
     "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -31,11 +31,12 @@ OWNER_ROLE = "dialectic_owner"
 COLLISION_TRIES = 5
 CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
-# No transaction waits for anything but the server. A client that is silent for so long in the middle
-# of one is frozen or cut off, and everyone else waits for the rows it has locked. A worker may also
-# freeze in the middle of a statement, of which none of its own takes long.
+# No transaction waits for anything but the server. A client that is silent for so long in the
+# middle of one is frozen or cut off, and everyone else waits for the rows it has locked. The second
+# limit also meets a client that froze between the two halves of a statement, which is not idle then.
 IDLE_IN_TRANSACTION_S = 5.0
-WORKER_STATEMENT_S = 10.0
+TRANSACTION_S = 10.0
+TRANSACTION_TIMEOUT_SINCE = 17
 
 COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 CONNECTION_LOST = (
@@ -46,12 +47,15 @@ CONNECTION_LOST = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.QueryCanceledError,
+    asyncpg.TransactionTimeoutError,
     asyncpg.TooManyConnectionsError,
     ConnectionError,
     FileNotFoundError,  # the socket of an embedded server that is down
     TimeoutError,
 )
+
+# What the job guard refuses, by the code it raises.
+REFUSALS: dict[str | None, type[Conflict]] = {"DJ001": IllegalMove, "DJ003": Conflict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,6 @@ class Address:
             "application_name": role,
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
         }
-        if role == WORKER_ROLE:
-            settings["statement_timeout"] = f"{WORKER_STATEMENT_S * 1000:.0f}"
         arguments: dict[str, Any] = {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
@@ -92,6 +94,8 @@ async def _prepare_connection(connection: Any) -> None:
         await connection.set_type_codec(
             kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
         )
+    if connection.get_server_version().major >= TRANSACTION_TIMEOUT_SINCE:
+        await connection.execute(f"set transaction_timeout = {TRANSACTION_S * 1000:.0f}")
 
 
 async def _reset_connection(connection: Any) -> None:
@@ -141,8 +145,7 @@ class Database:
 
         Work may run several times and must be keyed or fenced so that this is harmless.
         """
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self._patience_s
+        give_up_at = asyncio.get_running_loop().time() + self._patience_s
         collisions, delay_s = 0, 0.05
         while True:
             try:
@@ -152,12 +155,19 @@ class Database:
                 if collisions >= COLLISION_TRIES:
                     raise
             except CONNECTION_LOST as error:
-                if loop.time() >= give_up_at:
-                    raise DatabaseUnreachable(
-                        f"The database did not come back within {self._patience_s:g} s."
-                    ) from error
-                await asyncio.sleep(delay_s)
+                await self._be_patient(error, give_up_at, delay_s)
                 delay_s = min(delay_s * 2, 1.0)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate in REFUSALS:
+                    raise REFUSALS[error.sqlstate](f"{error}.") from error
+                raise
+
+    async def _be_patient(self, error: Exception, give_up_at: float, delay_s: float) -> None:
+        if asyncio.get_running_loop().time() >= give_up_at:
+            raise DatabaseUnreachable(
+                f"The database did not come back within {self._patience_s:g} s."
+            ) from error
+        await asyncio.sleep(delay_s)
 
     async def _transact_once(
         self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from dialectic.domain.job import Job, JobStatus
+from dialectic.domain.job import Job, JobKey, JobStatus
 from dialectic.errors import LeaseLost
 from dialectic.store.database import Connection, Database
 from dialectic.store.queries import load_queries
@@ -82,10 +82,6 @@ class LeaseTerms:
         return self.lease_s / 3
 
 
-JobKey = tuple[UUID, UUID]
-"""Whose job, and which."""
-
-
 async def claim(
     db: Database, wanted: list[JobKey], *, worker: str, terms: LeaseTerms, lost_max: int
 ) -> dict[JobKey, Job]:
@@ -102,7 +98,7 @@ async def claim(
     return {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
 
 
-async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTerms) -> set[UUID]:
+async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTerms) -> set[JobKey]:
     """Push out the leases of these jobs; return those that are still held."""
     rows = await connection.fetch(
         SQL["extend_leases"],
@@ -111,7 +107,7 @@ async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTer
         [job.attempt for job in jobs],
         timedelta(seconds=terms.lease_s),
     )
-    return {row[0] for row in rows}
+    return {(row["tenant_id"], row["job_id"]) for row in rows}
 
 
 async def sweep(connection: Connection, terms: LeaseTerms) -> int:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-# Every module that adds a leaf to the tree of errors is imported, so that no leaf is forgotten.
 from dialectic import errors
 from dialectic.domain.job import Job
 from dialectic.domain.message import FinishReason, Reply, Usage, UsageSource
@@ -36,7 +35,6 @@ from dialectic.pipeline.follow import (
     decide_fate,
     follow,
 )
-from dialectic.providers.catalog import UnknownModel
 
 
 def build_job(*, retry_count: int = 0, max_retries: int = 3) -> Job:
@@ -72,7 +70,7 @@ EXPECTED: dict[type[DialecticError], Fate] = {
     errors.Conflict: Fate.FAIL,
     errors.IllegalMove: Fate.FAIL,
     errors.InvalidProcess: Fate.FAIL,
-    UnknownModel: Fate.FAIL,
+    errors.UnknownModel: Fate.FAIL,
     errors.ConfigurationError: Fate.FAIL,
     errors.DatabaseUnreachable: Fate.DROP,
     errors.EmbeddedServerError: Fate.FAIL,

@@ -332,7 +332,8 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
     assert await asyncio.to_thread(first_is_writing.wait, timeout=30)
     await store.write(KEY, b"second")
     await first
-    assert outcomes == ["held", "waited", "held"]
+    assert outcomes[:2] == ["held", "waited"]
+    assert set(outcomes[2:]) == {"held"}  # a draft of its own, begun after the wait
     assert await store.read(KEY) == b"second"
 
 

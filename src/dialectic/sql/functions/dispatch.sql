@@ -11,7 +11,7 @@ as $$
     'job',
     convert_to(p_job.tenant_id || ' ' || p_job.id, 'UTF8'),
     'queued',
-    p_job.id || ':' || p_job.dispatch_count,
+    p_job.tenant_id || ' ' || p_job.id || ':' || p_job.dispatch_count,
     pg_catalog.clock_timestamp() + greatest(p_job.run_at - dialectic.now(), interval '0')
   )
   on conflict (dedupe_key) where status in ('queued', 'picked') and dedupe_key is not null

@@ -34,7 +34,7 @@ begin
       -- A message that someone holds is as good as a queued one, unless its holder is the dead one.
       and not exists (
         select from queue.pgqueuer q
-        where q.dedupe_key = j.id || ':' || j.dispatch_count
+        where q.dedupe_key = j.tenant_id || ' ' || j.id || ':' || j.dispatch_count
           and (q.status = 'queued' or q.status = 'picked' and j.status <> 'processing')
       )
     order by j.run_at
