@@ -51,7 +51,7 @@ MEASURE = Measure(
     judge=judge,
     ratios_to=("commit and notice", "LangGraph Send"),
     notes=(
-        f"{TIMES} parents a round, one after the other, {DBOS_TIMES} with DBOS; p99 over all rounds",
+        f"{TIMES} parents a round, one after the other ({DBOS_TIMES} with DBOS); p99 of all rounds",
         "ours by the database's clock: from the end noted on the last child to the parent's "
         "second claim; children run in one worker, 16 at a time",
         "elsewhere from the end of the last child's function to the parent's next line",

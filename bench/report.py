@@ -71,7 +71,7 @@ def format_measure(figures: Figures) -> str:
     ]
     lines += [f"- {note}" for note in measure.notes]
     lines += [f"- failed: {failure}" for failure in figures.failures()]
-    return "\n".join([*lines, f"- {len(figures.rounds)} rounds", ""])
+    return "\n".join([*lines, f"- rounds: {len(figures.rounds)}", ""])
 
 
 def _main_metric(measure: Measure) -> str:

@@ -75,13 +75,17 @@ class Parent:
         return len(self.steps)
 
 
+def draw_id(rng: Random) -> UUID:
+    return UUID(int=rng.getrandbits(128), version=4)
+
+
 def build_parent(rng: Random, session_id: UUID) -> Parent:
     """Draw a parent: most need all their children, and most children end well."""
     rule = rng.choices(("all", "quorum", "any"), (8, 1, 1))[0]
     failing = rng.choices((0.0, 0.1, 0.5), (7, 2, 1))[0]
     sizes = [rng.randint(CHILDREN_MIN, CHILDREN_MAX) for _ in range(rng.choice((1, 1, 1, 2)))]
     return Parent(
-        id=UUID(int=rng.getrandbits(128), version=4),
+        id=draw_id(rng),
         session_id=session_id,
         rule=rule,
         quorum_min=rng.randint(1, min(sizes)) if rule == "quorum" else None,
@@ -164,9 +168,8 @@ def build_end(job_id: UUID, *, ends_well: bool) -> str:
     return f"{hold}; {bind(SQL['fail'], job_id, 1, 'chaos', 'It was meant to fail.', 'failed')}"
 
 
-async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
+async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     """Let children, then waiters, meet the end of what they belong to; check what became of it."""
-    report = Report("barrier", seed, is_quiet)
     async with open_lab(report, sabotage=sabotage) as lab, Gate(lab, size.connections) as gate:
         parents: list[Parent] = []
         while len(parents) < size.parents:
@@ -177,7 +180,6 @@ async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: boo
         await _check_parents(lab, parents)
         await _race_waiters(lab, gate, size.prerequisites)
         report.expect("collisions of locks", gate.collisions, 0)
-    return report.finish()
 
 
 # -- parents and their children -------------------------------------------------------------------
@@ -258,7 +260,7 @@ async def _race_children(lab: Lab, gate: Gate, parents: Sequence[Parent]) -> Non
         due = [parent for parent in due if parent.id in awake]
         for parent in due:
             ends = parent.steps[step - 1]
-            parent.children = [UUID(int=lab.rng.getrandbits(128), version=4) for _ in ends]
+            parent.children = [draw_id(lab.rng) for _ in ends]
         children = [(child, parent) for parent in due for child in parent.children]
         await _insert(
             lab,
@@ -357,9 +359,7 @@ async def _check_parents(lab: Lab, parents: Sequence[Parent]) -> None:
         "parents not sent exactly once per step",
         [f"{p.id}: {sent.get(p.id)} messages" for p in parents if sent.get(p.id) != p.steps_run],
     )
-    report.expect_none(
-        "children left open", [i for i, row in rows.items() if row["open_children"]]
-    )
+    report.expect_none("children left open", [i for i, row in rows.items() if row["open_children"]])
     await _check_stages(lab, parents)
 
 
@@ -379,13 +379,13 @@ async def _check_stages(lab: Lab, parents: Sequence[Parent]) -> None:
 async def _race_waiters(lab: Lab, gate: Gate, count: int) -> None:
     """Let jobs begin to wait for another one at the moment at which that one ends."""
     session_id = await _make_session(lab, count * WAITERS)
-    ends = {UUID(int=lab.rng.getrandbits(128), version=4): lab.rng.random() < 0.7 for _ in range(count)}
+    ends = {draw_id(lab.rng): lab.rng.random() < 0.7 for _ in range(count)}
     await _insert(lab, 0, list(ends), [session_id] * count, [None] * count)
     await _claim(lab, list(ends))
     waiters: dict[UUID, bool] = {}
     group: list[str] = []
     for job_id, ends_well in ends.items():
-        made = [UUID(int=lab.rng.getrandbits(128), version=4) for _ in range(WAITERS)]
+        made = [draw_id(lab.rng) for _ in range(WAITERS)]
         waiters |= dict.fromkeys(made, ends_well)
         statements = [build_waiter(lab, session_id, job_id, waiter) for waiter in made]
         statements.insert(lab.rng.randrange(WAITERS), build_end(job_id, ends_well=ends_well))

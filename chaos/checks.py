@@ -69,7 +69,8 @@ NOT_TOLD_ONCE = """
   select format('contribution %s was told %s times', c.id, count(n.id))
   from dialectic.dialectic_contributions c
   left join dialectic.notifications n on n.tenant_id = c.tenant_id
-    and n.type = 'dialectic_contribution_received' and n.data -> 'contribution' ->> 'id' = c.id::text
+    and n.type = 'dialectic_contribution_received'
+    and n.data -> 'contribution' ->> 'id' = c.id::text
   group by c.id having count(n.id) <> 1
   union all
   select format('the end of session %s was told %s times', r.session_id, count(n.id))
@@ -86,7 +87,8 @@ NOT_ENDED_ONCE = """
 """
 # Who held the job when it ended, and whose call wrote the answer that was kept.
 STALE_ANSWERS = """
-  select format('job %s: held by %s, answered by call %s', c.job_id, m.worker, c.provider_request_id)
+  select format('job %s: held by %s, answered by call %s', c.job_id, m.worker,
+    c.provider_request_id)
   from dialectic.dialectic_contributions c
   cross join lateral (
     select m.worker from chaos.moves m
@@ -95,15 +97,20 @@ STALE_ANSWERS = """
   where split_part(c.provider_request_id, '-', 1) <> m.worker
 """
 LOST_WITHOUT_RECORD = """
-  select format('job %s lost %s leases and has %s errors that say so', j.id, j.lost_count, (
-    select count(*) from jsonb_array_elements(j.error_details) e where e ->> 'code' = 'worker_lost'))
+  select format('job %s lost %s leases and has %s errors that say so', j.id, j.lost_count, e.told)
   from dialectic.dialectic_generation_jobs j
-  where j.lost_count <> (
-    select count(*) from jsonb_array_elements(j.error_details) e where e ->> 'code' = 'worker_lost')
+  cross join lateral (
+    select count(*) as told from jsonb_array_elements(j.error_details) e
+    where e ->> 'code' = 'worker_lost'
+  ) e
+  where j.lost_count <> e.told
 """
-FILES = "select f.tenant_id, f.path, f.sha256, f.size_bytes, f.written_at from dialectic.dialectic_files f"
+FILES = """
+  select f.tenant_id, f.path, f.sha256, f.written_at from dialectic.dialectic_files f
+"""
 DOCUMENTS = """
-  select c.tenant_id || '/' || c.storage_path as key, c.content from dialectic.dialectic_contributions c
+  select c.tenant_id || '/' || c.storage_path as key, c.content
+  from dialectic.dialectic_contributions c
 """
 TAKEN_OVER = """
   select m.worker, extract(epoch from m.at)::float8 as claimed_at,
@@ -154,9 +161,7 @@ async def check_files(lab: Lab, report: Report) -> None:
     report.expect_none("documents that differ from their contributions", torn)
 
 
-def compare_files(
-    storage: Path, rows: Sequence[asyncpg.Record]
-) -> tuple[list[str], list[str]]:
+def compare_files(storage: Path, rows: Sequence[asyncpg.Record]) -> tuple[list[str], list[str]]:
     wrong = []
     known = set()
     for row in rows:
@@ -221,7 +226,9 @@ async def measure_recovery(lab: Lab, crew: Crew) -> dict[str, list[float]]:
     return recovered
 
 
-def report_recovery(report: Report, label: str, recovered_s: Sequence[float], lease_s: float) -> None:
+def report_recovery(
+    report: Report, label: str, recovered_s: Sequence[float], lease_s: float
+) -> None:
     """Promise that jobs are claimed again in time, which is counted in leases."""
     limit_s = RECOVERY_MAX_S * lease_s / DEFAULT_LEASE_S
     p50, p99 = quantile(recovered_s, 0.5), quantile(recovered_s, 0.99)

@@ -55,7 +55,9 @@ class Member:
         """Whether the process stands still, as the system sees it."""
         status = subprocess.run(
             ["ps", "-o", "stat=", "-p", str(self.process.pid)],
-            capture_output=True, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return status.stdout.startswith("T")
 

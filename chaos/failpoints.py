@@ -43,8 +43,7 @@ SELECTION = Size(kills=5)
 FULL = Size(kills=30)
 
 
-async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
-    report = Report("failpoints", seed, is_quiet)
+async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
         died: dict[str, list[Member]] = {point: [] for point in POINTS}
         for _ in range(SOUND):
@@ -66,9 +65,12 @@ async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: boo
         await check_everything(lab, crew, report)
         await _check_points(lab, died, size)
         report.note("files found waiting after deaths", dict(left_behind))
-        report.expect_at_least("files that were committed but not in storage", left_behind["unwritten"], 1)
-        report.expect_at_least("files that were in storage but not marked", left_behind["unmarked"], 1)
-    return report.finish()
+        report.expect_at_least(
+            "files that were committed but not in storage", left_behind["unwritten"], 1
+        )
+        report.expect_at_least(
+            "files that were in storage but not marked", left_behind["unmarked"], 1
+        )
 
 
 async def _lose(crew: Crew, wave: Iterable[str]) -> list[tuple[str, Member]]:
@@ -117,7 +119,9 @@ async def _check_points(lab: Lab, died: dict[str, list[Member]], size: Size) -> 
         killed = sum(member.exit_code == KILLED for member in members)
         report.expect(f"died {point}", killed, size.kills)
         if point in BEFORE_SEND:
-            report.expect(f"calls of those who died {point}", sum(calls[m.name] for m in members), 0)
+            report.expect(
+                f"calls of those who died {point}", sum(calls[m.name] for m in members), 0
+            )
         kept = [saved.get(member.name, 0) for member in members]
         if point in BEFORE_SAVE:
             report.expect(f"answers saved by those who died {point}", sum(kept), 0)

@@ -18,7 +18,7 @@ from chaos.checks import (
     report_recovery,
 )
 from chaos.crew import Crew, Member, open_crew
-from chaos.lab import POLL_S, Lab, open_lab
+from chaos.lab import Lab, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 
@@ -42,8 +42,7 @@ SELECTION = Size(kills=40, kills_with_default_lease=10)
 FULL = Size(kills=200, kills_with_default_lease=20)
 
 
-async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
-    report = Report("kills", seed, is_quiet)
+async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
         async with lab.feeding(4 * (size.at_a_time + 2)):
             early = size.kills - size.kills_with_default_lease
@@ -59,7 +58,6 @@ async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: boo
         await _check_recovery(lab, crew, size, killed_early)
         report.expect("jobs lost by workers told to stop", await _count_lost_by(lab, leaving), 0)
         report.expect("kills", len(crew.died_at), size.kills)
-    return report.finish()
 
 
 async def _hire(crew: Crew, size: Size, lease_s: float) -> None:
@@ -96,9 +94,12 @@ async def _kill_in_rounds(lab: Lab, crew: Crew, size: Size, kills: int, lease_s:
 
 async def _choose(lab: Lab, crew: Crew, count: int) -> list[Member]:
     """Choose who dies, among those that work."""
-    while len(ready := [member for member in crew.members if member.is_ready]) < count:
-        await asyncio.sleep(POLL_S)
-    return lab.rng.sample(ready, count)
+
+    async def enough_are_ready() -> bool:
+        return sum(member.is_ready for member in crew.members) >= count
+
+    await lab.wait_for(f"{count} workers to kill", enough_are_ready)
+    return lab.rng.sample([member for member in crew.members if member.is_ready], count)
 
 
 async def _settle(lab: Lab, size: Size) -> str:

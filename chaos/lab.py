@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import shutil
 import signal
@@ -28,6 +29,7 @@ from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic import embedded, sessions
 from dialectic.engine import DATABASE, SUPERUSER, Engine
+from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
 from dialectic.process_files import load_process
 from dialectic.providers.catalog import build_catalog
@@ -221,7 +223,8 @@ async def temporary_home(report: Report) -> AsyncIterator[Path]:
     try:
         yield home
     finally:
-        await asyncio.to_thread(embedded.stop_server, home)
+        for place in (home, home / "home"):
+            await asyncio.to_thread(embedded.stop_server, place)
         if KEEP_FOLDER in os.environ:
             report.say(f"kept {home}")
         else:
@@ -233,6 +236,8 @@ async def open_lab(
     report: Report, *, lease_s: float = 1.2, sabotage: Sabotage = NONE
 ) -> AsyncIterator[Lab]:
     """Open a laboratory on a fresh home."""
+    # The driver reports each lost connection with a traceback, and here they are lost on purpose.
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
     async with temporary_home(report) as home:
         (home / "logs").mkdir()
         membership = embedded.join_server(home)
@@ -258,7 +263,7 @@ async def open_lab(
                     if lab._admin is not None:
                         lab._admin.terminate()
         finally:
-            with contextlib.suppress(embedded.EmbeddedServerError):
+            with contextlib.suppress(EmbeddedServerError):
                 await asyncio.to_thread(membership.__exit__, None, None, None)
 
 

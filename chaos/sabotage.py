@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,12 @@ def _replace(text: str, old: str, new: str) -> str:
 # -- patches of a process -------------------------------------------------------------------------
 
 
+def _put(owner: object, name: str, value: object) -> None:
+    """Replace a part of the product that is there."""
+    assert hasattr(owner, name), name
+    setattr(owner, name, value)
+
+
 def _remove_fence() -> None:
     from dialectic.store.jobs import SQL
 
@@ -71,7 +78,7 @@ def _write_half() -> None:
     async def write_half(self: DiskStore, key: str, data: bytes) -> None:
         await write(self, key, data[: len(data) // 2])
 
-    DiskStore.write = write_half  # type: ignore[method-assign]
+    _put(DiskStore, "write", write_half)
 
 
 def _listen_once() -> None:
@@ -81,17 +88,19 @@ def _listen_once() -> None:
         await self._listen_once()
         await self._stopping.wait()
 
-    Worker._listen = listen  # type: ignore[method-assign]
+    _put(Worker, "_listen", listen)
 
 
 def _commit_each_statement() -> None:
     import asyncpg
 
+    execute = asyncpg.Connection.execute
+
     @contextlib.asynccontextmanager
-    async def no_transaction(_connection: object) -> object:  # type: ignore[misc]
+    async def no_transaction(_connection: object) -> AsyncIterator[None]:
         yield
 
-    async def execute_singly(self: object, query: str, *arguments: object, **options: object) -> str:
+    async def execute_singly(self: Any, query: str, *arguments: Any, **options: Any) -> str:
         if arguments or "$$" in query:
             return await execute(self, query, *arguments, **options)
         for statement in query.split(";\n"):
@@ -99,9 +108,8 @@ def _commit_each_statement() -> None:
                 await execute(self, statement, **options)
         return ""
 
-    execute: Callable[..., object] = asyncpg.Connection.execute
-    asyncpg.Connection.transaction = no_transaction
-    asyncpg.Connection.execute = execute_singly
+    _put(asyncpg.Connection, "transaction", no_transaction)
+    _put(asyncpg.Connection, "execute", execute_singly)
 
 
 def _take_no_turns() -> None:
@@ -111,16 +119,17 @@ def _take_no_turns() -> None:
     def no_turn(_place: object) -> Iterator[None]:
         yield
 
-    embedded._turn = no_turn
+    _put(embedded, "_turn", no_turn)
 
 
-def _forget_sessions() -> None:
+def _resume_nothing() -> None:
     from dialectic import sessions
 
-    async def resume(*_: object) -> None:
-        raise KeyboardInterrupt
+    async def leave_as_it_is(*_: object) -> None:
+        return
 
-    sessions.resume = resume
+    _put(sessions, "resume", leave_as_it_is)
+    _put(sessions, "generate", leave_as_it_is)
 
 
 NONE = Sabotage("none", "nothing is broken")
@@ -164,8 +173,8 @@ ALL = {
                 security definer set search_path = '' as $$
                 begin
                   if new.dedupe_key is not null then
-                    insert into queue.pgqueuer (priority, entrypoint, payload, status, execute_after)
-                    values (new.priority, new.entrypoint, new.payload, 'queued', new.execute_after);
+                    insert into queue.pgqueuer (priority, entrypoint, payload, status)
+                    values (new.priority, new.entrypoint, new.payload, 'queued');
                   end if;
                   return null;
                 end $$
@@ -173,6 +182,28 @@ ALL = {
                 """
                 create trigger send_again after insert on queue.pgqueuer
                 for each row execute function chaos.send_again()
+                """,
+            ),
+        ),
+        Sabotage(
+            "noted_twice",
+            "every move of a job seems to happen twice",
+            statements=(
+                """
+                create function chaos.note_again() returns trigger language plpgsql as $$
+                begin
+                  if new.at > '-infinity' then
+                    insert into chaos.moves (at, job_id, from_status, to_status, attempt,
+                      dispatch, step, is_claim, worker)
+                    select '-infinity', new.job_id, new.from_status, new.to_status, new.attempt,
+                      new.dispatch, new.step, new.is_claim, new.worker;
+                  end if;
+                  return null;
+                end $$
+                """,
+                """
+                create trigger note_again after insert on chaos.moves
+                for each row execute function chaos.note_again()
                 """,
             ),
         ),
@@ -196,15 +227,20 @@ ALL = {
             "forgotten_files",
             "files of a worker that died are never carried to storage",
             edits=(
-                Edit(
-                    "functions/pending_files.sql", "where f.written_at is null", "where false"
-                ),
+                Edit("functions/pending_files.sql", "where f.written_at is null", "where false"),
             ),
         ),
         Sabotage("half_files", "storage keeps half of each file", patch=_write_half),
-        Sabotage("deaf", "a worker that lost its connection never listens again", patch=_listen_once),
+        Sabotage(
+            "deaf", "a worker that lost its connection never listens again", patch=_listen_once
+        ),
         Sabotage(
             "torn_migrations", "migrations run outside transactions", patch=_commit_each_statement
+        ),
+        Sabotage(
+            "resume_nothing",
+            "`dialectic resume` does not set going what stands still",
+            patch=_resume_nothing,
         ),
         Sabotage(
             "no_turns",

@@ -40,12 +40,12 @@ class Size:
 
 EVERYWHERE = ("after_claim", "before_send", "after_reply", "before_commit", "after_commit")
 SMALL = Size(freezes=("after_reply",), late_acknowledgements=1, patience_s=20.0)
+SABOTAGED = Size(freezes=("after_reply",) * 2, late_acknowledgements=0, patience_s=20.0)
 SELECTION = Size(freezes=(*EVERYWHERE, AT_RANDOM), late_acknowledgements=2)
 FULL = Size(freezes=(*EVERYWHERE, AT_RANDOM) * 3, late_acknowledgements=5)
 
 
-async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: bool = False) -> Report:
-    report = Report("zombie", seed, is_quiet)
+async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
         outcome = Outcome()
         for place in size.freezes:
@@ -56,10 +56,11 @@ async def run(size: Size, seed: int, *, sabotage: Sabotage = NONE, is_quiet: boo
         await _lose_all_messages(lab, crew, size)
         await crew.stop()
         await check_everything(lab, crew, report)
-        report.expect_at_least("jobs taken over from the frozen", outcome.taken_over, len(size.freezes))
+        report.expect_at_least(
+            "jobs taken over from the frozen", outcome.taken_over, len(size.freezes)
+        )
         report.expect("contributions that changed when a zombie woke", outcome.changed, 0)
         report.expect("zombies that died or work no more", outcome.useless, 0)
-    return report.finish()
 
 
 @dataclass(slots=True)
@@ -71,9 +72,7 @@ class Outcome:
     useless: int = 0
 
 
-async def _freeze_and_wake(
-    lab: Lab, crew: Crew, size: Size, place: str, outcome: Outcome
-) -> None:
+async def _freeze_and_wake(lab: Lab, crew: Crew, size: Size, place: str, outcome: Outcome) -> None:
     arming = "" if place == AT_RANDOM else f"{place}=stop@2"
     zombie = crew.hire(concurrency=6, latency_ms=SLOW_MS, lease_s=LEASE_S, failpoints=arming)
     await crew.wait_until_ready(zombie)
@@ -111,9 +110,7 @@ COUNT_TAKEN = """
 HELD_BY = "j.worker = '{}' and j.status = 'processing'"
 
 
-async def _wait_until_frozen(
-    lab: Lab, crew: Crew, zombie: Member, place: str, size: Size
-) -> int:
+async def _wait_until_frozen(lab: Lab, crew: Crew, zombie: Member, place: str, size: Size) -> int:
     """Wait until the worker holds several jobs and stands still; return how many it holds."""
     if place == AT_RANDOM:
 
@@ -193,7 +190,10 @@ async def _freeze_a_writer(lab: Lab, crew: Crew, size: Size) -> None:
     crew.bury_the_dead()
     key = await lab.fetchval(WAITING_FILE, mortal.name)
     with frozen_writer(lab.home / "storage" / key):
-        sound, second = crew.hire(lease_s=LEASE_S), crew.hire(latency_ms=(6000, 8000), lease_s=LEASE_S)
+        sound, second = (
+            crew.hire(lease_s=LEASE_S),
+            crew.hire(latency_ms=(6000, 8000), lease_s=LEASE_S),
+        )
         await crew.wait_until_ready(sound, second)
         # Long enough for the file to count as left behind, so that all try to write it.
         await asyncio.sleep(LEFT_BEHIND_AFTER.total_seconds() + LEASE_S)
@@ -211,7 +211,7 @@ async def _freeze_a_writer(lab: Lab, crew: Crew, size: Size) -> None:
         stuck = 0
         try:
             waited_s = await lab.wait_for("all jobs end", all_ended, patience_s=size.patience_s)
-            lab.report.say(f"a writer stands still, another worker's jobs ended {waited_s:.1f} s later")
+            lab.report.say(f"a writer stands still; a dead one's jobs ended {waited_s:.1f} s later")
         except Stuck:
             stuck = await lab.count_open()
         lab.report.expect("jobs stuck while a writer is frozen", stuck, 0)

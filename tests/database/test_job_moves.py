@@ -15,6 +15,7 @@ import pytest
 from dialectic import embedded
 from dialectic.domain.job import ENDED, JobStatus
 from dialectic.engine import Engine
+from dialectic.errors import IllegalMove
 from dialectic.store import jobs
 from dialectic.store.database import WORKER_ROLE, Address, Connection
 from dialectic.store.records import Account
@@ -206,9 +207,8 @@ async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(
         if status in BEGINNINGS:
             assert await machine.status(await machine.insert(**new)) == status
         else:
-            with pytest.raises(asyncpg.PostgresError, match=f"cannot begin as {status}") as caught:
+            with pytest.raises(IllegalMove, match=f"cannot begin as {status}"):
                 await machine.insert(**new)
-            assert caught.value.sqlstate == ILLEGAL_MOVE
 
 
 async def test_a_new_job_has_one_message_if_it_can_run_and_none_if_it_must_wait(

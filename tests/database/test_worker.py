@@ -344,6 +344,18 @@ class Malformed(Work):
     job_type: Any = "plan"
 
 
+async def test_a_message_that_names_no_job_harms_no_other(shop: Workshop) -> None:
+    for payload in (b"nonsense", b"", None, f"{UUID(int=1)} {UUID(int=2)}".encode()):
+        await shop.admin.execute(
+            "insert into queue.pgqueuer (priority, entrypoint, payload, status, execute_after)"
+            " values (9, 'job', $1, 'queued', now())",
+            payload,
+        )
+    ids = await shop.insert(3)
+    async with working(shop.worker_engine, finish):
+        await shop.until_status("completed", *ids)
+
+
 async def test_an_error_that_leaves_nothing_to_write_leaves_the_job_to_its_lease(
     shop: Workshop,
 ) -> None:

@@ -33,7 +33,7 @@ CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
 # No transaction waits for anything but the server. A client that is silent for so long in the
 # middle of one is frozen or cut off, and everyone else waits for the rows it has locked. The second
-# limit also meets a client that froze between the two halves of a statement, which is not idle then.
+# limit also meets a client that froze between the two halves of a statement: that is not idle.
 IDLE_IN_TRANSACTION_S = 5.0
 TRANSACTION_S = 10.0
 TRANSACTION_TIMEOUT_SINCE = 17

@@ -317,7 +317,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
         except BlockingIOError:
             outcomes.append("waited")
             second_is_waiting.set()
-            flock(descriptor, operation)
+            flock(descriptor, operation & ~fcntl.LOCK_NB)
 
     def stop_the_first(descriptor: int) -> None:
         monkeypatch.setattr(os, "fsync", fsync)

@@ -1,7 +1,7 @@
 -- The only line between our jobs and the queue: a message with the job's id and tenant.
--- The queue goes by the real clock and ours may be set by a test, hence the difference of times. It
--- is added to the clock, not to the start of this transaction: a message that comes a moment too
--- early finds its job not yet due, and is gone.
+-- The queue goes by the real clock and ours may be set by a test, hence the difference of the two.
+-- They are read in this order: a message that comes a moment too early finds its job not yet due,
+-- and is gone.
 create or replace function dialectic.dispatch(p_job dialectic.dialectic_generation_jobs) returns void
 language sql security definer set search_path = ''
 as $$
@@ -12,7 +12,7 @@ as $$
     convert_to(p_job.tenant_id || ' ' || p_job.id, 'UTF8'),
     'queued',
     p_job.tenant_id || ' ' || p_job.id || ':' || p_job.dispatch_count,
-    pg_catalog.clock_timestamp() + greatest(p_job.run_at - dialectic.now(), interval '0')
+    p_job.run_at - (dialectic.now() - pg_catalog.clock_timestamp())
   )
   on conflict (dedupe_key) where status in ('queued', 'picked') and dedupe_key is not null
   do nothing

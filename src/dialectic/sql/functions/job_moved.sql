@@ -7,6 +7,10 @@ begin
   if tg_op = 'UPDATE' and new.status = old.status then
     return null;
   end if;
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'jobs move only under read committed: a fixed snapshot would lose wake-ups'
+      using errcode = 'DJ002';
+  end if;
   if dialectic.is_runnable(new.status) then
     perform dialectic.dispatch(new);
   elsif dialectic.is_ended(new.status) then

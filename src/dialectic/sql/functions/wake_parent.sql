@@ -11,10 +11,6 @@ declare
   v_lost integer;
   v_needed integer;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'jobs end only under read committed: a fixed snapshot would lose wake-ups'
-      using errcode = 'DJ002';
-  end if;
   select j.* into v_parent
   from dialectic.dialectic_generation_jobs j
   where j.tenant_id = p_tenant_id and j.id = p_parent_id

@@ -1,0 +1,36 @@
+"""The experiments by name, and how one is conducted: whatever happens, there is a verdict."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from chaos import barrier, failpoints, kills, migration, postgres, start, zombie
+from chaos.lab import Stuck
+from chaos.sabotage import NONE, Sabotage
+from chaos.verdict import Report
+
+EXPERIMENTS: dict[str, ModuleType] = {
+    "barrier": barrier,
+    "kills": kills,
+    "failpoints": failpoints,
+    "zombie": zombie,
+    "postgres": postgres,
+    "migration": migration,
+    "start": start,
+}
+IN_TIME = "waits that came to no end"
+
+
+async def conduct(
+    name: str, size: Any, *, seed: int, sabotage: Sabotage = NONE, is_quiet: bool = False
+) -> Report:
+    """Conduct one experiment and return its verdict. To be stuck is a breach like any other."""
+    report = Report(name, seed, is_quiet)
+    stuck: list[str] = []
+    try:
+        await EXPERIMENTS[name].run(report, size, sabotage)
+    except Stuck as error:
+        stuck.append(str(error))
+    report.expect_none(IN_TIME, stuck)
+    return report.finish()
