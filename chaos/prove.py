@@ -31,7 +31,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("zombie", zombie.SABOTAGED, "no_fence", "answers by another than the holder"),
     ("postgres", postgres.SMALL, "deaf", "jobs lost or unfinished"),
     ("migration", migration.SABOTAGED, "torn_migrations", "next migrations that did not complete"),
-    ("start", start.SABOTAGED, "no_turns", "commands that failed beside a killed one"),
+    ("start", start.SABOTAGED, "no_locks", "commands that failed beside a killed one"),
     ("start", start.SABOTAGED, "resume_nothing", "sessions that were not brought to their end"),
 )
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 
@@ -101,6 +102,7 @@ def _commit_each_statement() -> None:
         yield
 
     async def execute_singly(self: Any, query: str, *arguments: Any, **options: Any) -> str:
+        query = query.replace("set local ", "set ")  # which lasts no longer than a transaction
         if arguments or "$$" in query:
             return await execute(self, query, *arguments, **options)
         for statement in query.split(";\n"):
@@ -112,14 +114,15 @@ def _commit_each_statement() -> None:
     _put(asyncpg.Connection, "execute", execute_singly)
 
 
-def _take_no_turns() -> None:
+def _lock_nothing() -> None:
+    import os
+
     from dialectic import embedded
 
-    @contextlib.contextmanager
-    def no_turn(_place: object) -> Iterator[None]:
-        yield
+    def take_without_asking(path: Path, _mode: int) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    _put(embedded, "_turn", no_turn)
+    _put(embedded, "_try_lock", take_without_asking)
 
 
 def _resume_nothing() -> None:
@@ -243,9 +246,9 @@ ALL = {
             patch=_resume_nothing,
         ),
         Sabotage(
-            "no_turns",
-            "commands start and stop the embedded server without waiting for each other",
-            patch=_take_no_turns,
+            "no_locks",
+            "commands start and stop the embedded server as if each were the only one",
+            patch=_lock_nothing,
         ),
     )
 }

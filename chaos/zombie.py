@@ -40,7 +40,7 @@ class Size:
 
 EVERYWHERE = ("after_claim", "before_send", "after_reply", "before_commit", "after_commit")
 SMALL = Size(freezes=("after_reply",), late_acknowledgements=1, patience_s=20.0)
-SABOTAGED = Size(freezes=("after_reply",) * 2, late_acknowledgements=0, patience_s=20.0)
+SABOTAGED = Size(freezes=("after_reply",), late_acknowledgements=2, patience_s=20.0)
 SELECTION = Size(freezes=(*EVERYWHERE, AT_RANDOM), late_acknowledgements=2)
 FULL = Size(freezes=(*EVERYWHERE, AT_RANDOM) * 3, late_acknowledgements=5)
 

@@ -78,6 +78,9 @@ async def create_session(engine: Engine, account: Account, ask: Ask) -> Begun:
     name = ask.name.strip() or derive_name(prompt)
 
     async def work(connection: Connection) -> Begun:
+        if await connection.fetchval(SQL["session_exists"], session_id):
+            slug = await connection.fetchval(SQL["find_project_slug"], project_id)
+            return Begun(project_id, session_id, slug, notes)
         slug = await _choose_slug(connection, account, name, project_id)
         domain_id = await records.keep_domain(connection, account.tenant_id, ask.domain)
         process_id = await records.pin_process(connection, account.tenant_id, ask.process)

@@ -687,6 +687,16 @@ async def test_the_children_of_two_parents_cannot_wait_for_each_others_parent(
         await machine.insert(parent_job_id=other, step_number=1, prerequisite_job_id=one)
 
 
+async def test_the_child_of_an_ended_parent_is_not_tried_again(machine: Machine) -> None:
+    parent = await machine.take(await machine.insert())
+    lost, running = await machine.insert_children(parent, 2)
+    runner = await machine.take(running)
+    await machine.fail(await machine.take(lost))
+    await machine.retry(runner, delay_s=0.0)
+    assert await machine.claim(running) is None
+    assert (await machine.look(running))["status"] == "cancelled"
+
+
 async def test_a_child_may_wait_for_its_sibling(machine: Machine) -> None:
     parent = await machine.take(await machine.insert())
     (sibling_id,) = await machine.insert_children(parent, 1)
@@ -995,7 +1005,7 @@ async def read_stage(machine: Machine) -> asyncpg.Record:
         ("ddd", "complete", f"{STAGE}_generation_complete"),
         ("dfd", "failed", f"{STAGE}_generation_failed"),
         ("fff", "failed", f"{STAGE}_generation_failed"),
-        ("dcd", "cancelled", f"generating_{STAGE}"),
+        ("dcd", "cancelled", f"{STAGE}_generation_failed"),
         ("fcd", "failed", f"{STAGE}_generation_failed"),
     ],
 )

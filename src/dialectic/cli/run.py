@@ -11,7 +11,6 @@ import click
 
 from dialectic import sessions
 from dialectic.cli.follow import follow_session
-from dialectic.cli.host import work_beside
 from dialectic.cli.progress import open_display
 from dialectic.cli.terminal import Desk, load_settings, open_desk, run_async, say
 from dialectic.domain.model import parse_model_list
@@ -129,6 +128,7 @@ async def work_and_follow(
     desk: Desk, session_id: UUID, *, as_json: bool, out: Path | None
 ) -> ExitCode:
     """Carry out jobs in this process until the session ends, showing what happens."""
+    from dialectic.cli.host import work_beside  # the queue: 0.3 s that `status` need not pay
 
     async def follow() -> ExitCode:
         with open_display(as_json=as_json) as display:

@@ -100,6 +100,8 @@ class Job:
     retry_count: int
     max_retries: int
     current_step: int
+    # How long ago it was first claimed, by the database's clock.
+    age_s: float
     payload_json: Any
 
     @property
@@ -118,6 +120,7 @@ class Job:
             retry_count=row["retry_count"],
             max_retries=row["max_retries"],
             current_step=row["current_step"],
+            age_s=(row["claimed_at"] - row["started_at"]).total_seconds(),
             payload_json=row["payload"],
         )
 

@@ -20,6 +20,7 @@ from dialectic.errors import (
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
 RETRY_AFTER_MAX_S = 3600.0
+THROTTLED_MAX_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ def decide_fate(job: Job, error: DialecticError, *, jitter: random.Random) -> Re
             return Fail(retries_used_up=False)
         case Fate.RETRY:
             counts = not isinstance(error, ProviderThrottled)
-            if counts and job.retry_count >= job.max_retries:
+            used_up = job.retry_count >= job.max_retries if counts else job.age_s > THROTTLED_MAX_S
+            if used_up:
                 return Fail(retries_used_up=True)
             return Retry(_delay_s(job, error, jitter), counts)
         case Fate.DROP:

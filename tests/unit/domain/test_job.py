@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -143,6 +144,9 @@ def test_a_claimed_job_carries_the_token_of_its_row() -> None:
         "current_step": 1,
         "payload": PLAN,
         "status": "processing",
+        "started_at": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC),
+        "claimed_at": datetime(2026, 1, 1, 12, 1, 0, tzinfo=UTC),
     }
     job = Job.from_row(row)
     assert (job.id, job.attempt, job.retry_count, job.payload_json) == (row["id"], 7, 2, PLAN)
+    assert job.age_s == 60.0

@@ -28,6 +28,7 @@ from dialectic.pipeline.follow import (
     BACKOFF_FIRST_S,
     BACKOFF_MAX_S,
     RETRY_AFTER_MAX_S,
+    THROTTLED_MAX_S,
     Fail,
     Finish,
     Pause,
@@ -37,7 +38,7 @@ from dialectic.pipeline.follow import (
 )
 
 
-def build_job(*, retry_count: int = 0, max_retries: int = 3) -> Job:
+def build_job(*, retry_count: int = 0, max_retries: int = 3, age_s: float = 0.0) -> Job:
     nobody = UUID(int=0)
     return Job(
         tenant_id=nobody,
@@ -49,6 +50,7 @@ def build_job(*, retry_count: int = 0, max_retries: int = 3) -> Job:
         retry_count=retry_count,
         max_retries=max_retries,
         current_step=1,
+        age_s=age_s,
         payload_json={},
     )
 
@@ -221,3 +223,11 @@ def test_an_end_that_is_none_is_an_error_that_names_the_vendors_word(
 ) -> None:
     with pytest.raises(ProviderMalformed, match=repr(raw)):
         follow(build_reply(finish, raw=raw))
+
+
+@pytest.mark.parametrize(("late_s", "fate"), [(-1.0, Retry), (1.0, Fail)])
+def test_a_job_is_throttled_for_an_hour_at_most(
+    late_s: float, fate: type[Retry] | type[Fail]
+) -> None:
+    job = build_job(age_s=THROTTLED_MAX_S + late_s)
+    assert isinstance(decide_fate(job, ProviderThrottled(), jitter=random.Random(1)), fate)

@@ -31,6 +31,16 @@ begin
       return;
     end if;
   end if;
+  -- Nobody reads what the child of an ended parent would still write.
+  if exists (
+    select from dialectic.dialectic_generation_jobs p
+    where p.tenant_id = p_tenant_id and p.id = v_job.parent_job_id and dialectic.is_ended(p.status)
+  ) then
+    update dialectic.dialectic_generation_jobs j
+    set status = 'cancelled', status_reason = 'parent ended'
+    where j.tenant_id = p_tenant_id and j.id = p_job_id;
+    return;
+  end if;
   select s.status into v_session_status
   from dialectic.dialectic_sessions s
   where s.tenant_id = p_tenant_id and s.id = v_job.session_id;

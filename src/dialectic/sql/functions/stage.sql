@@ -67,9 +67,12 @@ begin
   where r.tenant_id = p_tenant_id and r.session_id = p_session_id
     and r.iteration_number = p_iteration and r.stage_slug = p_stage;
   update dialectic.dialectic_sessions s
-  set status = p_stage || '_generation_' || v_status, status_before_pause = null
+  set status = p_stage || case v_status
+        when 'complete' then '_generation_complete' else '_generation_failed'
+      end,
+      status_before_pause = null
   where s.tenant_id = p_tenant_id and s.id = p_session_id
-    and 'generating_' || p_stage in (s.status, s.status_before_pause) and v_status <> 'cancelled';
+    and 'generating_' || p_stage in (s.status, s.status_before_pause);
   perform dialectic.notify_session(p_tenant_id, p_session_id, 'contribution_generation_complete',
     jsonb_build_object('sessionId', p_session_id, 'stageSlug', p_stage, 'iterationNumber', p_iteration,
       'status', v_status, 'completed', v_done, 'failed', v_failed, 'cancelled', v_cancelled));

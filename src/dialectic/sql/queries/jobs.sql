@@ -11,7 +11,7 @@ on conflict (tenant_id, id) do nothing
 returning id
 
 -- name: claim
-select * from dialectic.claim_jobs($1, $2, $3, $4, $5, $6)
+select *, dialectic.now() as claimed_at from dialectic.claim_jobs($1, $2, $3, $4, $5, $6)
 
 -- name: extend_leases
 select * from dialectic.extend_leases($1, $2, $3, $4)

@@ -43,6 +43,13 @@ select pg_advisory_xact_lock(hashtextextended($1::uuid || ' ' || $2, 0))
 -- name: slug_is_taken
 select exists (select from dialectic_projects where slug = $1)
 
+-- name: session_exists
+-- A commit whose answer was lost is tried again and must find what it has already done.
+select exists (select from dialectic_sessions where id = $1)
+
+-- name: find_project_slug
+select slug from dialectic_projects where id = $1
+
 -- name: insert_project
 insert into dialectic_projects
   (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt, status)
