@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
+import itertools
 import json
 import os
 import queue
@@ -80,6 +82,12 @@ def wait_for_go() -> None:
 def mark_cpu() -> None:
     """Count this process's CPU time from here on; it is said at the end."""
     _cpu_marks_s.append(time.process_time())
+
+
+def build_text(size_bytes: int) -> str:
+    """Build a text that does not compress away, the same each time."""
+    digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in itertools.count())
+    return "".join(itertools.islice(digests, size_bytes // 64 + 1))[:size_bytes]
 
 
 def stopping_event() -> asyncio.Event:

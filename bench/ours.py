@@ -34,7 +34,7 @@ POOL_SIZE = 10  # as the command `dialectic worker` has it
 HOLD_S = 600.0
 
 # The shape of real work: a session asks several models at once.
-MODELS_PER_SESSION = 12
+MODELS_PER_SESSION = 10
 SESSIONS = 200
 TENANTS = 100
 
@@ -220,7 +220,7 @@ async def generate_jobs(options: Options) -> None:
                 account.tenant_id,
                 lambda c: c.fetch("select id from dialectic_sessions order by id"),
             )
-            for row in found[: -(-wanted // tenants)]:
+            for row in found[: wanted // tenants]:
                 await sessions.generate(engine, account, row["id"])
 
 

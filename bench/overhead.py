@@ -7,6 +7,7 @@ from bench.server import Server
 
 JOBS = 60
 WARM_UP = 10
+TEXT_BYTES = 3_700  # about what an offline model writes in answer to the shortest prompt
 TIMES_TWO_COMMITS_MAX = 3.0
 
 OURS = "dialectic"
@@ -17,7 +18,8 @@ PEERS = ("Procrastinate", "DBOS", "LangGraph")
 
 def _contender(name: str, module: str) -> Contender:
     def run(server: Server) -> Samples:
-        found: Samples = server.ask(module, "overhead", {"jobs": JOBS, "warm_up": WARM_UP})
+        options = {"jobs": JOBS, "warm_up": WARM_UP, "text_bytes": TEXT_BYTES}
+        found: Samples = server.ask(module, "overhead", options)
         return found
 
     return Contender(name, run)
@@ -79,8 +81,9 @@ MEASURE = Measure(
     notes=(
         "jobs one at a time; done means that no crash can undo it: our saved turn, a recorded end "
         "elsewhere",
-        "ours writes a document, its files' bytes, a contribution and news in that commit; a peer "
-        "writes one row or one checkpoint; the offline model's own time is taken out",
+        "ours writes a document, the provider's record of it, a contribution and news in that "
+        "commit; a peer writes one row or one checkpoint with a text as long as the document",
+        "the offline model's own time is taken out",
         "a backlog counts all there is from one job to the next: the queue, and for ours the two "
         "files that are flushed to disk after the commit (files, mark)",
         "DBOS and LangGraph are called in a loop: they have no queue in between",

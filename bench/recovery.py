@@ -6,7 +6,7 @@ import contextlib
 import time
 from typing import Any
 
-from bench.child import Child, ask, started
+from bench.child import Child, ChildFailed, ask, started
 from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict, judge_at_most
 from bench.server import Server
 
@@ -33,7 +33,9 @@ def _contender(name: str, module: str, wait_max_s: float = WAIT_MAX_S, **more: A
             if not more.get("fills_itself"):
                 ask(module, "fill", options | {"task": "keep_or_report"})
             victim = stack.enter_context(started(module, "hold", _role(options, keeps=True)))
-            _hear_jobs(victim, START_MAX_S)
+            held = len(_hear_jobs(victim, START_MAX_S))
+            if held != JOBS:
+                raise ChildFailed(f"{held} jobs were in flight, {JOBS} should be")
             survivor = stack.enter_context(started(module, "hold", _role(options, keeps=False)))
             survivor.hear_end("ready", START_MAX_S)
             time.sleep(SETTLE_S)

@@ -54,8 +54,8 @@ QUEUES = {
         from pgqueuer_log where status = 'successful'
         """,
     ),
-    OURS: Queue("bench.ours", 2400, OUR_PROGRESS),
-    MANY_TENANTS: Queue("bench.ours", 2400, OUR_PROGRESS, {"tenants": 100}),
+    OURS: Queue("bench.ours", 2000, OUR_PROGRESS),
+    MANY_TENANTS: Queue("bench.ours", 2000, OUR_PROGRESS, {"tenants": 100}),
     "Procrastinate": Queue(
         "bench.peers.procrastinate_peer",
         800,
@@ -180,7 +180,7 @@ MEASURE = Measure(
         f"{CONCURRENCY} jobs at a time in each process; a job counts when its end is recorded in "
         "the database; DBOS polls every 20 ms",
         "rate and CPU time are those of the last three quarters of the jobs: connections are warm",
-        "ours are sessions that ask twelve models each, all of one tenant, or of a hundred",
+        "ours are sessions that ask ten models each, all of one tenant, or of a hundred",
         "the first two rows are bare statements: claim, then record the end",
     ),
 )

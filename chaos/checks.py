@@ -20,7 +20,7 @@ from chaos.verdict import Report, quantile
 DEFAULT_LEASE_S = 6.0
 RECOVERY_MAX_S = 12.0
 # A short lease shrinks the limit, but not the time that a machine loses which is busy killing.
-BUSY_S = 2.0
+BUSY_S = 5.0
 
 WRITERS = """
   (select j.* from dialectic.dialectic_generation_jobs j where not exists (

@@ -21,7 +21,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from chaos.lab import POLL_S, Lab, Stuck
-from chaos.worker import READY, Orders, run_forked
+from chaos.worker import LEFT_BEHIND_S, READY, Orders, run_forked
 
 START_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 40.0
@@ -76,6 +76,7 @@ class Crew:
     """The workers of one laboratory."""
 
     lab: Lab
+    left_behind_s: float
     members: list[Member] = field(default_factory=list)
     # When each was killed or frozen for good, by the clock on the wall, which the server shares.
     died_at: dict[str, float] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Crew:
             concurrency=concurrency,
             latency_ms=latency_ms,
             seed=self.lab.report.seed,
+            left_behind_s=self.left_behind_s,
             sabotage=self.lab.sabotage.name,
         )
         process = FORKS.Process(target=run_forked, args=(orders,), name=name)
@@ -192,9 +194,9 @@ def find_faults(member: Member) -> list[str]:
 
 
 @asynccontextmanager
-async def open_crew(lab: Lab) -> AsyncIterator[Crew]:
+async def open_crew(lab: Lab, *, left_behind_s: float = LEFT_BEHIND_S) -> AsyncIterator[Crew]:
     """Open an empty crew; whoever is in it at the end is killed."""
-    crew = Crew(lab)
+    crew = Crew(lab, left_behind_s)
     try:
         yield crew
     finally:

@@ -18,6 +18,7 @@ from chaos.crew import Crew, Member, open_crew
 from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
+from chaos.worker import LEFT_BEHIND_S
 from dialectic.failpoints import POINTS
 
 LEASE_S = 1.2
@@ -36,15 +37,19 @@ class Size:
     kills: int
     at_a_time: int = 6
     patience_s: float = 90.0
+    left_behind_s: float = LEFT_BEHIND_S
 
 
-SMALL = Size(kills=1, at_a_time=6, patience_s=20.0)
+SMALL = Size(kills=1, at_a_time=6, patience_s=20.0, left_behind_s=1.0)
 SELECTION = Size(kills=5)
 FULL = Size(kills=30)
 
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
-    async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
+    async with (
+        open_lab(report, sabotage=sabotage) as lab,
+        open_crew(lab, left_behind_s=size.left_behind_s) as crew,
+    ):
         died: dict[str, list[Member]] = {point: [] for point in POINTS}
         for _ in range(SOUND):
             crew.hire(lease_s=LEASE_S)

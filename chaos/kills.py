@@ -21,10 +21,9 @@ from chaos.crew import Crew, Member, open_crew
 from chaos.lab import Lab, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
+from chaos.worker import LEFT_BEHIND_S
 
 SHORT_LEASE_S = 1.2
-# A worker that is ready has this long to get into something before it may be hit.
-ROUND_S = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +33,29 @@ class Size:
     kills: int
     kills_with_default_lease: int
     at_a_time: int = 10
+    # Each of a round dies within this time.
+    round_s: float = 1.5
     patience_s: float = 90.0
+    left_behind_s: float = LEFT_BEHIND_S
 
 
-SMALL = Size(kills=6, kills_with_default_lease=0, at_a_time=3, patience_s=20.0)
+SMALL = Size(
+    kills=4,
+    kills_with_default_lease=0,
+    at_a_time=2,
+    round_s=0.8,
+    patience_s=20.0,
+    left_behind_s=1.0,
+)
 SELECTION = Size(kills=40, kills_with_default_lease=10)
 FULL = Size(kills=200, kills_with_default_lease=20)
 
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
-    async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
+    async with (
+        open_lab(report, sabotage=sabotage) as lab,
+        open_crew(lab, left_behind_s=size.left_behind_s) as crew,
+    ):
         async with lab.feeding(4 * (size.at_a_time + 2)):
             early = size.kills - size.kills_with_default_lease
             await _hire(crew, size, SHORT_LEASE_S)
@@ -65,10 +77,15 @@ async def _hire(crew: Crew, size: Size, lease_s: float) -> None:
 
 
 async def _relieve(lab: Lab, crew: Crew, size: Size) -> set[str]:
-    """Let a crew with the default lease take over, and tell the first one to stop, under load."""
+    """Let another crew take over, and tell the first one to stop, under load."""
     await crew.wait_until_ready()
     leaving = list(crew.members)
-    await _hire(crew, size, DEFAULT_LEASE_S)
+    if size.kills_with_default_lease:
+        # What the last victims held is first recovered by those whose lease is as short.
+        await asyncio.sleep(2 * SHORT_LEASE_S)
+        await _hire(crew, size, DEFAULT_LEASE_S)
+    else:
+        await crew.wait_until_ready(crew.hire(lease_s=SHORT_LEASE_S))
     codes = await crew.stop(*leaving)
     lab.report.say(f"{len(codes)} workers told to stop under load")
     lab.report.expect("workers told to stop that did not end well", sum(map(bool, codes)), 0)
@@ -80,7 +97,7 @@ async def _kill_in_rounds(lab: Lab, crew: Crew, size: Size, kills: int, lease_s:
     while left:
         count = min(left, size.at_a_time)
         victims = await _choose(lab, crew, count)
-        moments = sorted(lab.rng.uniform(0.0, ROUND_S) for _ in victims)
+        moments = sorted(lab.rng.uniform(0.0, size.round_s) for _ in victims)
         waited_s = 0.0
         for victim, moment in zip(victims, moments, strict=True):
             await asyncio.sleep(moment - waited_s)

@@ -36,7 +36,7 @@ class Size:
     kills: int
 
 
-SMALL = Size(kills=2)
+SMALL = Size(kills=1)
 SABOTAGED = Size(kills=6)
 SELECTION = Size(kills=6)
 FULL = Size(kills=20)

@@ -26,7 +26,6 @@ LEASE_S = 1.2
 WORKERS = 3
 CONCURRENCY = 3
 LATENCY_MS = (350, 450)
-SETTLE_S = 2.0
 THROUGHPUT_MIN_PERCENT = 95.0
 # A machine that others use, too, is measured again before it is blamed on the workers.
 MEASUREMENTS_MAX = 3
@@ -40,9 +39,10 @@ class Size:
     window_s: float
     terminations_s: float = 10.0
     patience_s: float = 60.0
+    settle_s: float = 2.0
 
 
-SMALL = Size(faults=("kill",), window_s=0.0, patience_s=20.0)
+SMALL = Size(faults=("kill",), window_s=0.0, patience_s=20.0, settle_s=0.5)
 SELECTION = Size(faults=("kill", "terminate", "crash"), window_s=8.0)
 FULL = Size(
     faults=("kill", "terminate", "crash", "stop", "kill again and again") * 2, window_s=15.0
@@ -55,7 +55,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
             crew.hire(concurrency=CONCURRENCY, latency_ms=LATENCY_MS, lease_s=LEASE_S)
         await crew.wait_until_ready()
         async with lab.feeding(3 * WORKERS * CONCURRENCY):
-            await asyncio.sleep(SETTLE_S)
+            await asyncio.sleep(size.settle_s)
             for fault in size.faults:
                 await _suffer(lab, size, fault)
         report.say("the dust settles")
@@ -72,7 +72,7 @@ async def _suffer(lab: Lab, size: Size, fault: str) -> None:
     ended = time.time()
 
     async def works_again() -> bool:
-        return bool(await lab.fetchval(COUNT_DONE, ended + SETTLE_S, time.time()))
+        return bool(await lab.fetchval(COUNT_DONE, ended + size.settle_s, time.time()))
 
     await lab.wait_for(f"work after {fault}", works_again, patience_s=size.patience_s)
     silence_s = await lab.fetchval(LONGEST_SILENCE, started)
@@ -98,7 +98,7 @@ COUNT_DONE = """
 """
 
 LONGEST_SILENCE = """
-  select max(extract(epoch from m.at - m.before))::float8 from (
+  select max(extract(epoch from m.at - coalesce(m.before, to_timestamp($1))))::float8 from (
     select m.at, lag(m.at) over (order by m.at) as before
     from chaos.moves m where m.to_status = 'completed'
   ) m

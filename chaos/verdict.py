@@ -57,7 +57,7 @@ class Report:
         """Promise that nothing of a kind is found; the first few that are found are named."""
         seen = str(len(found))
         if found:
-            shown = "; ".join(str(thing) for thing in found[:SHOWN_MAX])
+            shown = "; ".join(" ".join(str(thing).split()) for thing in found[:SHOWN_MAX])
             seen += f": {shown}"[:SHOWN_CHARS_MAX] + (" …" if len(found) > SHOWN_MAX else "")
         self._add(Check(name, "0", seen, not found))
 

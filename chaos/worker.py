@@ -12,10 +12,12 @@ import re
 import signal
 import sys
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
 from chaos import sabotage
+from dialectic import publish
 from dialectic.cli.terminal import load_settings, run_async
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
@@ -26,6 +28,8 @@ from dialectic.store.database import WORKER_ROLE
 from dialectic.worker import Worker
 
 READY = "chaos: ready"
+# After how long a file counts as left behind by whoever should have written it.
+LEFT_BEHIND_S = publish.LEFT_BEHIND_AFTER.total_seconds()
 ORDER = re.compile(r"\bOrder (\d+):")
 
 
@@ -41,6 +45,7 @@ class Orders:
     latency_ms: tuple[int, int]
     seed: int
     sabotage: str
+    left_behind_s: float
 
 
 @dataclass(slots=True)
@@ -116,5 +121,6 @@ def run_forked(orders: Orders) -> None:
     with orders.log.open("ab") as log:
         for number in (1, 2):
             os.dup2(log.fileno(), number)
+    publish.LEFT_BEHIND_AFTER = timedelta(seconds=orders.left_behind_s)
     sabotage.load(orders.sabotage).patch()
     sys.exit(run_async(work(orders)))

@@ -20,13 +20,13 @@ from chaos.crew import Crew, Member, open_crew
 from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.publish import LEFT_BEHIND_AFTER
+from chaos.worker import LEFT_BEHIND_S
 from dialectic.storage.files import _draft_name
 
 LEASE_S = 1.2
 HELD_MIN = 3
 AT_RANDOM = "at random"
-SLOW_MS = (800, 1600)
+SLOW_MS = (600, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +35,36 @@ class Size:
 
     freezes: tuple[str, ...]
     late_acknowledgements: int
+    frozen_writers: int = 1
     patience_s: float = 60.0
+    left_behind_s: float = LEFT_BEHIND_S
 
 
 EVERYWHERE = ("after_claim", "before_send", "after_reply", "before_commit", "after_commit")
-SMALL = Size(freezes=("after_reply",), late_acknowledgements=1, patience_s=20.0)
+SMALL = Size(
+    freezes=("after_reply",),
+    late_acknowledgements=0,
+    frozen_writers=0,
+    patience_s=30.0,
+    left_behind_s=1.0,
+)
 SABOTAGED = Size(freezes=("after_reply",), late_acknowledgements=2, patience_s=20.0)
 SELECTION = Size(freezes=(*EVERYWHERE, AT_RANDOM), late_acknowledgements=2)
 FULL = Size(freezes=(*EVERYWHERE, AT_RANDOM) * 3, late_acknowledgements=5)
 
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
-    async with open_lab(report, sabotage=sabotage) as lab, open_crew(lab) as crew:
+    async with (
+        open_lab(report, sabotage=sabotage) as lab,
+        open_crew(lab, left_behind_s=size.left_behind_s) as crew,
+    ):
         outcome = Outcome()
         for place in size.freezes:
             await _freeze_and_wake(lab, crew, size, place, outcome)
         for _ in range(size.late_acknowledgements):
             await _acknowledge_late(lab, crew, size)
-        await _freeze_a_writer(lab, crew, size)
+        for _ in range(size.frozen_writers):
+            await _freeze_a_writer(lab, crew, size)
         await _lose_all_messages(lab, crew, size)
         await crew.stop()
         await check_everything(lab, crew, report)
@@ -76,7 +88,6 @@ async def _freeze_and_wake(lab: Lab, crew: Crew, size: Size, place: str, outcome
     arming = "" if place == AT_RANDOM else f"{place}=stop@2"
     zombie = crew.hire(concurrency=6, latency_ms=SLOW_MS, lease_s=LEASE_S, failpoints=arming)
     await crew.wait_until_ready(zombie)
-    await lab.order()
     await lab.order()
     held = await _wait_until_frozen(lab, crew, zombie, place, size)
     others = [crew.hire(lease_s=LEASE_S) for _ in range(2)]
@@ -196,7 +207,7 @@ async def _freeze_a_writer(lab: Lab, crew: Crew, size: Size) -> None:
         )
         await crew.wait_until_ready(sound, second)
         # Long enough for the file to count as left behind, so that all try to write it.
-        await asyncio.sleep(LEFT_BEHIND_AFTER.total_seconds() + LEASE_S)
+        await asyncio.sleep(size.left_behind_s + LEASE_S)
         await lab.order()
 
         async def holds_one() -> bool:
@@ -238,7 +249,7 @@ def frozen_writer(path: Path) -> Iterator[None]:
 
 async def _lose_all_messages(lab: Lab, crew: Crew, size: Size) -> None:
     """Empty the queue while jobs are due and while jobs run."""
-    for _ in range(3):
+    for _ in range(2):
         await lab.order()
     lost = int((await lab.execute("delete from queue.pgqueuer")).split()[-1])
     worker = crew.hire(lease_s=LEASE_S)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbos import DBOS, DBOSConfig
 
-from bench.child import Options, mark_cpu, say, serve, wait_for_go
+from bench.child import Options, build_text, mark_cpu, say, serve, wait_for_go
 
 QUEUE = "bench"
 POLL_S = 0.02  # its default of a second would measure the wait alone
@@ -53,7 +53,12 @@ def prepare(options: Options) -> None:
 
 def overhead(options: Options) -> dict[str, list[float]]:
     """Time workflows of one step, called one after the other in this process."""
-    step = DBOS.step()(_step)
+    text = build_text(options["text_bytes"])
+
+    def write(number: int) -> str:
+        return f"{number} {text}"
+
+    step = DBOS.step()(write)
 
     def one_step(number: int) -> str:
         result: str = step(number)
@@ -74,10 +79,6 @@ def overhead(options: Options) -> dict[str, list[float]]:
         "submit_to_done_ms": measured,
         "backlog_ms": [sum(measured) / len(measured)],
     }
-
-
-def _step(number: int) -> str:
-    return f"{number:0200d}"
 
 
 def nothing(number: int) -> None:

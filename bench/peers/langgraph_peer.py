@@ -14,7 +14,7 @@ from langgraph.types import Send
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from bench.child import Options, serve
+from bench.child import Options, build_text, serve
 
 POOL_SIZE = 10
 
@@ -43,9 +43,10 @@ class OneState(TypedDict):
 
 async def overhead(options: Options) -> dict[str, list[float]]:
     """Time runs of a graph of one node, each a thread of its own, one after the other."""
+    text = build_text(options["text_bytes"])
 
     async def node(_state: OneState) -> dict[str, str]:
-        return {"text": "x" * 200}
+        return {"text": text}
 
     graph: Any = StateGraph(OneState)
     graph.add_node("node", node)

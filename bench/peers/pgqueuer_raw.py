@@ -14,7 +14,7 @@ from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.core.qm import QueueManager
 from pgqueuer.domain.models import Job
 
-from bench.child import Options, say, serve, stopping_event, wait_for_go
+from bench.child import Options, build_text, say, serve, stopping_event, wait_for_go
 
 ENTRYPOINT = "job"
 HOLD_S = 600.0
@@ -55,10 +55,11 @@ async def overhead(options: Options) -> dict[str, list[float]]:
     enqueuing = Queries(AsyncpgDriver(asking))
     manager = QueueManager(queries)
     one_at_a_time = asyncio.Lock()
+    text = build_text(options["text_bytes"])
 
     async def write(job: Job) -> None:
         async with one_at_a_time:
-            await own.execute("insert into written values ($1, $2)", int(job.id), "x" * 200)
+            await own.execute("insert into written values ($1, $2)", int(job.id), text)
 
     manager.entrypoint(ENTRYPOINT, accepts_context=False)(write)
     # A batch of one: an end is recorded as soon as it is known, not when a batch is full.

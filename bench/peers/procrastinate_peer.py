@@ -10,7 +10,7 @@ from typing import Any
 import procrastinate
 import psycopg
 
-from bench.child import Options, say, serve, stopping_event, wait_for_go
+from bench.child import Options, build_text, say, serve, stopping_event, wait_for_go
 
 HOLD_S = 600.0
 # Its documentation shows this task at every tenth minute; more often is kinder to it.
@@ -37,9 +37,10 @@ async def overhead(options: Options) -> dict[str, list[float]]:
     """Time jobs that write one row in a transaction of their own, one at a time."""
     app = build_app(options["url"])
     own = await psycopg.AsyncConnection.connect(options["url"], autocommit=True)
+    text = build_text(options["text_bytes"])
 
     async def write(number: int) -> None:
-        await own.execute("insert into written values (%s, %s)", (number, "x" * 200))
+        await own.execute("insert into written values (%s, %s)", (number, text))
 
     task = app.task(name="write", queue="bench")(write)
     clock = _time_moves(app)
