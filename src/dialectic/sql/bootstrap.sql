@@ -7,9 +7,10 @@ create table if not exists dialectic.schema_migrations (
   applied_at timestamptz not null default clock_timestamp()
 );
 
--- All time in SQL comes from here. A test sets dialectic.fake_now and owns the clock.
+-- All time in SQL comes from here. A test sets dialectic.fake_now and owns the clock. Names are
+-- qualified instead of the search path being set, so that the planner can dissolve the call.
 create or replace function dialectic.now() returns timestamptz
-language sql stable parallel safe set search_path = ''
+language sql stable parallel safe
 as $$
   select coalesce(
     nullif(pg_catalog.current_setting('dialectic.fake_now', true), '')::timestamptz,
@@ -19,7 +20,7 @@ $$;
 
 -- The tenant of this transaction; null when none is set, and then no row is seen.
 create or replace function dialectic.current_tenant() returns uuid
-language sql stable parallel safe set search_path = ''
+language sql stable parallel safe
 as $$
   select nullif(pg_catalog.current_setting('dialectic.tenant', true), '')::uuid
 $$;

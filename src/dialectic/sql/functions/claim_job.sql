@@ -82,7 +82,7 @@ $$;
 create or replace function dialectic.is_abandoned(
   p_job dialectic.dialectic_generation_jobs, p_grace interval
 ) returns boolean
-language sql stable set search_path = ''
+language sql stable
 as $$
   select p_job.lease_until < dialectic.now() and p_job.suspect_at <= dialectic.now() - p_grace
 $$;

@@ -5,7 +5,7 @@ create or replace function dialectic.create_notification_for_user(
   p_title text default null, p_message text default null, p_link_path text default null,
   p_is_internal_event boolean default false, p_session_id uuid default null
 ) returns void
-language sql set search_path = ''
+language sql
 as $$
   insert into dialectic.notifications
     (tenant_id, user_id, session_id, type, data, title, message, link_path, is_internal_event)
@@ -18,7 +18,7 @@ $$;
 create or replace function dialectic.notify_session(
   p_tenant_id uuid, p_session_id uuid, p_type text, p_data jsonb
 ) returns void
-language sql set search_path = ''
+language sql
 as $$
   select dialectic.create_notification_for_user(
     p_tenant_id, s.user_id, p_type, p_data, p_is_internal_event => true, p_session_id => s.id)
