@@ -44,12 +44,20 @@ def serve(actions: Mapping[str, Action]) -> None:
     """Carry out the action named on the command line and say what it returns."""
     name, options = sys.argv[1], json.loads(sys.argv[2])
     signal.signal(signal.SIGUSR1, lambda *_: mark_cpu())
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     outcome = actions[name](options)
     if inspect.isawaitable(outcome):
         outcome = _run_on_uvloop(outcome)
     if outcome is None and _cpu_marks_s:
         outcome = {"cpu_s": time.process_time() - _cpu_marks_s[-1]}
     say(outcome)
+
+
+def _die_with(parent: int) -> None:
+    """End this process when its parent is gone, however that went."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _run_on_uvloop(work: Awaitable[Any]) -> Any:

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,13 @@ import asyncpg
 from bench.child import ask
 from dialectic import embedded
 
-PREPARE_TIMEOUT_S = 60.0
+CONNECT_MAX_S = 10.0
+PREPARE_TIMEOUT_S = 120.0
 # What the figures would mean nothing without.
 REQUIRED = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+
+
+Fetch = Callable[..., list[Any]]
 
 
 class Server:
@@ -42,15 +46,18 @@ class Server:
 
     def fetch(self, statement: str, *arguments: Any, database: str = "postgres") -> list[Any]:
         """Run one statement as the superuser."""
+        with self.connected(database) as fetch:
+            return fetch(statement, *arguments)
 
-        async def run() -> list[Any]:
-            connection = await asyncpg.connect(self.url(database), timeout=10.0)
+    @contextlib.contextmanager
+    def connected(self, database: str) -> Iterator[Fetch]:
+        """Connect as the superuser, for many statements: each new connection costs the server."""
+        with asyncio.Runner() as runner:
+            connection = runner.run(asyncpg.connect(self.url(database), timeout=CONNECT_MAX_S))
             try:
-                return [tuple(row) for row in await connection.fetch(statement, *arguments)]
+                yield lambda *given: [tuple(row) for row in runner.run(connection.fetch(*given))]
             finally:
-                await connection.close()
-
-        return asyncio.run(run())
+                runner.run(connection.close())
 
     def _prepare(self, module: str) -> str:
         """Let a contender's own code install its schema, once; return that database's name."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -32,7 +33,10 @@ def _time_command(command: list[str], home: str = "") -> tuple[float, float]:
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
+    bound = threading.Timer(RUN_MAX_S, process.kill)
+    bound.start()
     _, status, usage = os.wait4(process.pid, 0)
+    bound.cancel()
     wall_ms = (time.perf_counter() - started) * 1000
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:

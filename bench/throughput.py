@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,10 @@ OUR_PROGRESS = """
 """
 QUEUES = {
     "one job a commit": Queue("bench.limits", 4000, RAW_PROGRESS, {"batch_jobs": 1}),
-    "fifty jobs a commit": Queue("bench.limits", 20_000, RAW_PROGRESS, {"batch_jobs": 50}),
+    "fifty jobs a commit": Queue("bench.limits", 40_000, RAW_PROGRESS, {"batch_jobs": 50}),
     PGQUEUER: Queue(
         "bench.peers.pgqueuer_raw",
-        8000,
+        20_000,
         """
         select count(*), extract(epoch from max(created))::float8
         from pgqueuer_log where status = 'successful'
@@ -73,6 +73,9 @@ QUEUES = {
         """,
     ),
 }
+
+
+Look = Callable[[], tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def _run(queue: Queue, server: Server) -> Samples:
             before = read_costs(server, name)
             for worker in workers:
                 worker.go()
-            stretch = _watch(queue, server, name, workers)
+            with server.connected(name) as fetch:
+                stretch = _watch(queue, lambda: fetch(queue.progress)[0], server, workers)
             for worker in workers:
                 worker.stop()
             worker_cpu_s = sum(worker.hear_end("cpu_s", STOP_MAX_S) for worker in workers)
@@ -121,7 +125,7 @@ def _run(queue: Queue, server: Server) -> Samples:
     }
 
 
-def _watch(queue: Queue, server: Server, name: str, workers: list[Child]) -> Stretch:
+def _watch(queue: Queue, look: Look, server: Server, workers: list[Child]) -> Stretch:
     """Wait until all jobs have ended, and measure the stretch after the first quarter of them.
 
     New connections compile and plan everything they run for the first time; a worker lives long
@@ -131,7 +135,7 @@ def _watch(queue: Queue, server: Server, name: str, workers: list[Child]) -> Str
     begun: tuple[int, float, float] | None = None
     done = 0
     while time.monotonic() < deadline:
-        done, ended_at = server.fetch(queue.progress, database=name)[0]
+        done, ended_at = look()
         if begun is None and done >= queue.jobs * WARM_UP_SHARE:
             for worker in workers:
                 worker.count_from_now()

@@ -56,8 +56,8 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
         await crew.wait_until_ready()
         async with lab.feeding(3 * WORKERS * CONCURRENCY):
             await asyncio.sleep(size.settle_s)
-            for fault in size.faults:
-                await _suffer(lab, size, fault)
+            for number, fault in enumerate(size.faults, start=1):
+                await _suffer(lab, size, fault, f"{fault} ({number})")
         report.say("the dust settles")
         await lab.wait_until_idle(patience_s=size.patience_s)
         report.expect("workers that died of it", WORKERS - sum(m.is_alive for m in crew.members), 0)
@@ -65,7 +65,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
         await check_everything(lab, crew, report)
 
 
-async def _suffer(lab: Lab, size: Size, fault: str) -> None:
+async def _suffer(lab: Lab, size: Size, fault: str, label: str) -> None:
     before = await _measure(lab, size.window_s)
     started = time.time()
     await FAULTS[fault](lab, size)
@@ -74,10 +74,10 @@ async def _suffer(lab: Lab, size: Size, fault: str) -> None:
     async def works_again() -> bool:
         return bool(await lab.fetchval(COUNT_DONE, ended + size.settle_s, time.time()))
 
-    await lab.wait_for(f"work after {fault}", works_again, patience_s=size.patience_s)
+    await lab.wait_for(f"work after {label}", works_again, patience_s=size.patience_s)
     silence_s = await lab.fetchval(LONGEST_SILENCE, started)
-    lab.report.note(f"longest silence, {fault}", f"{silence_s:.1f} s")
-    lab.report.say(f"{fault}: nothing was done for {silence_s:.1f} s at most")
+    lab.report.note(f"longest silence, {label}", f"{silence_s:.1f} s")
+    lab.report.say(f"{label}: nothing was done for {silence_s:.1f} s at most")
     if size.window_s:
         percents: list[int] = []
         while (
@@ -86,9 +86,9 @@ async def _suffer(lab: Lab, size: Size, fault: str) -> None:
             after = await _measure(lab, size.window_s)
             percents.append(round(100 * after / before))
         shown = ", then ".join(f"{percent} %" for percent in percents)
-        lab.report.note(f"throughput after {fault}", f"{shown} of {before:.1f} jobs/s")
+        lab.report.note(f"throughput after {label}", f"{shown} of {before:.1f} jobs/s")
         lab.report.expect_at_least(
-            f"throughput after {fault}", max(percents), THROUGHPUT_MIN_PERCENT, " %"
+            f"throughput after {label}", max(percents), THROUGHPUT_MIN_PERCENT, " %"
         )
 
 
