@@ -40,9 +40,9 @@ class Size:
 
 
 SMALL = Size(
-    kills=4,
+    kills=3,
     kills_with_default_lease=0,
-    at_a_time=2,
+    at_a_time=3,
     round_s=0.8,
     patience_s=20.0,
     left_behind_s=1.0,
