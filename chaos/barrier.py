@@ -192,9 +192,9 @@ INSERT_JOBS = """
   from unnest($4::uuid[], $5::uuid[], $6::uuid[]) as made (id, session_id, parent_id)
 """
 CLAIM_JOBS = """
-  select claimed.id from unnest($2::uuid[]) as wanted (id)
-  cross join lateral dialectic.claim_job(
-    $1, wanted.id, 'barrier', interval '1 hour', interval '1 minute', 0) as claimed
+  select claimed.id from dialectic.claim_jobs(
+    array_fill($1::uuid, array[cardinality($2::uuid[])]), $2,
+    'barrier', interval '1 hour', interval '1 minute', 0) as claimed
 """
 WAIT_FOR_CHILDREN = """
   update dialectic.dialectic_generation_jobs j

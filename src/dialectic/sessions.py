@@ -206,7 +206,7 @@ async def generate(engine: Engine, account: Account, session_id: UUID) -> list[U
                 "message": f"0 of {len(planned)} documents",
             }
             await records.announce(
-                connection, account.tenant_id, session_id, "dialectic_progress_update", progress
+                connection, session_id, "dialectic_progress_update", progress
             )
             for job in planned:
                 await jobs.insert_job(connection, account.tenant_id, job)
@@ -252,11 +252,7 @@ async def pause(engine: Engine, account: Account, session_id: UUID) -> None:
             raise Conflict(f"Session {session_id} is paused or cancelled already.")
         await jobs.pause_session(connection, session_id)
         await records.announce(
-            connection,
-            account.tenant_id,
-            session_id,
-            "session_paused",
-            {"sessionId": str(session_id)},
+            connection, session_id, "session_paused", {"sessionId": str(session_id)}
         )
 
     await engine.db.transact(account.tenant_id, work)
@@ -284,11 +280,7 @@ async def cancel(engine: Engine, account: Account, session_id: UUID) -> None:
         await jobs.cancel_session(connection, session_id)
         await connection.execute(SQL["cancel_stage_runs"], session_id)
         await records.announce(
-            connection,
-            account.tenant_id,
-            session_id,
-            "session_cancelled",
-            {"sessionId": str(session_id)},
+            connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
         )
 
     await engine.db.transact(account.tenant_id, work)

@@ -315,4 +315,4 @@ async def _announce(connection: Connection, job: Job, kind: str, code: str, mess
         "job_id": str(job.id),
         "error": {"code": code, "message": message},
     }
-    await records.announce(connection, job.tenant_id, job.session_id, kind, data)
+    await records.announce(connection, job.session_id, kind, data)

@@ -134,7 +134,7 @@ async def test_migrations_that_meet_apply_everything_once_and_all_succeed(fresh:
 async def test_a_migration_that_fails_half_way_is_completed_by_the_next_run(
     fresh: Address,
 ) -> None:
-    """A table that stands in the way of the last migration, after its first tables were made."""
+    """A table that stands in the way of a migration, after its first tables were made."""
     obstacle = (
         "create schema dialectic authorization dialectic_owner",
         "set role dialectic_owner",
@@ -144,11 +144,11 @@ async def test_a_migration_that_fails_half_way_is_completed_by_the_next_run(
     with pytest.raises(asyncpg.DuplicateTableError, match="chats"):
         await migrate(fresh)
     done = await recorded(fresh)
-    assert list(done) == ALL[:-1]
+    assert list(done) == ALL[: ALL.index("0005_texts.sql")]
     assert (await ask(fresh, "select to_regclass('dialectic.dialectic_feedback')"))[0][0] is None
 
     await run_as_superuser(fresh.url, "drop table dialectic.chats")
-    assert await migrate(fresh) == ALL[-1:]
+    assert await migrate(fresh) == ALL[len(done) :]
     assert (await recorded(fresh)).items() >= done.items()
 
 

@@ -46,10 +46,8 @@ async def begin(quiet: Address) -> AsyncIterator[Open]:
         yield open_one
 
 
-async def tell(
-    connection: Connection, word: str, session_id: UUID = OUR_SESSION, tenant: Tenant = OURS
-) -> None:
-    await records.announce(connection, tenant.id, session_id, "news", {"word": word})
+async def tell(connection: Connection, word: str, session_id: UUID = OUR_SESSION) -> None:
+    await records.announce(connection, session_id, "news", {"word": word})
 
 
 async def read(
@@ -195,7 +193,7 @@ async def test_each_tenant_has_numbers_of_its_own(quiet: Address, begin: Open) -
     await become(writer, THEIRS)
     theirs = UUID(THEIRS.row_id("dialectic_sessions"))
     for word in ("theirs", "theirs again"):
-        await tell(writer, word, theirs, THEIRS)
+        await tell(writer, word, theirs)
     await become(writer, OURS)
     await tell(writer, "ours")
     await writer.execute("commit")

@@ -288,7 +288,7 @@ Plans = list[tuple[str, dict[str, Any]]]
         (
             f"select from dialectic.claim_jobs(array['{OURS.id}']::uuid[],"
             f" array['{PENDING_ID}']::uuid[], 'me', '6 s', '1 s', 10)",
-            ["select j.* .* for no key update skip locked", "update .* set status = 'processing'"],
+            ["update .* j set status = 'processing', .* for no key update of d skip locked"],
         ),
         (
             "select dialectic.sweep_jobs(interval '1 s', 500)",

@@ -283,7 +283,7 @@ async def leave_file(
     async def work(connection: Connection) -> None:
         back_then = "(clock_timestamp() - $1::interval)::text"
         await connection.execute(f"select set_config('dialectic.fake_now', {back_then}, true)", age)
-        await records.insert_file(connection, account.tenant_id, project_id, file)
+        await records.insert_files(connection, account.tenant_id, project_id, [file])
 
     await transact(engine, account, work)
     return file

@@ -61,7 +61,7 @@ INDEXES_ACROSS_TENANTS = {
 KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "is_runnable", "is_ended", "error_entry"),
-    *("create_notification_for_user", "notify_session", "read_notifications"),
+    *("announce", "read_notifications"),
 }
 FUNCTIONS = {
     APP_ROLE: FUNCTIONS_OF_BOTH | {"open_account"},
@@ -533,7 +533,7 @@ async def test_row_security_that_is_off_is_noticed(shared: Address, table: str) 
         ("grant dialectic_owner to dialectic_worker", "dialectic_worker owns something"),
         ("alter table chats owner to dialectic_app", "dialectic_app owns something"),
         ("alter function open_account reset all", "function open_account looks names up"),
-        ("alter function claim_job owner to postgres", "function claim_job belongs to postgres"),
+        ("alter function claim_jobs owner to postgres", "function claim_jobs belongs to postgres"),
         ("grant execute on function sweep_jobs to public", "function sweep_jobs may be called by"),
         (
             "create function peek() returns bigint security definer set search_path = ''"
@@ -668,23 +668,14 @@ async def test_nobody_is_notified_in_the_name_of_another_tenant(shared: Address,
     session_id = THEIRS.row_id("dialectic_sessions")
 
     def notify(connection: Connection) -> Awaitable[str]:
-        return connection.execute(
-            "select dialectic.create_notification_for_user($1, null, 'news', '{}')", THEIRS.id
-        )
+        return connection.execute("select dialectic.announce($1, 'news', '{}')", session_id)
 
     async with connected(shared, role) as connection:
         assert await attempt(connection, THEIRS, notify) == "1 row"
-        assert await attempt(connection, OURS, notify) == REFUSED
-        assert await attempt(connection, None, notify) == REFUSED
-        for tenant in (OURS, None):
-            async with rolled_back(connection):
-                await become(connection, tenant)
-                await connection.execute(
-                    "select dialectic.notify_session($1, $2, 'news', '{}')", THEIRS.id, session_id
-                )
-                await become(connection, THEIRS)
-                news = "select count(*) from dialectic.notifications"
-                assert await connection.fetchval(news) == 2
+        with pytest.raises(asyncpg.ForeignKeyViolationError):
+            await attempt(connection, OURS, notify)
+        with pytest.raises(asyncpg.NotNullViolationError):
+            await attempt(connection, None, notify)
 
 
 async def test_an_account_is_opened_by_its_own_name_only(address: Address) -> None:

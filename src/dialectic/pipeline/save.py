@@ -47,8 +47,9 @@ async def save(
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
-        for file in (document, raw):
-            await records.insert_file(connection, job.tenant_id, material.project_id, file)
+        await records.insert_files(
+            connection, job.tenant_id, material.project_id, [document, raw]
+        )
         await records.insert_contribution(connection, job, contribution)
         results = {"contribution_id": str(contribution_id), "path": document.path}
         await jobs.complete(connection, job, results=results, finished_units=1)

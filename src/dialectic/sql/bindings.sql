@@ -4,9 +4,12 @@
 create or replace trigger jobs_guard
   before insert or update on dialectic.dialectic_generation_jobs
   for each row execute function dialectic.job_guard();
-create or replace trigger jobs_moved
-  after insert or update of status on dialectic.dialectic_generation_jobs
+create or replace trigger jobs_begun
+  after insert on dialectic.dialectic_generation_jobs
   for each row execute function dialectic.job_moved();
+create or replace trigger jobs_moved
+  after update on dialectic.dialectic_generation_jobs
+  for each row when (old.status <> new.status) execute function dialectic.job_moved();
 create or replace trigger wallet_transactions_never_change
   before update or delete on dialectic.token_wallet_transactions
   for each row execute function dialectic.refuse_change();
@@ -54,8 +57,7 @@ grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
   dialectic.error_entry(integer, text, text),
-  dialectic.create_notification_for_user(uuid, uuid, text, jsonb, text, text, text, boolean, uuid),
-  dialectic.notify_session(uuid, uuid, text, jsonb),
+  dialectic.announce(uuid, text, jsonb),
   dialectic.read_notifications(bigint, uuid, integer)
   to dialectic_app, dialectic_worker;
 grant execute on function dialectic.open_account(text) to dialectic_app;

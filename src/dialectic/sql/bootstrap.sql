@@ -14,7 +14,7 @@ language sql stable parallel safe
 as $$
   select coalesce(
     nullif(pg_catalog.current_setting('dialectic.fake_now', true), '')::timestamptz,
-    pg_catalog.clock_timestamp()
+    pg_catalog.statement_timestamp()
   )
 $$;
 

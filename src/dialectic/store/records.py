@@ -7,6 +7,7 @@ several of them make one commit.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
@@ -49,20 +50,18 @@ class File:
     mime_type: str
 
 
-async def insert_file(
-    connection: Connection, tenant_id: UUID, project_id: UUID, file: File
+async def insert_files(
+    connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
 ) -> None:
-    """Insert a file; its bytes wait in the row until they are in storage."""
-    digest = hashlib.sha256(file.data).hexdigest()
+    """Insert files; their bytes wait in the rows until they are in storage."""
     await connection.execute(
-        SQL["insert_file"],
+        SQL["insert_files"],
         tenant_id,
-        file.path,
         project_id,
-        file.mime_type,
-        len(file.data),
-        digest,
-        file.data,
+        [file.path for file in files],
+        [file.mime_type for file in files],
+        [hashlib.sha256(file.data).hexdigest() for file in files],
+        [file.data for file in files],
     )
 
 
@@ -204,8 +203,8 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         new.reply.request_id,
         new.processing_time_ms,
         list(new.flags),
+        False,
     )
-    await connection.execute(SQL["announce_contribution"], new.id, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +225,7 @@ async def insert_resource(
 ) -> None:
     """Insert a resource and its file."""
     file = File(new.path, new.text.encode(), MARKDOWN)
-    await insert_file(connection, account.tenant_id, project_id, file)
+    await insert_files(connection, account.tenant_id, project_id, [file])
     await connection.execute(
         SQL["insert_resource"],
         account.tenant_id,
@@ -246,10 +245,10 @@ async def insert_resource(
 
 
 async def announce(
-    connection: Connection, tenant_id: UUID, session_id: UUID, kind: str, data: dict[str, Any]
+    connection: Connection, session_id: UUID, kind: str, data: dict[str, Any]
 ) -> None:
     """Write one event of a session."""
-    await connection.execute(SQL["announce"], tenant_id, session_id, kind, data)
+    await connection.execute(SQL["announce"], session_id, kind, data)
 
 
 async def read_events(

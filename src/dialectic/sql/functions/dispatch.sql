@@ -3,8 +3,9 @@
 -- They are read in this order: a message that comes a moment too early finds its job not yet due,
 -- and is gone.
 create or replace function dialectic.dispatch(p_job dialectic.dialectic_generation_jobs) returns void
-language sql security definer set search_path = ''
+language plpgsql security definer set search_path = ''
 as $$
+begin
   insert into queue.pgqueuer (priority, entrypoint, payload, status, dedupe_key, execute_after)
   values (
     p_job.priority,
@@ -15,5 +16,6 @@ as $$
     p_job.run_at - (dialectic.now() - pg_catalog.clock_timestamp())
   )
   on conflict (dedupe_key) where status in ('queued', 'picked') and dedupe_key is not null
-  do nothing
+  do nothing;
+end
 $$;

@@ -4,9 +4,6 @@ create or replace function dialectic.job_moved() returns trigger
 language plpgsql security definer set search_path = ''
 as $$
 begin
-  if tg_op = 'UPDATE' and new.status = old.status then
-    return null;
-  end if;
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'jobs move only under read committed: a fixed snapshot would lose wake-ups'
       using errcode = 'DJ002';

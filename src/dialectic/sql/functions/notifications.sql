@@ -1,29 +1,44 @@
 -- News: one way in, one way out.
 
+-- News of a session goes to whoever owns it, unless another user is named. Always written by the
+-- owner, also because a statement that two roles take turns at is planned anew at every turn.
 create or replace function dialectic.create_notification_for_user(
   p_tenant_id uuid, p_target_user_id uuid, p_notification_type text, p_notification_data jsonb,
   p_title text default null, p_message text default null, p_link_path text default null,
   p_is_internal_event boolean default false, p_session_id uuid default null
 ) returns void
-language sql
+language plpgsql security definer set search_path = ''
 as $$
+begin
   insert into dialectic.notifications
     (tenant_id, user_id, session_id, type, data, title, message, link_path, is_internal_event)
   values
-    (p_tenant_id, p_target_user_id, p_session_id, p_notification_type, p_notification_data,
-     p_title, p_message, p_link_path, p_is_internal_event)
+    (p_tenant_id,
+     coalesce(p_target_user_id, (
+       select s.user_id from dialectic.dialectic_sessions s
+       where s.tenant_id = p_tenant_id and s.id = p_session_id)),
+     p_session_id, p_notification_type, p_notification_data, p_title, p_message, p_link_path,
+     p_is_internal_event);
+end
 $$;
 
--- News of a session, to whoever owns it. Such events drive views; they are not messages.
+-- Events of a session drive views; they are not messages. For functions of the owner.
 create or replace function dialectic.notify_session(
   p_tenant_id uuid, p_session_id uuid, p_type text, p_data jsonb
 ) returns void
 language sql
 as $$
   select dialectic.create_notification_for_user(
-    p_tenant_id, s.user_id, p_type, p_data, p_is_internal_event => true, p_session_id => s.id)
-  from dialectic.dialectic_sessions s
-  where s.tenant_id = p_tenant_id and s.id = p_session_id
+    p_tenant_id, null, p_type, p_data, p_is_internal_event => true, p_session_id => p_session_id)
+$$;
+
+-- The same for everyone else: an event of a session of the current tenant.
+create or replace function dialectic.announce(p_session_id uuid, p_type text, p_data jsonb) returns void
+language plpgsql security definer set search_path = ''
+as $$
+begin
+  perform dialectic.notify_session(dialectic.current_tenant(), p_session_id, p_type, p_data);
+end
 $$;
 
 -- Everything after a number, in order. Rows that have none yet get theirs here, under the lock of

@@ -27,8 +27,7 @@ begin
   for v_job in
     select j.* from dialectic.dialectic_generation_jobs j
     where (
-        (j.status in ('pending', 'pending_next_step', 'pending_continuation', 'retrying')
-          and j.run_at <= dialectic.now())
+        (dialectic.is_runnable(j.status) and j.run_at <= dialectic.now())
         or (j.status = 'processing' and dialectic.is_abandoned(j, p_grace))
       )
       -- A message that someone holds is as good as a queued one, unless its holder is the dead one.

@@ -69,9 +69,11 @@ values ($1, $2, $3, $4, $5)
 on conflict do nothing
 returning stage_slug
 
--- name: insert_file
+-- name: insert_files
 insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-values ($1, $2, $3, $4, $5, $6, $7)
+select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
+from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
+  as file (path, mime_type, sha256, content)
 
 -- name: read_waiting_file
 select content from dialectic_files where path = $1 and written_at is null
@@ -173,25 +175,25 @@ join dialectic_project_resources r
 where s.id = $1
 
 -- name: insert_contribution
-insert into dialectic_contributions
-  (tenant_id, id, session_id, job_id, model_id, model_name, stage, iteration_number,
-   contribution_type, root_contribution_id, turn_index, is_incomplete, content, storage_path,
-   raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input,
-   tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-   processing_time_ms, flags)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-  $21, $22, $23, $24, $25)
-
--- name: announce_contribution
--- The full record, as it was just written, to everyone who follows the session.
-select dialectic.notify_session(c.tenant_id, c.session_id, 'dialectic_contribution_received',
-  jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', $2::boolean,
+-- The full record, as it is written, goes to everyone who follows the session.
+with written as (
+  insert into dialectic_contributions
+    (tenant_id, id, session_id, job_id, model_id, model_name, stage, iteration_number,
+     contribution_type, root_contribution_id, turn_index, is_incomplete, content, storage_path,
+     raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input,
+     tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
+     processing_time_ms, flags)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+    $21, $22, $23, $24, $25)
+  returning *
+)
+select announce(c.session_id, 'dialectic_contribution_received',
+  jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', $26::boolean,
     'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
-from dialectic_contributions c
-where c.id = $1
+from written c
 
 -- name: announce
-select dialectic.notify_session($1, $2, $3, $4)
+select announce($1, $2, $3)
 
 -- name: list_contributions
 select id, model_name, stage, iteration_number, contribution_type, storage_path, is_incomplete,
