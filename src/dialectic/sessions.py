@@ -205,9 +205,7 @@ async def generate(engine: Engine, account: Account, session_id: UUID) -> list[U
                 "total_steps": len(planned),
                 "message": f"0 of {len(planned)} documents",
             }
-            await records.announce(
-                connection, session_id, "dialectic_progress_update", progress
-            )
+            await records.announce(connection, session_id, "dialectic_progress_update", progress)
             for job in planned:
                 await jobs.insert_job(connection, account.tenant_id, job)
         return [job.id for job in planned]

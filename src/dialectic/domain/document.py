@@ -8,7 +8,6 @@ or the body. Files written elsewhere are read as well; there a plain word is tex
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -32,11 +31,11 @@ _LOOKS_LIKE_A_VALUE = re.compile(r"[-+.0-9]|[yYnN]\Z")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "": None}
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Quotes what would be read as anything but text, each value on one line."""
 
 
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     style = None
     if not text.isprintable():
         # With escapes: folded over several lines, one of them could look like a fence.
@@ -70,7 +69,7 @@ def render_document(fields: Mapping[str, FieldValue], body: str) -> str:
             sort_keys=False,
             allow_unicode=True,
             default_flow_style=False,
-            width=math.inf,
+            width=-1,
         )
     _check_size(len(matter))
     return f"{_FENCE}{matter}{_FENCE}{body}"

@@ -47,9 +47,7 @@ async def save(
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
-        await records.insert_files(
-            connection, job.tenant_id, material.project_id, [document, raw]
-        )
+        await records.insert_files(connection, job.tenant_id, material.project_id, [document, raw])
         await records.insert_contribution(connection, job, contribution)
         results = {"contribution_id": str(contribution_id), "path": document.path}
         await jobs.complete(connection, job, results=results, finished_units=1)

