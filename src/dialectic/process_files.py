@@ -2,45 +2,136 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
-from dialectic.domain.process import Process, build_process
-from dialectic.errors import InvalidProcess, NotFound
+from dialectic.domain.process import SLUG, Process
+from dialectic.domain.process_check import build_process
+from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 
 FILE_NAME = "process.toml"
 
 
-def load_process(name: str) -> Process:
-    """Load a process by the name of a shipped one, or by the path of a folder or its file."""
-    shipped = files("dialectic").joinpath("processes")
-    if "/" not in name and shipped.joinpath(name, FILE_NAME).is_file():
-        return _load_folder(shipped.joinpath(name), place=f"{name}/{FILE_NAME}")
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A process that has a name: where it stands, and what it is or why it is none."""
+
+    name: str
+    folder: Path | None
+    found: Process | InvalidProcess
+
+
+def load_process(name: str, *, own: Path | None = None) -> Process:
+    """Load a process by its name, or by the path of its folder or of the file in it.
+
+    A name is looked for below the user's `own` folder first: what they wrote goes on to work
+    whatever is shipped later.
+    """
+    if re.fullmatch(SLUG, name):
+        if own is not None and _holds_process(own / name):
+            return _load_own(own / name)
+        if _holds_process(_shipped() / name):
+            return _load_folder(_shipped() / name, place=name)
     path = Path(name)
     folder = path.parent if path.name == FILE_NAME else path
-    if (folder / FILE_NAME).is_file():
-        return _load_folder(folder, place=str(folder / FILE_NAME))
-    known = ", ".join(
-        sorted(entry.name for entry in shipped.iterdir() if entry.joinpath(FILE_NAME).is_file())
-    )
+    if _holds_process(folder):
+        return _load_folder(folder, place=str(folder))
     raise NotFound(
-        f"There is no process {name!r}. Shipped are: {known}. "
-        f"For one of your own give the folder that holds its {FILE_NAME}."
+        f"There is no process {name!r}. {_describe_names(own)}"
+        f"For one that has no name, give the folder that holds its {FILE_NAME}."
     )
+
+
+def list_processes(own: Path) -> list[Listed]:
+    """List the processes that have a name, the user's own first; one that is broken says why."""
+    listed: list[Listed] = []
+    for name in _list_names(own):
+        try:
+            listed.append(Listed(name, own / name, _load_own(own / name)))
+        except InvalidProcess as error:
+            listed.append(Listed(name, own / name, error))
+    taken = {one.name for one in listed}
+    shipped = [name for name in _list_names(_shipped()) if name not in taken]
+    return listed + [Listed(name, None, load_process(name)) for name in shipped]
+
+
+def _shipped() -> Traversable:
+    return files("dialectic").joinpath("processes")
+
+
+def _holds_process(folder: Traversable) -> bool:
+    try:
+        return folder.joinpath(FILE_NAME).is_file()
+    except OSError:  # a name too long to be one, or a folder closed to us
+        return False
+
+
+def _list_names(folder: Traversable) -> list[str]:
+    try:
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} cannot be read: {error.strerror}. Put its permissions right."
+        ) from None
+    return sorted(entry.name for entry in entries if _holds_process(entry))
+
+
+def _describe_names(own: Path | None) -> str:
+    mine = _list_names(own) if own is not None else []
+    yours = f"Your own are: {', '.join(mine)}. " if mine else ""
+    return f"Shipped are: {', '.join(_list_names(_shipped()))}. {yours}"
+
+
+def _load_own(folder: Path) -> Process:
+    """Load a process that is found by its folder's name, which must then be its name."""
+    process = _load_folder(folder, place=str(folder))
+    if process.name != folder.name:
+        raise InvalidProcess(
+            f"{folder / FILE_NAME}: `name` is {process.name!r}, but its folder is "
+            f"{folder.name!r}, and by that it is found. Let both be the same."
+        )
+    return process
 
 
 def _load_folder(folder: Traversable, *, place: str) -> Process:
+    prompts = _list_entries(folder.joinpath("prompts"), ".md")
+    overlays = _list_entries(folder.joinpath("overlays"), ".toml")
+    return build_process(
+        _read_toml(folder.joinpath(FILE_NAME), place=f"{place}/{FILE_NAME}"),
+        {
+            entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
+            for entry in prompts
+        },
+        [_read_toml(entry, place=f"{place}/overlays/{entry.name}") for entry in overlays],
+        place=f"{place}/{FILE_NAME}",
+        overlay_places=[f"{place}/overlays/{entry.name}" for entry in overlays],
+    )
+
+
+def _list_entries(folder: Traversable, ending: str) -> list[Traversable]:
+    """List the files of a folder that end so, by name; a folder that is not there has none."""
+    if not folder.is_dir():
+        return []
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [entry for entry in entries if entry.name.endswith(ending)]
+
+
+def _read(file: Traversable, *, place: str) -> str:
     try:
-        content = tomllib.loads(folder.joinpath(FILE_NAME).read_text(encoding="utf-8"))
-        prompts = {
-            entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8")
-            for entry in folder.joinpath("prompts").iterdir()
-            if entry.name.endswith(".md")
-        }
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise InvalidProcess(f"{place} cannot be read: {error}.") from None
     except OSError as error:
-        raise InvalidProcess(f"{place}: {error.filename}: {error.strerror}.") from None
-    return build_process(content, prompts, place=place)
+        raise InvalidProcess(f"{place} cannot be read: {error.strerror}.") from None
+
+
+def _read_toml(file: Traversable, *, place: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(file, place=place))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProcess(f"{place} cannot be read: {error}.") from None

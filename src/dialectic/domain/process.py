@@ -1,39 +1,158 @@
-"""A process: stages, their order and their words, as data. Knows no files and no database.
+"""A process: stages, steps, their inputs and their words, as data. Knows no files and no database.
 
-A process is pinned to a session by the hash of its whole content: what a session started with is
-what it goes on with, whatever happens to the files.
+A process is checked as a whole when it is loaded, and pinned to a session by the hash of its whole
+content: what a session started with is what it goes on with, whatever happens to the files.
 """
 
 from __future__ import annotations
 
+import enum
+import functools
 import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from dialectic.errors import InvalidProcess, NotFound
+from dialectic.errors import NotFound
 
-# Both stand in file names, whose rules `domain.place` states.
+FEEDBACK = "feedback"
+STAGES_MAX = 20
+STEPS_MAX = 20
+
+# What a text must look like, and the same in words. Names that become parts of file names have to
+# meet the rules of `domain.place` as well; `domain.process_check` holds them against those.
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
-OUTPUT_TYPE = r"^[a-z][a-z0-9]{0,12}(_[a-z][a-z0-9]{0,12}){0,2}$"
+STEP_NAME = r"^[a-z][a-z0-9_]{0,39}$"
+OUTPUT_TYPE = r"^[a-z][a-z0-9]*(_[a-z][a-z0-9]*)*$"
+DOCUMENT_KEY = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
+HEADING = r"^#{1,6} \S([^\r\n]*\S)?$"
+ONE_LINE = r"^\S([^\r\n]*\S)?$"
+FORMS = {
+    SLUG: "1 to 64 of a-z, 0-9 and -",
+    STAGE_SLUG: "at most 40 of a-z, 0-9 and -, a letter first",
+    STEP_NAME: "at most 40 of a-z, 0-9 and _, a letter first",
+    OUTPUT_TYPE: "words of a-z and 0-9 joined by _, each with a letter first",
+    DOCUMENT_KEY: "words of a-z and 0-9 joined by _, a letter first",
+    HEADING: "a heading as it stands in the answer, such as '## Risks'",
+    ONE_LINE: "one line of text without blanks around it",
+}
+
+
+class Strategy(enum.StrEnum):
+    """How the inputs of a step are dealt out to its children; `pipeline.strategies` does it."""
+
+    PER_SOURCE_DOCUMENT = "per_source_document"
+    PAIRWISE_BY_ORIGIN = "pairwise_by_origin"
+    PER_SOURCE_GROUP = "per_source_group"
+    PER_SOURCE_DOCUMENT_BY_LINEAGE = "per_source_document_by_lineage"
+    ALL_TO_ONE = "all_to_one"
+    PER_MODEL = "per_model"
+
+
+class Scope(enum.StrEnum):
+    """Whose documents are read: the model's own, or those of all models."""
+
+    OWN = "own"
+    ALL = "all"
+
+
+class OnChildFailure(enum.StrEnum):
+    """What a step does when one of its jobs fails for good."""
+
+    ALL = "all"
+    QUORUM = "quorum"
+    ANY = "any"
+
+
+class Overflow(enum.StrEnum):
+    """What is done when a job's inputs do not fit the model's window."""
+
+    COMPRESS = "compress"
+    COMBINE = "combine"
+    RETRIEVE = "retrieve"
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class InputRule(_Part):
+    """One kind of document that is read: a type of contribution, or the user's feedback."""
+
+    type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    # The stage that made it; the step's own stage if absent.
+    stage_slug: str | None = None
+    scope: Scope = Scope.ALL
+    # Where none of it was made, the work cannot be done.
+    required: StrictBool = True
+    header: str = Field(pattern=ONE_LINE, max_length=80)
+
+    @property
+    def is_feedback(self) -> bool:
+        return self.type == FEEDBACK
+
+
+class ExpectedDocument(_Part):
+    """A document that is cut out of a finished answer, by its heading or by a key of its JSON."""
+
+    key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
+    title: str = Field(min_length=1)
+    heading: str | None = Field(default=None, pattern=HEADING)
+    json_key: str | None = Field(default=None, min_length=1)
+    # Of the lead: each section one level below becomes a file of the agreed plan, in Pending/.
+    fills_pending: StrictBool = False
+
+
+class Step(_Part):
+    """One step of a stage: what each of its jobs reads and makes."""
+
+    name: str = Field(pattern=STEP_NAME)
+    description: str = ""
+    prompt_template_name: str
+    granularity_strategy: Strategy
+    output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    is_intermediate: StrictBool = False
+    inputs_required: tuple[InputRule, ...] = Field(min_length=1)
+    on_child_failure: OnChildFailure = OnChildFailure.ALL
+    quorum_min: StrictInt | None = Field(default=None, ge=1)
+    overflow: Overflow = Overflow.COMPRESS
+
+
 class Stage(_Part):
-    """One stage: what it asks every model for."""
+    """One stage: what it asks every model for, in one call or in steps."""
 
     slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
     description: str = ""
     system_prompt_name: str
+    # The template of the seed prompt. In a stage without steps it is the whole prompt.
     prompt_template_name: str
-    output_type: str = Field(pattern=OUTPUT_TYPE)
+    output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    inputs_required: tuple[InputRule, ...] = ()
+    steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
+    expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
+
+    def list_sources(self) -> list[InputRule]:
+        """List the rules that ask for contributions, not for feedback."""
+        return [rule for rule in self.inputs_required if not rule.is_feedback]
+
+    def list_awaited(self) -> tuple[str, ...]:
+        """List the types of contribution that other stages must make before work can begin."""
+        rules = [*self.inputs_required, *(r for step in self.steps for r in step.inputs_required)]
+        kinds = [
+            r.type for r in rules if not r.is_feedback and r.stage_slug not in (None, self.slug)
+        ]
+        return tuple(dict.fromkeys(kinds))
+
+    def load_step(self, name: str) -> Step:
+        return next(step for step in self.steps if step.name == name)
+
+    def list_outputs(self) -> list[str]:
+        """List the types of contribution that the stage makes, in order."""
+        return [step.output_type for step in self.steps] or [self.output_type]
 
 
 class Transition(_Part):
@@ -47,20 +166,32 @@ class ProcessFile(_Part):
     """The process file as it is written."""
 
     name: str = Field(pattern=SLUG)
-    title: str
+    title: str = Field(min_length=1)
     description: str = ""
     starting_stage: str
-    stages: tuple[Stage, ...] = Field(min_length=1)
+    domains: tuple[str, ...] = Field(default=("General",), min_length=1)
+    stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+class Overlay(_Part):
+    """What a domain adds to the prompts, by the prompt's name."""
+
+    domain: str = Field(min_length=1)
+    guidance: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Process:
-    """A checked process with its prompts: everything a session needs to know of it."""
+    """A checked process with its words: everything a session needs to know of it."""
 
     file: ProcessFile
     prompts: dict[str, str]
+    overlays: dict[str, Overlay]
     order: tuple[Stage, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.content_hash)
 
     @property
     def name(self) -> str:
@@ -68,9 +199,13 @@ class Process:
 
     def as_definition(self) -> dict[str, Any]:
         """Build the complete content, as it is stored and hashed."""
-        return {"file": self.file.model_dump(mode="json"), "prompts": self.prompts}
+        return {
+            "file": self.file.model_dump(mode="json"),
+            "prompts": self.prompts,
+            "overlays": {name: o.model_dump(mode="json") for name, o in self.overlays.items()},
+        }
 
-    @property
+    @functools.cached_property
     def content_hash(self) -> str:
         text = json.dumps(self.as_definition(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -86,50 +221,12 @@ class Process:
         """Find a stage's place in the order, from 1."""
         return self.order.index(self.load_stage(slug)) + 1
 
+    def find_next(self, slug: str) -> Stage | None:
+        """Find the stage that follows; None after the last."""
+        position = self.position(slug)
+        return self.order[position] if position < len(self.order) else None
 
-def build_process(content: dict[str, Any], prompts: dict[str, str], *, place: str) -> Process:
-    """Check a process and put its stages in order; an error names the place and the field."""
-    try:
-        file = ProcessFile.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join(str(part) for part in first["loc"])
-        raise InvalidProcess(f"{place}: `{path}`: {first['msg']}.") from None
-    for stage in file.stages:
-        for field, name in (
-            ("system_prompt_name", stage.system_prompt_name),
-            ("prompt_template_name", stage.prompt_template_name),
-        ):
-            if name not in prompts:
-                raise InvalidProcess(
-                    f"{place}: stage {stage.slug!r}: `{field}` is {name!r}, but there is no "
-                    f"prompts/{name}.md beside the process file."
-                )
-    used = {n for s in file.stages for n in (s.system_prompt_name, s.prompt_template_name)}
-    return Process(file, {n: prompts[n] for n in sorted(used)}, _order_stages(file, place))
-
-
-def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
-    """Walk the transitions from the starting stage; every stage must be met exactly once."""
-    stages = {stage.slug: stage for stage in file.stages}
-    if len(stages) != len(file.stages):
-        raise InvalidProcess(f"{place}: two stages have the same slug.")
-    following: dict[str, str] = {}
-    for arrow in file.transitions:
-        for end in (arrow.source, arrow.target):
-            if end not in stages:
-                raise InvalidProcess(f"{place}: a transition names {end!r}, which is no stage.")
-        if following.setdefault(arrow.source, arrow.target) != arrow.target:
-            raise InvalidProcess(f"{place}: stage {arrow.source!r} has two transitions out of it.")
-    order: list[Stage] = []
-    slug: str | None = file.starting_stage
-    while slug is not None:
-        if slug not in stages:
-            raise InvalidProcess(f"{place}: `starting_stage` is {slug!r}, which is no stage.")
-        if stages[slug] in order:
-            raise InvalidProcess(f"{place}: the transitions lead in a circle to {slug!r}.")
-        order.append(stages[slug])
-        slug = following.get(slug)
-    if lost := stages.keys() - {stage.slug for stage in order}:
-        raise InvalidProcess(f"{place}: stage {min(lost)!r} is not reached from the start.")
-    return tuple(order)
+    def find_guidance(self, domain: str, prompt_name: str) -> str:
+        """Find what a domain adds to a prompt; nothing if it adds none."""
+        overlay = self.overlays.get(domain)
+        return overlay.guidance.get(prompt_name, "") if overlay else ""

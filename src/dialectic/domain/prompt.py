@@ -25,9 +25,32 @@ TEMPLATE_FAULTS = (
 
 
 def build_block(label: str, text: str) -> str:
-    """Fence a text off. The mark is the hash of the text, so the text cannot contain it."""
-    mark = hashlib.sha256(f"{label}\n{text}".encode()).hexdigest()[:12]
+    """Fence a text off by a mark that does not stand in it, so the text cannot end its block."""
+    mark = _hash(f"{label}\n{text}")
+    while mark in text:
+        mark = _hash(mark)
     return f"<<<BEGIN {label} [{mark}]>>>\n{text.rstrip()}\n<<<END [{mark}]>>>"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def find_variables(name: str, template: str) -> frozenset[str]:
+    """Find what a template wants to be given."""
+    import jinja2.meta
+
+    environment = _environment()
+    try:
+        found = jinja2.meta.find_undeclared_variables(environment.parse(template))
+    except jinja2.TemplateSyntaxError as error:
+        words = str(error.message).rstrip(".")
+        raise InvalidProcess(
+            f"Prompt {name!r} is not a valid template, line {error.lineno}: {words}."
+        ) from error
+    except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
+        raise InvalidProcess(f"Prompt {name!r} is not a valid template: {error}.") from error
+    return frozenset(found - environment.globals.keys())
 
 
 def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.prompt import build_block, render_template
+from dialectic.domain.prompt import build_block, find_variables, render_template
 from dialectic.errors import InvalidProcess
 
 BLOCK = re.compile(r"\A<<<BEGIN (.+?) \[([0-9a-f]{12})\]>>>\n(.*)\n<<<END \[\2\]>>>\Z", re.DOTALL)
@@ -59,6 +60,16 @@ def test_a_text_that_repeats_its_mark_gets_another_mark() -> None:
         assert read_mark(build_block("Original request", text)) != mark
 
 
+@given(st.lists(st.tuples(st.sampled_from(["Thesis A", "Thesis B"]), texts), max_size=5))
+def test_blocks_in_a_row_are_told_apart_by_their_marks(found: list[tuple[str, str]]) -> None:
+    blocks = [build_block(label, text) for label, text in found]
+    nested = build_block("Everything", "\n\n".join(blocks))
+    match = BLOCK.match(nested)
+    assert match is not None
+    assert match[3] == "\n\n".join(blocks).rstrip()
+    assert not [block for block in blocks if read_mark(block) == read_mark(nested)]
+
+
 def test_the_same_text_under_another_label_has_another_mark() -> None:
     assert read_mark(build_block("One", "text")) != read_mark(build_block("Two", "text"))
 
@@ -72,6 +83,42 @@ def test_a_value_is_inserted_as_it_is_and_never_rendered(value: str) -> None:
 def test_template_code_in_a_list_of_values_stays_literal(code: str) -> None:
     template = "{% for item in items %}\n{{ item }}\n{% endfor %}"
     assert render_template("p", template, {"items": [code, code]}) == f"{code}\n{code}\n"
+
+
+def test_a_value_that_was_rendered_is_not_rendered_again_in_the_next_template() -> None:
+    once = render_template("seed", "Request: {{ request }}", {"request": "{{ 7 * 7 }}"})
+    twice = render_template("step", "{{ seed }}", {"seed": once})
+    assert twice == "Request: {{ 7 * 7 }}\n"
+
+
+@pytest.mark.parametrize(
+    ("template", "wanted"),
+    [
+        ("nothing at all", set()),
+        ("{{ request }} and {{ request }}", {"request"}),
+        ("{% for block in inputs %}{{ block }}{{ loop.index }}{% endfor %}", {"inputs"}),
+        ("{% if guidance %}- {{ domain }}{% endif %}", {"guidance", "domain"}),
+        ("{% set a = context %}{{ a }}", {"context"}),
+        ("{% macro m(x) %}{{ x }}{{ y }}{% endmacro %}", {"y"}),
+        ("{% raw %}{{ request }}{% endraw %}", set()),
+        ("{# {{ request }} #}", set()),
+        ("{{ range(3) | list }}", set()),
+        ("{% for x in x %}{% endfor %}", {"x"}),
+    ],
+)
+def test_a_template_tells_what_it_wants_to_be_given(template: str, wanted: set[str]) -> None:
+    assert find_variables("p", template) == wanted
+
+
+@given(st.text(st.sampled_from("{}%#-()|. abx'\n"), max_size=30))
+def test_any_template_tells_what_it_wants_or_is_refused_by_its_name(template: str) -> None:
+    try:
+        wanted = find_variables("odd", template)
+    except InvalidProcess as error:
+        assert error.message.startswith("Prompt 'odd' is not a valid template")  # noqa: PT017
+    else:
+        with contextlib.suppress(InvalidProcess):
+            render_template("odd", template, dict.fromkeys(wanted, "x"))
 
 
 def test_a_variable_that_nobody_gives_is_an_error_that_names_it_and_the_prompt() -> None:
