@@ -8,7 +8,7 @@ same work twice yields the same job.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID, uuid5
@@ -38,7 +38,8 @@ class JobStatus(enum.StrEnum):
 ENDED = frozenset(
     {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED, JobStatus.CANCELLED}
 )
-FAILED = frozenset({JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED})
+
+EDITION_STRIDE = 1_000_000
 
 
 class _Payload(BaseModel):
@@ -48,22 +49,57 @@ class _Payload(BaseModel):
     model_name: str = Field(min_length=3)
     # Which of the session's models, from 1; two entries may be the same model.
     model_index: int = Field(ge=1)
-    # Counts this model's contributions of one kind, from 1; it stands in the file's name.
+    # Counts the contributions of one kind under this model's name, from 1, also over several
+    # entries of the same model; it stands in the file's name.
     ordinal: int = Field(ge=1)
+    output_type: str
+    # 1 for what was planned; a later one is written anew, in the place of the contribution named.
+    edition: int = Field(default=1, ge=1)
+    replaces: UUID | None = None
+
+    @property
+    def variant(self) -> int:
+        """Tell apart what one model is asked more than once."""
+        return self.ordinal + (self.edition - 1) * EDITION_STRIDE
 
 
 class PlanPayload(_Payload):
     """One model's part in a stage. In a stage without steps it is carried out as one call."""
 
     job_type: Literal["plan"] = "plan"
+    # Which entry of its model this is, from 1.
+    slot: int = Field(ge=1)
+
+
+class Input(BaseModel):
+    """One document that a job reads, by the rule of its step that asked for it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contribution_id: UUID
+    rule: int = Field(ge=0)
+
+
+class Naming(BaseModel):
+    """How a contribution's file tells what it was made from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["plain", "about", "from", "reducing"]
+    sources: tuple[str, ...] = ()
 
 
 class ExecutePayload(_Payload):
-    """One document by one model."""
+    """One document by one model, from inputs that are named one by one."""
 
     job_type: Literal["execute"] = "execute"
-    prompt_template_name: str
-    output_type: str
+    step_name: str
+    inputs: tuple[Input, ...] = Field(min_length=1)
+    rank: int = Field(ge=1)
+    origin: int = Field(ge=1)
+    source_group: UUID | None
+    target_contribution_id: UUID | None
+    naming: Naming
 
 
 Payload = Annotated[PlanPayload | ExecutePayload, Field(discriminator="job_type")]
@@ -100,8 +136,8 @@ class Job:
     retry_count: int
     max_retries: int
     current_step: int
-    # How long ago it was first claimed, by the database's clock.
-    age_s: float
+    # For how long its provider has asked for patience, call after call, by the database's clock.
+    throttled_s: float
     payload_json: Any
 
     @property
@@ -120,7 +156,11 @@ class Job:
             retry_count=row["retry_count"],
             max_retries=row["max_retries"],
             current_step=row["current_step"],
-            age_s=(row["claimed_at"] - row["started_at"]).total_seconds(),
+            throttled_s=(
+                (row["claimed_at"] - row["throttled_since"]).total_seconds()
+                if row["throttled_since"] is not None
+                else 0.0
+            ),
             payload_json=row["payload"],
         )
 
@@ -130,6 +170,16 @@ def derive_root_job_id(
 ) -> UUID:
     """Derive the id of one model's plan job in a stage: asking twice names the same job."""
     return uuid5(session_id, f"plan:{iteration}:{stage_slug}:{model_index}")
+
+
+def derive_child_job_id(parent_id: UUID, *, step_name: str, sources: Sequence[UUID]) -> UUID:
+    """Derive the id of a child from what it does: planning it again names the same job."""
+    return uuid5(parent_id, f"child:{step_name}:{','.join(sorted(map(str, sources)))}")
+
+
+def derive_edition_job_id(job_id: UUID, *, edition: int) -> UUID:
+    """Derive the id of the job that writes what another job wrote once more."""
+    return uuid5(job_id, f"edition:{edition}")
 
 
 def derive_contribution_id(job_id: UUID) -> UUID:

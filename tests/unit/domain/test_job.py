@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.domain.job import (
-    ENDED,
-    FAILED,
     ExecutePayload,
+    Input,
     Job,
-    JobStatus,
+    Naming,
     PlanPayload,
+    derive_child_job_id,
     derive_contribution_id,
     derive_root_job_id,
     parse_payload,
@@ -30,12 +31,20 @@ PLAN: dict[str, Any] = {
     "model_name": "offline/skeptic",
     "model_index": 1,
     "ordinal": 2,
-}
-EXECUTE = {
-    **PLAN,
-    "job_type": "execute",
-    "prompt_template_name": "thesis",
     "output_type": "thesis",
+    "slot": 2,
+}
+SOURCE_ID = UUID("6f1f2e3d-0000-4000-8000-000000000002")
+EXECUTE: dict[str, Any] = {
+    **{name: value for name, value in PLAN.items() if name != "slot"},
+    "job_type": "execute",
+    "step_name": "critique",
+    "inputs": [{"contribution_id": str(SOURCE_ID), "rule": 0}],
+    "rank": 2,
+    "origin": 1,
+    "source_group": str(SOURCE_ID),
+    "target_contribution_id": str(SOURCE_ID),
+    "naming": {"kind": "about", "sources": ["offline-builder"]},
 }
 
 json_values = st.recursive(
@@ -52,7 +61,12 @@ def without(payload: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_plan_payload_is_read_as_it_was_written() -> None:
     payload = parse_payload(PLAN)
     assert payload == PlanPayload(
-        model_id=MODEL_ID, model_name="offline/skeptic", model_index=1, ordinal=2
+        model_id=MODEL_ID,
+        model_name="offline/skeptic",
+        model_index=1,
+        ordinal=2,
+        output_type="thesis",
+        slot=2,
     )
     assert parse_payload(payload.model_dump(mode="json")) == payload
 
@@ -60,6 +74,8 @@ def test_a_plan_payload_is_read_as_it_was_written() -> None:
 def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
     payload = parse_payload(EXECUTE)
     assert isinstance(payload, ExecutePayload)
+    assert payload.inputs == (Input(contribution_id=SOURCE_ID, rule=0),)
+    assert payload.naming == Naming(kind="about", sources=("offline-builder",))
     assert parse_payload(payload.model_dump(mode="json")) == payload
 
 
@@ -78,8 +94,20 @@ def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
         ({**PLAN, "model_index": "many"}, "plan.model_index"),
         ({**PLAN, "ordinal": -1}, "plan.ordinal"),
         ({**PLAN, "user_jwt": "a secret"}, "plan.user_jwt"),
+        ({**PLAN, "slot": 0}, "plan.slot"),
+        (without(PLAN, "output_type"), "plan.output_type"),
+        ({**PLAN, "step_name": "critique"}, "plan.step_name"),
         (without(EXECUTE, "output_type"), "execute.output_type"),
-        ({**PLAN, "output_type": "thesis"}, "plan.output_type"),
+        (without(EXECUTE, "source_group"), "execute.source_group"),
+        ({**EXECUTE, "slot": 1}, "execute.slot"),
+        ({**EXECUTE, "inputs": []}, "execute.inputs"),
+        ({**EXECUTE, "inputs": [{"contribution_id": "x", "rule": 0}]}, "execute.inputs.0.contrib"),
+        ({**EXECUTE, "inputs": [{"contribution_id": str(SOURCE_ID), "rule": -1}]}, "execute.inp"),
+        ({**EXECUTE, "inputs": [{"contribution_id": str(SOURCE_ID)}]}, "execute.inputs.0.rule"),
+        ({**EXECUTE, "rank": 0}, "execute.rank"),
+        ({**EXECUTE, "origin": 0}, "execute.origin"),
+        ({**EXECUTE, "naming": {"kind": "beside"}}, "execute.naming.kind"),
+        ({**EXECUTE, "naming": {"kind": "plain", "text": "x"}}, "execute.naming.text"),
     ],
 )
 def test_a_payload_of_another_form_is_refused_and_the_error_names_the_place(
@@ -87,7 +115,7 @@ def test_a_payload_of_another_form_is_refused_and_the_error_names_the_place(
 ) -> None:
     with pytest.raises(InvalidPayload) as caught:
         parse_payload(raw)
-    assert f"not valid at `{place}`" in caught.value.message
+    assert f"not valid at `{place}" in caught.value.message
     assert caught.value.code == "invalid_payload"
     assert caught.value.fate is Fate.FAIL
 
@@ -126,9 +154,31 @@ def test_every_part_of_the_work_takes_part_in_the_id() -> None:
     assert len({derive_contribution_id(job_id) for job_id in ids}) == len(ids)
 
 
-def test_the_failed_statuses_are_ended_and_some_ended_ones_are_not_failed() -> None:
-    assert FAILED < ENDED
-    assert {JobStatus.COMPLETED, JobStatus.CANCELLED} == ENDED - FAILED
+def test_the_id_of_a_child_stays_the_same_for_ever() -> None:
+    child_id = derive_child_job_id(MODEL_ID, step_name="critique", sources=[SOURCE_ID])
+    assert str(child_id) == "4c075af1-98da-58d4-8d5d-3efc195b8575"
+
+
+@given(st.lists(st.uuids(), unique=True, max_size=6), st.randoms(use_true_random=False))
+def test_the_id_of_a_child_does_not_depend_on_the_order_of_its_sources(
+    sources: list[UUID], chance: Random
+) -> None:
+    again = chance.sample(sources, len(sources))
+    assert derive_child_job_id(MODEL_ID, step_name="pairs", sources=sources) == (
+        derive_child_job_id(MODEL_ID, step_name="pairs", sources=again)
+    )
+
+
+def test_parent_step_and_every_source_take_part_in_the_id_of_a_child() -> None:
+    one, other, third = uuid4(), uuid4(), uuid4()
+    ids = {
+        derive_child_job_id(parent, step_name=step, sources=sources)
+        for parent in (one, other)
+        for step in ("pairs", "groups")
+        for sources in ([], [one], [other], [one, other], [one, other, third])
+    }
+    assert len(ids) == 2 * 2 * 5
+    assert derive_root_job_id(one, iteration=1, stage_slug="x", model_index=1) not in ids
 
 
 def test_a_claimed_job_carries_the_token_of_its_row() -> None:
@@ -144,9 +194,10 @@ def test_a_claimed_job_carries_the_token_of_its_row() -> None:
         "current_step": 1,
         "payload": PLAN,
         "status": "processing",
-        "started_at": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC),
+        "throttled_since": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC),
         "claimed_at": datetime(2026, 1, 1, 12, 1, 0, tzinfo=UTC),
     }
     job = Job.from_row(row)
     assert (job.id, job.attempt, job.retry_count, job.payload_json) == (row["id"], 7, 2, PLAN)
-    assert job.age_s == 60.0
+    assert job.throttled_s == 60.0
+    assert Job.from_row({**row, "throttled_since": None}).throttled_s == 0.0

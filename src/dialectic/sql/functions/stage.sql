@@ -2,7 +2,7 @@
 
 create or replace function dialectic.count_finished_units(p_job dialectic.dialectic_generation_jobs)
 returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_run dialectic.dialectic_stage_runs;
@@ -26,26 +26,27 @@ begin
 end
 $$;
 
--- The stage is over when all its root jobs have ended: said once, with the counts. The row is
--- locked first, for the reason given in wake_parent.
+-- The stage is over when all its plan jobs have ended: said once, with the counts. The row is
+-- locked first, for the reason given in wake_parent. On autopilot the next stage's turn has come.
 create or replace function dialectic.settle_stage(
   p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text
 ) returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_status text;
+  v_run dialectic.dialectic_stage_runs;
   v_open integer;
   v_done integer;
   v_failed integer;
   v_cancelled integer;
+  v_status text;
 begin
-  select r.status into v_status
+  select r.* into v_run
   from dialectic.dialectic_stage_runs r
   where r.tenant_id = p_tenant_id and r.session_id = p_session_id
     and r.iteration_number = p_iteration and r.stage_slug = p_stage
   for no key update;
-  if v_status is distinct from 'generating' then
+  if not found or v_run.completed_at is not null then
     return;
   end if;
   select
@@ -56,7 +57,8 @@ begin
   into v_open, v_done, v_failed, v_cancelled
   from dialectic.dialectic_generation_jobs j
   where j.tenant_id = p_tenant_id and j.session_id = p_session_id and j.parent_job_id is null
-    and j.iteration_number = p_iteration and j.stage_slug = p_stage;
+    and j.iteration_number = p_iteration and j.stage_slug = p_stage
+    and j.payload ->> 'replaces' is null;
   if v_open > 0 or v_done + v_failed + v_cancelled = 0 then
     return;
   end if;
@@ -66,15 +68,74 @@ begin
   set status = v_status, completed_at = dialectic.now()
   where r.tenant_id = p_tenant_id and r.session_id = p_session_id
     and r.iteration_number = p_iteration and r.stage_slug = p_stage;
-  update dialectic.dialectic_sessions s
-  set status = p_stage || case v_status
-        when 'complete' then '_generation_complete' else '_generation_failed'
-      end,
-      status_before_pause = null
-  where s.tenant_id = p_tenant_id and s.id = p_session_id
-    and 'generating_' || p_stage in (s.status, s.status_before_pause);
   perform dialectic.notify_session(p_tenant_id, p_session_id, 'contribution_generation_complete',
     jsonb_build_object('sessionId', p_session_id, 'stageSlug', p_stage, 'iterationNumber', p_iteration,
       'status', v_status, 'completed', v_done, 'failed', v_failed, 'cancelled', v_cancelled));
+  if v_status = 'complete' then
+    perform dialectic.advance_session(p_tenant_id, p_session_id, p_iteration);
+  else
+    perform dialectic.set_session_status(
+      p_tenant_id, p_session_id, p_iteration, p_stage, p_stage || '_generation_failed');
+    -- What a later stage would build on will not come. What it has written already stays.
+    update dialectic.dialectic_generation_jobs j
+    set status = 'cancelled', status_reason = format('stage %s %s', p_stage, v_status)
+    where j.tenant_id = p_tenant_id and j.session_id = p_session_id and j.parent_job_id is null
+      and j.iteration_number = p_iteration and not dialectic.is_ended(j.status)
+      and j.stage_slug in (
+        select r.stage_slug from dialectic.dialectic_stage_runs r
+        where r.tenant_id = p_tenant_id and r.session_id = p_session_id
+          and r.iteration_number = p_iteration and r.position > v_run.position);
+  end if;
+end
+$$;
+
+-- The session stands at the first stage that is not complete. Stages may end out of order: the last
+-- plan job of one may still look around when the next has all it needs. The session is locked before
+-- the stages are read, so of two that end together the second sees the first.
+create or replace function dialectic.advance_session(
+  p_tenant_id uuid, p_session_id uuid, p_iteration integer
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run dialectic.dialectic_stage_runs;
+begin
+  perform from dialectic.dialectic_sessions s
+  where s.tenant_id = p_tenant_id and s.id = p_session_id
+  for no key update;
+  select r.* into v_run
+  from dialectic.dialectic_stage_runs r
+  where r.tenant_id = p_tenant_id and r.session_id = p_session_id and r.iteration_number = p_iteration
+  order by r.status = 'complete', case when r.status = 'complete' then -r.position else r.position end
+  limit 1;
+  if v_run.status = 'waiting' then
+    update dialectic.dialectic_stage_runs r
+    set status = 'generating', started_at = coalesce(r.started_at, dialectic.now())
+    where r.tenant_id = p_tenant_id and r.session_id = p_session_id
+      and r.iteration_number = p_iteration and r.stage_slug = v_run.stage_slug;
+  end if;
+  if v_run.status in ('waiting', 'generating', 'complete') then
+    perform dialectic.set_session_status(p_tenant_id, p_session_id, p_iteration, v_run.stage_slug, case
+      when v_run.status <> 'complete' then 'generating_' || v_run.stage_slug
+      when v_run.is_last then 'iteration_complete'
+      else v_run.stage_slug || '_generation_complete'
+    end);
+  end if;
+end
+$$;
+
+-- Move a session that generates on, also behind a pause.
+create or replace function dialectic.set_session_status(
+  p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text, p_status text
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update dialectic.dialectic_sessions s
+  set current_stage_slug = p_stage,
+      status = case when s.status = 'paused' then s.status else p_status end,
+      status_before_pause = case when s.status = 'paused' then p_status end
+  where s.tenant_id = p_tenant_id and s.id = p_session_id and s.iteration_count = p_iteration
+    and starts_with(coalesce(s.status_before_pause, s.status), 'generating_');
 end
 $$;

@@ -2,7 +2,7 @@
 -- The parent is locked first and the children are counted in a new statement: of two children that
 -- end together, the second sees the first. A plain count would lose the wake-up.
 create or replace function dialectic.wake_parent(p_tenant_id uuid, p_parent_id uuid) returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_parent dialectic.dialectic_generation_jobs;
@@ -33,12 +33,15 @@ begin
     else 1
   end;
 
-  if v_open + v_done + v_lost = 0 or v_done + v_open < v_needed then
+  if v_parent.is_step_open and (v_lost = 0 or v_parent.on_child_failure <> 'all') then
+    return;  -- what it still awaits will let it plan the rest
+  elsif v_open + v_done + v_lost = 0 or v_done + v_open < v_needed then
     perform dialectic.fail_parent(v_parent, v_done, v_lost, v_needed);
   elsif v_open = 0 and v_parent.current_step < v_parent.total_steps then
     update dialectic.dialectic_generation_jobs j
     set status = 'pending_next_step', current_step = j.current_step + 1, status_reason = null
     where j.tenant_id = p_tenant_id and j.id = p_parent_id;
+    perform dialectic.poke_stage(v_parent);
   elsif v_open = 0 then
     update dialectic.dialectic_generation_jobs j
     set status = 'completed', status_reason = null
@@ -51,7 +54,7 @@ $$;
 create or replace function dialectic.fail_parent(
   p_parent dialectic.dialectic_generation_jobs, p_done integer, p_lost integer, p_needed integer
 ) returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_message text;

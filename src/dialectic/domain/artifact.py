@@ -1,0 +1,135 @@
+"""Documents that are cut out of an answer, by the rule the process declares. Pure; never invented.
+
+A heading owns what stands below it up to the next heading of the same or a higher level, word for
+word. A heading is a line that begins with `#` marks, outside of code fences; a line that is
+underlined is text, because a rule below a paragraph looks the same. Of a heading that stands
+several times, the first with text below it counts. An answer that is wrapped into one fence as
+markdown is read without it. Every answer is read in time that grows with its length alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialectic.domain.process import ExpectedDocument
+from dialectic.domain.text import clean_text
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
+# What follows the backticks of a fence holds no backtick: else it is code within a line.
+_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was found of the documents that a stage promises."""
+
+    found: dict[str, str]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    level: int
+    title: str
+    # Where its line begins in the text, and where the line below it does.
+    start: int
+    body_start: int
+
+
+def cut_documents(text: str, expected: Sequence[ExpectedDocument]) -> Cut:
+    """Cut the expected documents out of an answer; one that is not there is named, not made up."""
+    sections: dict[tuple[int, str], str] = {}
+    for heading, body in _split_sections(text):
+        if body:
+            sections.setdefault((heading.level, _fold(heading.title)), body)
+    values = _read_json(text) if any(d.json_key is not None for d in expected) else {}
+    found: dict[str, str] = {}
+    for document in expected:
+        if document.heading is not None:
+            (wanted,) = _find_headings(document.heading)
+            body = sections.get((wanted.level, _fold(wanted.title)), "")
+        else:
+            body = _write_value(values.get(document.json_key or ""))
+        if body:
+            found[document.key] = body
+    return Cut(found, tuple(d.key for d in expected if d.key not in found))
+
+
+def list_sections(text: str, level: int) -> list[tuple[str, str]]:
+    """List the sections of one level by title, in order, each with the text below its heading."""
+    return [(head.title, body) for head, body in _split_sections(text) if head.level == level]
+
+
+def _split_sections(text: str) -> list[tuple[_Heading, str]]:
+    text = _unwrap(text)
+    headings = list(_find_headings(text))
+    # Walked from the end: where the nearest heading of each level begins that is not below it.
+    ends = [len(text)] * 7
+    sections = []
+    for heading in reversed(headings):
+        sections.append((heading, text[heading.body_start : ends[heading.level]].strip()))
+        ends[heading.level :] = [heading.start] * (7 - heading.level)
+    return sections[::-1]
+
+
+def _unwrap(text: str) -> str:
+    """Some models put their whole answer into a fence, as if to show the markdown."""
+    opening, _, rest = text.strip().partition("\n")
+    mark = _FENCE.match(opening)
+    if mark is None or opening.strip("`~ \t\r").casefold() not in ("markdown", "md"):
+        return text
+    fence = mark[1] or mark[2]
+    return rest.removesuffix(fence) if rest.endswith(f"\n{fence}") else text
+
+
+def _find_headings(text: str) -> Iterator[_Heading]:
+    fence = ""
+    position = 0
+    for line in io.StringIO(text, newline=""):
+        start, position = position, position + len(line)
+        if (mark := _FENCE.match(line)) is not None:
+            found = mark[1] or mark[2]
+            if not fence:
+                fence = found
+            elif found.startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif not fence and (head := _HEADING.match(line)) is not None:
+            yield _Heading(len(head[1]), _read_title(line[head.end() :]), start, position)
+
+
+def _read_title(rest: str) -> str:
+    """Read a heading's words without the marks that may close it; `C#` keeps its own."""
+    title = rest.strip()
+    opened = title.rstrip("#")
+    return opened.rstrip() if opened[-1:] in ("", " ", "\t") else title
+
+
+def _fold(title: str) -> str:
+    """Models differ in case, blanks and apostrophes where they mean the same heading."""
+    return " ".join(title.replace("’", "'").split()).casefold()
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        value = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _write_value(value: Any) -> str:
+    if value in (None, [], {}):
+        return ""
+    if not isinstance(value, str):
+        try:
+            value = json.dumps(value, ensure_ascii=False, indent=2)
+        except RecursionError:
+            return ""
+    # Escapes in JSON can hold what the answer itself was cleaned of.
+    return clean_text(value)[0].strip()

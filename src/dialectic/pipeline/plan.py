@@ -1,0 +1,232 @@
+"""Plan: a plan job deals its stage's work out to children, as soon as their inputs exist.
+
+Planning is pure (`decide_plan`); the shell loads what there is and writes what was decided, in one
+commit. It may run any number of times: children have the ids of their work, so planning again only
+adds what is new. A plan job wakes when something it awaits has arrived or a step has ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from dialectic.domain.job import (
+    ExecutePayload,
+    Input,
+    Naming,
+    PlanPayload,
+    derive_child_job_id,
+)
+from dialectic.domain.path import fold_sources
+from dialectic.domain.process import InputRule, Scope, Stage, Step, Strategy
+from dialectic.domain.slug import short_id, slugify_name
+from dialectic.errors import PlanError
+from dialectic.pipeline.outline import Outline
+from dialectic.pipeline.strategies import Child, Document, InputSet, deal
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one plan job of the session is."""
+
+    stage_slug: str
+    model_index: int
+    current_step: int
+    has_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan job sees when it looks: documents and plan jobs of its iteration."""
+
+    documents: Sequence[Document]
+    made_in: Mapping[UUID, str]
+    progress: Sequence[Progress]
+    models: Sequence[str]
+    outline: Outline
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChild:
+    """A child to be made: its id, its step and everything it needs."""
+
+    id: UUID
+    step_number: int
+    payload: ExecutePayload
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a plan job does now."""
+
+    children: tuple[PlannedChild, ...]
+    awaits: tuple[str, ...]
+    is_step_open: bool
+
+
+def read_inputs(
+    rules: Sequence[InputRule], stage: Stage, model_index: int, situation: Situation
+) -> list[InputSet]:
+    """Find the documents that rules ask for, and whether more of them are to come."""
+    return [_read(rule, stage, model_index, situation) for rule in rules if not rule.is_feedback]
+
+
+def find_missing(
+    stage: Stage, rules: Sequence[InputRule], model_index: int, situation: Situation
+) -> tuple[str, ...]:
+    """Find the types of document that are still to come of what rules ask for."""
+    kinds = [rule.type for rule in rules if not rule.is_feedback]
+    found = read_inputs(rules, stage, model_index, situation)
+    missing = [kind for kind, has in zip(kinds, found, strict=True) if not has.is_complete]
+    return tuple(dict.fromkeys(missing))
+
+
+def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation) -> InputSet:
+    source = rule.stage_slug or stage.slug
+    documents = tuple(
+        document
+        for document in situation.documents
+        if situation.made_in[document.id] == source
+        and document.type == rule.type
+        and (rule.scope is Scope.ALL or document.model_index == model_index)
+    )
+    figures = situation.outline.load_step(source, rule.type)
+    return InputSet(
+        documents=documents,
+        is_complete=_is_complete(rule, stage, model_index, situation),
+        per_model=figures.per_model,
+        group_size=figures.group_size(rule.scope),
+    )
+
+
+def _is_complete(rule: InputRule, stage: Stage, model_index: int, situation: Situation) -> bool:
+    """Nothing more will come once all that was planned is there, or its makers have gone on.
+
+    A maker has gone on when it has ended, or passed the step: then some of it will never come.
+    """
+    source = rule.stage_slug or stage.slug
+    producing = stage.list_outputs().index(rule.type) + 1 if source == stage.slug else None
+    gone_on = {
+        maker.model_index
+        for maker in situation.progress
+        if maker.stage_slug == source
+        and (maker.has_ended or (producing is not None and maker.current_step > producing))
+    }
+    made = Counter(
+        document.model_index
+        for document in situation.documents
+        if document.type == rule.type and situation.made_in[document.id] == source
+    )
+    planned = situation.outline.load_step(source, rule.type).per_model
+    everyone = range(1, len(situation.models) + 1)
+    makers = everyone if rule.scope is Scope.ALL else [model_index]
+    if source != stage.slug and not gone_on.issuperset(everyone):
+        # One that ended short may have failed its stage: that is known when all of it has ended.
+        return all(made[maker] >= planned for maker in makers)
+    return all(maker in gone_on or made[maker] >= planned for maker in makers)
+
+
+def decide_plan(
+    plan_id: UUID, payload: PlanPayload, stage: Stage, current_step: int, situation: Situation
+) -> Decision:
+    """Deal out everything that can begin, of the current step and of those after it."""
+    children: list[PlannedChild] = []
+    awaits: list[str] = []
+    is_step_open = False
+    for number, step in enumerate(stage.steps, start=1):
+        if number < current_step:
+            continue
+        rules = [rule for rule in step.inputs_required if not rule.is_feedback]
+        inputs = read_inputs(rules, stage, payload.model_index, situation)
+        awaited = [r.type for r, found in zip(rules, inputs, strict=True) if not found.is_complete]
+        awaits.extend(kind for kind in awaited if kind not in awaits)
+        dealt = _deal_step(step, rules, inputs, models=len(situation.models))
+        if number == current_step:
+            is_step_open = bool(awaited)
+            if not awaited and not dealt:
+                raise _nothing_to_do(stage, step, rules, inputs)
+        sources = _list_sources(step, inputs)
+        children.extend(
+            _build_child(plan_id, payload, stage, step, child, sources=sources, situation=situation)
+            for child in dealt
+        )
+    return Decision(tuple(children), tuple(awaits), is_step_open)
+
+
+def _deal_step(
+    step: Step, rules: Sequence[InputRule], inputs: Sequence[InputSet], *, models: int
+) -> list[Child]:
+    """Deal a step out, unless something it cannot do without will never come."""
+    for rule, found in zip(rules, inputs, strict=True):
+        if rule.required and found.is_complete and not found.documents:
+            return []
+    return deal(step.granularity_strategy, inputs, models=models)
+
+
+def _nothing_to_do(
+    stage: Stage, step: Step, rules: Sequence[InputRule], inputs: Sequence[InputSet]
+) -> PlanError:
+    counts = ", ".join(
+        f"{len(found.documents)} of {rule.type!r}"
+        for rule, found in zip(rules, inputs, strict=True)
+    )
+    return PlanError(
+        f"Step {step.name!r} of stage {stage.slug!r} has nothing to work on: "
+        f"{step.granularity_strategy} was given {counts}."
+    )
+
+
+def _list_sources(step: Step, inputs: Sequence[InputSet]) -> dict[UUID, tuple[int, Document]]:
+    """Tell for each document which rule of the step asked for it, from 0."""
+    numbers = [n for n, rule in enumerate(step.inputs_required) if not rule.is_feedback]
+    return {d.id: (n, d) for n, found in zip(numbers, inputs, strict=True) for d in found.documents}
+
+
+def _build_child(
+    plan_id: UUID,
+    payload: PlanPayload,
+    stage: Stage,
+    step: Step,
+    child: Child,
+    *,
+    sources: Mapping[UUID, tuple[int, Document]],
+    situation: Situation,
+) -> PlannedChild:
+    """The one place where a child is given everything it needs."""
+    _, first = sources[child.sources[0]]
+    figures = situation.outline.load_step(stage.slug, step.output_type)
+    rank = figures.find_rank(payload.model_index, child.rank)
+    return PlannedChild(
+        id=derive_child_job_id(plan_id, step_name=step.name, sources=child.sources),
+        step_number=stage.steps.index(step) + 1,
+        payload=ExecutePayload(
+            model_id=payload.model_id,
+            model_name=payload.model_name,
+            model_index=payload.model_index,
+            ordinal=(payload.slot - 1) * figures.per_model + rank,
+            output_type=step.output_type,
+            step_name=step.name,
+            inputs=tuple(Input(contribution_id=s, rule=sources[s][0]) for s in child.sources),
+            rank=rank,
+            origin=first.origin if child.source_group else payload.model_index,
+            source_group=child.source_group,
+            target_contribution_id=child.target,
+            naming=_build_naming(step, child, situation.models),
+        ),
+    )
+
+
+def _build_naming(step: Step, child: Child, models: Sequence[str]) -> Naming:
+    slugs = [slugify_name(models[i - 1], fallback="model") for i in child.source_model_indexes]
+    match step.granularity_strategy:
+        case Strategy.PER_SOURCE_DOCUMENT:
+            return Naming(kind="about", sources=(slugs[0],))
+        case Strategy.PAIRWISE_BY_ORIGIN:
+            return Naming(kind="from", sources=fold_sources(slugs))
+        case Strategy.PER_SOURCE_GROUP | Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE:
+            assert child.source_group is not None
+            return Naming(kind="reducing", sources=(short_id(child.source_group),))
+        case Strategy.ALL_TO_ONE | Strategy.PER_MODEL:
+            return Naming(kind="plain")

@@ -1,0 +1,161 @@
+"""Strategies: how a step's inputs are dealt out to its children. Pure functions, found by name.
+
+A strategy sees the documents that exist so far. It may deal out what is ready before all of them
+do, and what it deals out never changes when more arrive: planning again only adds. A set says
+whether it is complete; a child that needs a whole set waits for that. A child's place among its
+siblings follows from its sources alone, so it is the same whoever comes first and whoever fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from dialectic.domain.process import Strategy
+from dialectic.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A finished contribution, as far as planning needs to know it.
+
+    `rank` counts its model's documents of that type, from 1, in an order that is known before any
+    of them exists; `origin` is the place of the thesis it descends from among all theses.
+    """
+
+    id: UUID
+    type: str
+    model_index: int
+    rank: int
+    source_group: UUID | None
+    origin: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputSet:
+    """The documents of one kind that a step reads, as far as they exist.
+
+    `per_model` is how many each model makes, `group_size` how many of the set descend from one
+    thesis, when all goes well; the process tells both before anything exists.
+    """
+
+    documents: tuple[Document, ...]
+    is_complete: bool
+    per_model: int
+    group_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One job of a step: what it reads, what it is about, where it descends from.
+
+    `rank` orders it among all children its plan job could have, and no two have the same; the
+    outline counts them without gaps.
+    """
+
+    sources: tuple[UUID, ...]
+    rank: int
+    source_group: UUID | None
+    target: UUID | None
+    source_model_indexes: tuple[int, ...]
+
+
+Deal = Callable[[Sequence[InputSet], int], list[Child]]
+
+
+def deal(strategy: Strategy, inputs: Sequence[InputSet], *, models: int) -> list[Child]:
+    """Deal the inputs of a step out to children, in the order of their ranks."""
+    return sorted(STRATEGIES[strategy](inputs, models), key=lambda child: child.rank)
+
+
+def _ordered(documents: Iterable[Document]) -> list[Document]:
+    return sorted(documents, key=lambda d: (d.origin, d.rank, d.model_index, d.id))
+
+
+def _group_of(document: Document) -> UUID:
+    return document.source_group or document.id
+
+
+def per_source_document(inputs: Sequence[InputSet], models: int) -> list[Child]:
+    """One child for each document: it is about that document."""
+    del models
+    return [
+        Child(
+            sources=(document.id,),
+            rank=(document.model_index - 1) * inputs[0].per_model + document.rank,
+            source_group=_group_of(document),
+            target=document.id,
+            source_model_indexes=(document.model_index,),
+        )
+        for document in _ordered(inputs[0].documents)
+    ]
+
+
+def pairwise_by_origin(inputs: Sequence[InputSet], models: int) -> list[Child]:
+    """One child for each document of the second kind, with its origin, which is of the first."""
+    firsts = {document.id: document for document in inputs[0].documents}
+    children = []
+    for second in _ordered(inputs[1].documents):
+        first = firsts.get(_group_of(second))
+        if first is None:
+            continue  # what it descends from is not there yet, or was not read
+        children.append(
+            Child(
+                sources=(first.id, second.id),
+                rank=((first.origin - 1) * models + second.model_index - 1) * inputs[1].per_model
+                + second.rank,
+                source_group=_group_of(first),
+                target=first.id,
+                source_model_indexes=(first.model_index, second.model_index),
+            )
+        )
+    return children
+
+
+def per_source_group(inputs: Sequence[InputSet], models: int) -> list[Child]:
+    """One child for each thesis, with all documents that descend from it."""
+    del models
+    groups: dict[UUID, list[Document]] = {}
+    for document in _ordered(inputs[0].documents):
+        if document.source_group is None:
+            raise PlanError(f"Document {document.id} has no source group and cannot be grouped.")
+        groups.setdefault(document.source_group, []).append(document)
+    return [
+        Child(
+            sources=tuple(document.id for document in group),
+            rank=group[0].origin,
+            source_group=group_id,
+            target=group_id,
+            source_model_indexes=tuple(sorted({d.model_index for d in group})),
+        )
+        for group_id, group in groups.items()
+        if inputs[0].is_complete or len(group) == inputs[0].group_size
+    ]
+
+
+def all_to_one(inputs: Sequence[InputSet], models: int) -> list[Child]:
+    """One child with everything, when everything is there."""
+    del models
+    documents = [d for inputs_of_kind in inputs for d in _ordered(inputs_of_kind.documents)]
+    if not documents or not all(inputs_of_kind.is_complete for inputs_of_kind in inputs):
+        return []
+    return [
+        Child(
+            sources=tuple(document.id for document in documents),
+            rank=1,
+            source_group=None,
+            target=None,
+            source_model_indexes=tuple(sorted({d.model_index for d in documents})),
+        )
+    ]
+
+
+STRATEGIES: dict[Strategy, Deal] = {
+    Strategy.PER_SOURCE_DOCUMENT: per_source_document,
+    Strategy.PAIRWISE_BY_ORIGIN: pairwise_by_origin,
+    Strategy.PER_SOURCE_GROUP: per_source_group,
+    Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE: per_source_group,
+    Strategy.ALL_TO_ONE: all_to_one,
+    Strategy.PER_MODEL: all_to_one,
+}

@@ -1,0 +1,152 @@
+"""The figures of a process are known before it runs, and they are those of the real run."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dialectic.domain.process import Process, Scope
+from dialectic.errors import PlanError
+from dialectic.pipeline.outline import STEP_CALLS_MAX, Outline, build_outline
+from dialectic.process_files import load_process
+from tests.unit.pipeline.world import World, processes
+from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
+
+STANDARD = load_process("standard")
+
+
+@pytest.mark.parametrize(
+    ("models", "calls"),
+    [
+        (1, [1, 1, 1, 1, 1, 1, 1]),
+        (2, [2, 4, 8, 4, 2, 2, 2]),
+        (3, [3, 9, 27, 9, 3, 3, 3]),
+        (4, [4, 16, 64, 16, 4, 4, 4]),
+        (5, [5, 25, 125, 25, 5, 5, 5]),
+    ],
+)
+def test_the_standard_process_makes_as_many_calls_as_promised(
+    models: int, calls: list[int]
+) -> None:
+    outline = build_outline(STANDARD, models=models)
+    assert [step.calls for step in outline.steps] == calls
+    assert outline.calls == sum(calls)
+    assert [outline.count_units(stage.slug) for stage in STANDARD.order] == [
+        calls[0],
+        calls[1],
+        sum(calls[2:5]),
+        calls[5],
+        calls[6],
+    ]
+
+
+def test_three_models_make_fifty_seven_calls() -> None:
+    assert build_outline(STANDARD, models=3).calls == 57
+
+
+def test_steps_are_named_and_a_stage_without_steps_goes_by_its_own_name() -> None:
+    steps = build_outline(STANDARD, models=2).steps
+    assert [(step.stage_slug, step.name) for step in steps] == [
+        ("thesis", "thesis"),
+        ("antithesis", "critique"),
+        ("synthesis", "pairwise"),
+        ("synthesis", "per_thesis"),
+        ("synthesis", "final"),
+        ("parenthesis", "parenthesis"),
+        ("paralysis", "paralysis"),
+    ]
+
+
+def test_an_outline_can_end_with_a_stage() -> None:
+    outline = build_outline(STANDARD, models=3, until="antithesis")
+    assert [step.calls for step in outline.steps] == [3, 9]
+    assert outline.count_units("paralysis") == 0
+
+
+def test_groups_are_as_large_as_the_scope_makes_them() -> None:
+    outline = build_outline(STANDARD, models=3)
+    critiques = outline.load_step("antithesis", "antithesis")
+    pairs = outline.load_step("synthesis", "pairwise_synthesis_chunk")
+    assert (critiques.group_size(Scope.OWN), critiques.group_size(Scope.ALL)) == (1, 3)
+    assert (pairs.group_size(Scope.OWN), pairs.group_size(Scope.ALL)) == (3, 9)
+
+
+def test_a_step_that_is_not_there_cannot_be_asked_for() -> None:
+    with pytest.raises(AssertionError, match="no step of stage 'thesis' makes 'moon'"):
+        build_outline(STANDARD, models=2).load_step("thesis", "moon")
+
+
+def test_the_same_type_in_two_stages_is_two_kinds() -> None:
+    both = [build_input("essay", "first"), build_input("essay", "second")]
+    process = build(
+        build_content(
+            build_stage("first", output_type="essay"),
+            build_stage("second", output_type="essay"),
+            build_stage("third", build_step("all", "all_to_one", "whole", *both)),
+        ),
+        overlays=[],
+    )
+    world = World(process, ["offline/a", "offline/b"]).play_in_order()
+    assert [step.calls for step in world.outline.steps] == [2, 2, 2]
+    assert [len(set(p.inputs)) for p in world.list_payloads("whole")] == [4, 4]
+
+
+def build_avalanche(steps: int) -> Process:
+    """Every step writes about everything of the step before."""
+    chain = [build_step("step0", "per_source_document", "kinda", build_input("start", "start"))]
+    chain += [
+        build_step(
+            f"step{n}",
+            "per_source_document",
+            f"kind{chr(97 + n)}",
+            build_input(f"kind{chr(96 + n)}"),
+        )
+        for n in range(1, steps)
+    ]
+    return build(build_content(build_stage("start"), build_stage("more", *chain)), overlays=[])
+
+
+def test_a_process_that_grows_beyond_all_bounds_is_refused_with_the_number() -> None:
+    started = time.monotonic()
+    with pytest.raises(PlanError, match=rf"'step[0-9]+' of stage 'more'.*{STEP_CALLS_MAX} calls"):
+        build_outline(build_avalanche(20), models=12)
+    assert time.monotonic() - started < 10.0
+    assert build_outline(build_avalanche(20), models=1).calls == 21
+
+
+def test_twenty_models_in_the_standard_process_are_not_too_many() -> None:
+    assert max(step.calls for step in build_outline(STANDARD, models=20).steps) == 8_000
+
+
+def build_small_outline(process: Process, models: int) -> Outline:
+    outline = build_outline(process, models=models)
+    assume(outline.calls <= 300)
+    return outline
+
+
+@given(processes(), st.integers(1, 4))
+def test_in_any_process_all_models_make_the_same_number_and_groups_come_out_even(
+    process: Process, models: int
+) -> None:
+    outline = build_small_outline(process, models)
+    for step in outline.steps:
+        assert step.calls == step.per_model * models
+        assert [len(ranks) for ranks in step.ranks] == [step.per_model] * models
+        assert step.per_model == step.group_size(Scope.OWN) * step.origins_per_model
+        assert step.calls == step.group_size(Scope.ALL) * step.origins
+        for index, ranks in enumerate(step.ranks, start=1):
+            found = [step.find_rank(index, rank) for rank in ranks]
+            assert found == list(range(1, step.per_model + 1))
+
+
+@given(processes(), st.integers(1, 3))
+def test_in_any_process_the_figures_are_those_of_a_run_in_which_all_goes_well(
+    process: Process, models: int
+) -> None:
+    outline = build_small_outline(process, models)
+    world = World(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
+    assert all(plan.has_ended for plan in world.plans)
+    assert world.count_documents() == [step.calls for step in outline.steps]
