@@ -25,18 +25,21 @@ MARKER_TEXT = re.compile(r"<<<(?:BEGIN|END)\b[^\n>]{0,300}(?:>>>)?|<{3,}|>{3,}")
 LIMIT = re.compile(
     r"\b(?:must|should|shall|never|cannot|can't|may not|only|at least|at most|no more than|no later"
     r"|no \w+ may|less than|fewer than|within|required|requires|has to|have to|needs? to|without"
-    r"|budget|deadline|maximum|minimum|up to|keep|do not|don't|avoid)\b",
+    r"|budget|deadline|maximum|minimum|up to|keep|do not|don't|avoid"
+    r"|(?:long|short|lat|earli)er than|(?:under|below|above|over) \d+)\b",
     re.IGNORECASE,
 )
 
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
-)
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f"
+_UNPRINTABLE = re.compile(f"[{_CONTROLS}]")
+_SUSPECT = re.compile(rf"[{_CONTROLS}<>\[\]|*`]")
+_IN_A_CELL = str.maketrans("|", "/", "*`")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\n]{0,300}\)")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>")
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
 _QUOTED = re.compile(r"“([^“”\n]{25,400})”(?: \([^()\n]{1,80}\))?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”’]*\s+|(?<=[。！？])")
+_TORN = re.compile(r"^[.,:;]| [.,:;]")  # what a quotation leaves behind when it is taken out
 _LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _WORD = re.compile(r"[^\W_](?:[\w'’+#-]*[\w+#])?")
 _PERSON = re.compile(r"[a-z]{3,}(?:ers|ors|ists|ians)")
@@ -62,10 +65,11 @@ _ARTICLE = re.compile(r"(?:an?|the|our|my|some|one)\s+", re.IGNORECASE)
 
 def clean(text: str) -> str:
     """Make a piece of input safe to stand in a sentence or a table cell of the answer."""
-    text = MARKER_TEXT.sub(" ", _UNPRINTABLE.sub("", text))
-    text = _TAG.sub("", _LINK.sub(r"\1", text)).translate(str.maketrans("|", "/", "*`"))
-    # What is left of a link or a tag by bad nesting must not become one again.
-    text = _TAG_START.sub("< ", text.replace("](", "] ("))
+    if _SUSPECT.search(text):
+        text = MARKER_TEXT.sub(" ", _UNPRINTABLE.sub("", text))
+        text = _TAG.sub("", _LINK.sub(r"\1", text)).translate(_IN_A_CELL)
+        # What is left of a link or a tag by bad nesting must not become one again.
+        text = _TAG_START.sub("< ", text.replace("](", "] ("))
     return " ".join(text.split()).lstrip("#>~-+ ")
 
 
@@ -84,13 +88,16 @@ def first(items: Iterable[str], count: int) -> tuple[str, ...]:
 
 def stems_of(text: str) -> frozenset[str]:
     """Reduce a text to comparable beginnings of its words, so that plurals meet."""
-    words = (word.lower() for word in _WORD.findall(text))
-    return frozenset(word[:6] for word in words if len(word) > 2 and word not in STOP_WORDS)
+    words = _WORD.findall(text.lower())
+    return frozenset([word[:6] for word in words if len(word) > 2 and word not in STOP_WORDS])
 
 
-def read_sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (heading, sentence) in reading order; tables, quotes and code are passed over."""
-    heading = ""
+def read_sentences(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (section, heading, sentence) in reading order; tables and code are passed over.
+
+    The section is the last heading of level 1 or 2, the heading the last of any level.
+    """
+    section = heading = ""
     paragraph: list[str] = []
     fences_close = text.count("\n```") % 2 == text.startswith("```")
     fenced = False
@@ -101,10 +108,12 @@ def read_sentences(text: str) -> Iterator[tuple[str, str]]:
         elif not fenced and not stripped.startswith((">", "|")):
             mark = _LIST_MARK.match(line)
             if paragraph and (not stripped or mark or stripped.startswith("#")):
-                yield from ((heading, s) for s in _split_sentences(" ".join(paragraph)))
+                said = _split_sentences(" ".join(paragraph))
+                yield from ((section, heading, sentence) for sentence in said)
                 paragraph = []
             if stripped.startswith("#"):
-                heading = clean(stripped)
+                heading = clip(clean(stripped), 200)
+                section = section if stripped.startswith("###") else heading
             else:
                 paragraph.append(line[mark.end() :] if mark else stripped)
 
@@ -116,7 +125,7 @@ def _split_sentences(paragraph: str) -> Iterator[str]:
     yield from quotes
     for sentence in _SENTENCE_END.split(_QUOTED.sub(" ", paragraph)):
         cleaned = clip(clean(sentence), SENTENCE_CHARS_MAX)
-        torn = cleaned.endswith(":") or (quotes and re.search(r" [.,;]", cleaned))
+        torn = cleaned.endswith(":") or (quotes and _TORN.search(cleaned))
         if not torn and any(char.isalnum() for char in cleaned):
             yield cleaned
 
@@ -221,7 +230,9 @@ def _name_object(match: re.Match[str]) -> tuple[str, str]:
 def find_limits(sentences: list[str]) -> tuple[str, ...]:
     """Find what the request demands or forbids."""
     found = (s for s in sentences if LIMIT.search(s) and not s.endswith("?") and len(s) > 8)
-    return first((clip(s.rstrip(".!;, "), 150) for s in found if not _ASK.match(s)), 8)
+    # What is asked for is no limit of it, unless it names a figure that has to be reached.
+    said = (s for s in found if re.search(r"\d", s) or not _ASK.match(s))
+    return first((clip(s.rstrip(".!;, "), 150) for s in said), 8)
 
 
 def find_figures(sentences: list[str]) -> tuple[str, ...]:

@@ -40,9 +40,10 @@ CARDS: tuple[ModelCard, ...] = tuple(
 )
 
 _CONTINUE = re.compile(
-    r"\A\W*(?:please\s+)?(?:continue|carry on|go on|keep going|resume|proceed)\b"
-    r"|\b(?:continue|resume|carry on|go on)\b.{0,120}\b(?:where|exactly|stopped|cut|left off)\b",
-    re.IGNORECASE | re.DOTALL,
+    r"\A\W*(?:please\s+|now\s+)?(?:continue|carry on|go on|keep going|resume|proceed)\b"
+    r"|(?:[.!:,;]|\bplease)\s+(?:continue|resume|carry on|go on)\b"
+    r"[^.!?]{0,120}\b(?:where|exactly|stopped|cut|left off)\b",
+    re.IGNORECASE,
 )
 _INSTRUCTION_CHARS_MAX = 2_000
 _TAIL_CHARS = (200, 80, 30, 12)

@@ -6,11 +6,12 @@ its head and tail are read closely. Knows nothing of how an answer is worded.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dialectic.providers.offline.language import (
     MARKER_TEXT,
@@ -26,13 +27,15 @@ from dialectic.providers.offline.language import (
     read_sentences,
     stems_of,
 )
-from dialectic.providers.offline.words import KINDS, TASKS
+from dialectic.providers.offline.markdown import upper
+from dialectic.providers.offline.words import KINDS, TASK_KINDS, TASKS
 
 READ_CHARS_MAX = 120_000
 SOURCES_MAX = 24
-POINTS_PER_SOURCE_MAX = 40
+POINTS_PER_SOURCE_MAX = 60
 MILESTONES_MAX = 8
 HEADINGS_MAX = 40
+NOTE_CHARS_MAX = 800
 
 _KINDS = tuple((kind, re.compile(rf"\b(?:{words})", re.IGNORECASE)) for kind, words in KINDS)
 _TASKS = tuple((task, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for task, words in TASKS)
@@ -44,26 +47,56 @@ _ROLES = (
     ("request", re.compile(r"\b(?:request|prompt)\b", re.IGNORECASE)),
     (
         "context",
-        re.compile(r"context|constrain|criteri|standard|stakehold|complian|refer", re.IGNORECASE),
+        re.compile(
+            r"context|constrain|criteri|standard|stakehold|complian|refer|resource|background|attach",
+            re.IGNORECASE,
+        ),
     ),
 )
-_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*((?:(?!`#)[^\n]){0,400})")
+_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*|\n")
+_WHOLE_TICKED = re.compile(r"`#{2,6} +[^`\n]{1,120}`[^\n]{0,400}")
 _BULLETED = re.compile(
     r"^[ \t]*[-*] (#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$", re.MULTILINE
 )
 _PLAIN = re.compile(r"^(#{2,6}) +([^\n]{1,120})()$", re.MULTILINE)
 _STRUCTURE = re.compile(r"\b(?:output|structure|sections|headings|format)\b", re.IGNORECASE)
+_WORK = re.compile(r"\bwork:[* ]*([^\n]{3,240})", re.IGNORECASE)
 _GOAL = re.compile(r"\bgoal:[* ]*([^\n]{3,200})", re.IGNORECASE)
+_REMARK = re.compile(
+    r"^[ \t]{0,8}(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?“([^“”\n]{25,400})” \([^()\n]{1,80}\):? +"
+    r"([^“”\n]{12,600})",
+    re.MULTILINE,
+)
+_REMEDY = re.compile(r"\bbetter: +(.{10,240}?[.!?])(?: |$)", re.IGNORECASE)
+_APPROVES = re.compile(r"(?:this|it) holds|keep|kept|sound|strong|agree|correct", re.IGNORECASE)
+_OWN_WORK = re.compile(
+    r"self-critique|\b(?:your own|you wrote|written by you|wrote (?:it |this )?yourself)\b",
+    re.IGNORECASE,
+)
 _ACCEPTANCE = re.compile(r"\baccept(?:ed|ance)[ \w]{0,10}:[* ]*([^\n]{3,200})", re.IGNORECASE)
-_MILESTONE = re.compile(
-    r"^[ \t#>*_|-]{0,12}(?:milestone|phase) +\w{1,3}[ :.)–—-]+([^\n]{3,120})$",
-    re.MULTILINE | re.IGNORECASE,
+_MILESTONE, _PHASE = (
+    re.compile(
+        rf"^[ \t#>*_|-]{{0,12}}{word} +\w{{1,3}}[ :.)–—-]+([^\n]{{3,120}})$",
+        re.MULTILINE | re.IGNORECASE,
+    )
+    for word in ("milestone", "phase")
 )
 # Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
+_OPENS_ASIDE = re.compile(
+    r"(?:depends on|accepted when|done when|do|goal|covers|size|state|work|evidence|first sign"
+    r"|proposed ruling|taken|kept|changed|dropped|better|to be seen|chosen|assumed|verified"
+    r"|at stake|what carries it|limits|read for this|would fund|strongest|gravest|sure"
+    r"|for the [\w ]{1,40}, this comes down|it bears directly|without it the work|most likely"
+    r"|it stays as|everything else|not asked for|not met|no open contradiction"
+    r"|nothing is said twice|where things stand|left out|phase|settle it|followed|tested"
+    r"|collect today|add an answer|replace|held against|out of scope|the strongest argument"
+    r"|nothing of the other)\b",
+    re.IGNORECASE,
+)
 _ASIDE = re.compile(
-    r"^(?:depends on|accepted when|done when|do|goal|proposed ruling|taken|kept)\b|offline model"
-    r"|\b(?:the request|sources?|feedback|milestone \d|those concerned|taken care of, so that)\b"
-    r"|\((?:must|should|could)\)\.$",
+    r"\b(?:the request|sources?|feedback|milestones? \d|those concerned|taken care of, so that"
+    r"|comes close to this|no statement of|offline model|read at each milestone"
+    r"|(?:thesis|critique|proposal|plan) (?-i:[A-Z]\d?|\d))\b|\((?:must|should|could)\)\.$",
     re.IGNORECASE,
 )
 
@@ -79,20 +112,31 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One statement of a source, with the kind of section it stood in."""
+    """One statement of a source, with the kinds of the heading and the section it stood under."""
 
     text: str
     kind: str
+    part: str
     stems: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A milestone that a source sets; goal and acceptance are empty where it does not say."""
+    """A milestone that a source sets; what it does not say is empty."""
 
     name: str
     goal: str
     acceptance: str
+    work: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a critique objects to a statement it quotes, and what it would say instead."""
+
+    quoted: str
+    objection: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +146,12 @@ class Source:
     label: str
     points: tuple[Point, ...]
     milestones: tuple[Milestone, ...]
-    stems: frozenset[str]
+    stems: frozenset[str]  # of all it says, also of what it only repeats
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def is_critique(self) -> bool:
+        return "critique" in self.label.lower() or "antithesis" in self.label.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +169,9 @@ class Brief:
     questions: tuple[str, ...]
     feedback: tuple[str, ...]
     sources: tuple[Source, ...]
-    shared: Mapping[str, tuple[str, ...]]  # statement -> the labels that make it word for word
+    shared: Mapping[str, Mapping[str, str]]  # statement -> labels that make it -> in which part
     wanted: tuple[Wanted, ...]
+    is_own_work: bool  # the prompt says that the writer judges a text of its own
 
     @property
     def phrases(self) -> tuple[str, ...]:
@@ -136,17 +186,21 @@ def read_brief(system: str, prompt: str) -> Brief:
     for label, text in _with_own_labels(blocks):
         texts.setdefault(_role(label), []).append((label, _sample(text, share)))
     if not blocks:
-        texts["request"] = [("", _TICKED.sub("", outside))]
+        texts["request"] = [("", _WHOLE_TICKED.sub("", outside))]
     request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
-    asked = [sentence for _, sentence in read_sentences(request)]
-    told = asked + [sentence for _, sentence in read_sentences(_joined(texts.get("context", [])))]
-    feedback = [sentence for _, sentence in read_sentences(_joined(texts.get("feedback", [])))]
+    asked = _sentences(request)
+    told = asked + _sentences(_joined(texts.get("context", [])))
+    feedback = _sentences(_joined(texts.get("feedback", [])))
     subject, short = find_subject(request, asked)
     anchors = find_phrases(told, short)
     named_sources = texts.get("source", [])[:SOURCES_MAX]
-    sources, shared = _read_sources(named_sources, known=asked if "request" in texts else [])
+    sources, shared = _read_sources(
+        named_sources, known=told + feedback if "request" in texts else feedback
+    )
+    wanted = _find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX))
     return Brief(
-        task=_guess_task(f"{system}\n{outside}", [label for label, _ in named_sources]),
+        task=_task_of_headings(wanted, has_sources=bool(named_sources))
+        or _guess_task(f"{system}\n{outside}", [label for label, _ in named_sources]),
         subject=subject,
         short=short,
         english=not anchors or is_english(told),
@@ -158,8 +212,15 @@ def read_brief(system: str, prompt: str) -> Brief:
         feedback=first(feedback, 5),
         sources=sources,
         shared=shared,
-        wanted=_find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX)),
+        wanted=wanted,
+        is_own_work=any(
+            _OWN_WORK.search(text) for text in (outside, *(label for label, _ in named_sources))
+        ),
     )
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence for _, _, sentence in read_sentences(text)]
 
 
 def kind_of(title: str, note: str = "") -> str:
@@ -216,15 +277,45 @@ def _sample(text: str, chars: int) -> str:
 
 def _find_wanted(text: str) -> tuple[Wanted, ...]:
     """Find the headings asked for; unmarked ones count only after a word about structure."""
-    found = _TICKED.findall(text) or _BULLETED.findall(text)
+    found = _find_ticked(text) or _BULLETED.findall(text)
     if not found and (structure := list(_STRUCTURE.finditer(text))):
         found = _PLAIN.findall(text, structure[-1].end())
     wanted: dict[str, Wanted] = {}
-    for level, title, note in found:
+    for level, title, rest in found:
+        note = rest.partition("\n")[0]
         heading = f"{level} {title.strip()}"
         if any(char.isalnum() for char in title):
             wanted.setdefault(heading, Wanted(heading, kind_of(title, note), note))
     return tuple(wanted.values())[:HEADINGS_MAX]
+
+
+def _find_ticked(text: str) -> list[tuple[str, str, str]]:
+    """Find headings in backticks, each with what the rest of its line says about it.
+
+    A deeper heading in the description of another is a pattern for what stands below that one.
+    """
+    found: list[re.Match[str]] = []
+    leading = 7
+    for match in _TICKED.finditer(text):
+        if match.group(1) is None:
+            leading = 7
+        elif len(match.group(1)) <= leading:
+            leading = len(match.group(1))
+            found.append(match)
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    return [
+        (match[1], match[2], text[match.end() : min(end, match.end() + NOTE_CHARS_MAX)])
+        for match, end in zip(found, ends, strict=False)
+    ]
+
+
+def _task_of_headings(wanted: tuple[Wanted, ...], *, has_sources: bool) -> str:
+    """Tell the kind of work by headings that only one kind of work has; else nothing."""
+    kinds = {section.kind for section in wanted}
+    for task, marks in TASK_KINDS.items():
+        if kinds & marks and (has_sources or task not in ("merge", "critique")):
+            return task
+    return ""
 
 
 def _guess_task(instructions: str, labels: list[str]) -> str:
@@ -245,11 +336,13 @@ def _guess_task(instructions: str, labels: list[str]) -> str:
 
 def _read_sources(
     named: list[tuple[str, str]], known: list[str]
-) -> tuple[tuple[Source, ...], dict[str, tuple[str, ...]]]:
+) -> tuple[tuple[Source, ...], dict[str, dict[str, str]]]:
     """Read each source for what it adds; what the request says itself is nobody's point."""
     owners: dict[str, list[tuple[str, Point]]] = {}
+    spoken: dict[str, set[str]] = {label: set() for label, _ in named}
     for label, text in named:
         for point in _read_points(text):
+            spoken[label] |= point.stems
             owners.setdefault(_plain(point.text), []).append((label, point))
     for sentence in known:
         owners.pop(_plain(sentence), None)
@@ -257,39 +350,62 @@ def _read_sources(
     for said in owners.values():
         own[said[0][0]].append(said[0][1])
     shared = {
-        said[0][1].text: first((label for label, _ in said), SOURCES_MAX)
-        for said in owners.values()
-        if said[0][0] != said[-1][0]
+        said[0][1].text: _first_parts(said) for said in owners.values() if said[0][0] != said[-1][0]
     }
-    return tuple(_as_source(label, text, own[label]) for label, text in named), shared
+    sources = (_as_source(label, text, own[label], spoken[label]) for label, text in named)
+    return tuple(sources), shared
 
 
-def _as_source(label: str, text: str, points: list[Point]) -> Source:
-    stems = frozenset[str]().union(*(point.stems for point in points))
-    return Source(label, tuple(points), tuple(_read_milestones(text)), stems)
+def _first_parts(said: list[tuple[str, Point]]) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for label, point in said:
+        parts.setdefault(label, point.part)
+    return parts
+
+
+def _as_source(label: str, text: str, points: list[Point], stems: set[str]) -> Source:
+    source = Source(label, tuple(points), tuple(_read_milestones(text)), frozenset(stems))
+    if not source.is_critique:
+        return source
+    remarks = itertools.islice(_REMARK.finditer(text), POINTS_PER_SOURCE_MAX)
+    objections = (
+        _read_remark(*match.groups()) for match in remarks if not _APPROVES.match(match.group(2))
+    )
+    return replace(source, remarks=tuple(dict.fromkeys(objections)))
+
+
+def _read_remark(quoted: str, text: str) -> Remark:
+    found = _REMEDY.search(text)
+    objection = text[: found.start()] if found and found.start() else text
+    remedy = clean(found.group(1)) if found else ""
+    return Remark(clip(clean(quoted), 240), clip(clean(objection), 240), upper(remedy))
 
 
 def _read_milestones(text: str) -> Iterator[Milestone]:
     found = list(itertools.islice(_MILESTONE.finditer(text), MILESTONES_MAX))
+    found = found or list(itertools.islice(_PHASE.finditer(text), MILESTONES_MAX))
     for match, following in itertools.zip_longest(found, found[1:]):
         end = following.start() if following else match.end() + 1_000
-        goal, acceptance = (p.search(text, match.end(), end) for p in (_GOAL, _ACCEPTANCE))
-        yield Milestone(
-            clip(clean(match.group(1)), 80),
-            clip(clean(goal.group(1)).rstrip("."), 150) if goal else "",
-            clip(clean(acceptance.group(1)).rstrip("."), 150) if acceptance else "",
-        )
+        found_lines = (p.search(text, match.end(), end) for p in (_GOAL, _ACCEPTANCE, _WORK))
+        fields = (clip(clean(m.group(1)).rstrip("."), 200) if m else "" for m in found_lines)
+        yield Milestone(clip(clean(match.group(1)), 80), *fields)
 
 
-def _read_points(text: str) -> list[Point]:
+# One document stands in the prompts of many jobs, and each model of a run reads all of them.
+@functools.lru_cache(maxsize=64)
+def _read_points(text: str) -> tuple[Point, ...]:
     points: list[Point] = []
     kinds: dict[str, str] = {}
-    for heading, sentence in read_sentences(text):
-        if heading not in kinds:
-            kinds[heading] = kind_of(heading)
+    for section, heading, sentence in read_sentences(text):
+        for title in (section, heading):
+            if title not in kinds:
+                kinds[title] = kind_of(title)
         if _is_statement(sentence):
-            points.append(Point(clip(sentence, 240), kinds[heading], stems_of(sentence)))
-    return points[:POINTS_PER_SOURCE_MAX]
+            stems = stems_of(sentence)
+            points.append(Point(clip(sentence, 240), kinds[heading], kinds[section], stems))
+            if len(points) == POINTS_PER_SOURCE_MAX:
+                break
+    return tuple(points)
 
 
 def _plain(text: str) -> str:
@@ -299,4 +415,6 @@ def _plain(text: str) -> str:
 def _is_statement(sentence: str) -> bool:
     # Other scripts say in ten characters what takes English a line, and some write no spaces.
     whole = sentence.count(" ") >= 3 and len(sentence) >= 25 if sentence.isascii() else True
-    return whole and len(sentence) >= 10 and not _ASIDE.search(sentence)
+    if not whole or len(sentence) < 10 or _OPENS_ASIDE.match(sentence):
+        return False
+    return not _ASIDE.search(sentence)

@@ -28,6 +28,14 @@ class Voice:
     praise: tuple[str, ...]
     questions: tuple[str, ...]
     verdict: tuple[str, ...]
+    cares: str  # words whose statements it reads first and whose criticism it accepts
+    mend: tuple[str, ...]  # what a statement says better
+    drop: tuple[str, ...]  # why a criticised statement goes
+    refuse: tuple[str, ...]  # why a criticism is not accepted
+    signs: tuple[str, ...]  # by what a risk is noticed first
+    stack: tuple[str, ...]  # part | choice | why | cost | what would replace it
+    steps: tuple[str, ...]  # step of a day | acceptance
+    advice: tuple[str, ...]  # one of the four recommendations, and what would change it
 
 
 ARCHITECT = Voice(
@@ -117,6 +125,52 @@ ARCHITECT = Voice(
         "Sound in outline; settle how {p} and {q} meet before anything is built.",
         "Adopt the structure, and decide first who owns {p}.",
     ),
+    cares="""part parts owner owns interface contract record records data facts seam version model
+    boundary rule rules history structure test tested store storage exchange access""",
+    mend=(
+        "One part owns {p}; all others ask it, and the question and its answer are written down.",
+        "The contract around {p} names inputs, outputs and errors, with a tested example of each.",
+        "An entry about {p} that arrives twice, late or out of order changes the facts once.",
+    ),
+    drop=(
+        "it would give two parts a say over the same facts",
+        "no interface was named behind which it could be built or left away",
+        "it ties {p} to {q} for no gain that the request asks for",
+    ),
+    refuse=(
+        "It can be settled later behind the same interface, so nothing is lost by going on.",
+        "It blames a part for what another part owns; the boundary already answers it.",
+        "It asks for a second place for the same facts, which costs more than it saves.",
+    ),
+    signs=(
+        "two reports on the same case disagree",
+        "a change in one part needs a change in a second",
+        "a rule is written down in two places",
+        "a question nobody can answer from the records",
+    ),
+    stack=(
+        "Rules about {p} | a plain library without framework | can be tested alone | own time only"
+        " | any language the team knows better",
+        "Records | one relational database | constraints keep the facts whole | a small server"
+        " | a hosted database behind the same queries",
+        "Access | a ready sign-in service with open standards | too risky to write | a monthly fee"
+        " | another service with the same standard",
+        "Exchange | one adapter for each outside system | changes stay local | own time only"
+        " | the next adapter",
+    ),
+    steps=(
+        "List the facts about {p} and name the owner of each"
+        " | the list has one owner for every fact",
+        "Write the contract for {p}: inputs, outputs, errors | two readers explain a case alike",
+        "Draw the line between {p} and {q} on one page | a third person can say what crosses it",
+        "Record three real cases of {p} as examples | each example runs as a test",
+    ),
+    advice=(
+        "**Proceed.** The plans agree on the parts and on who owns what. What would change this: a"
+        " case of {p} that no part owns.",
+        "**Refine.** The order is right, but the contract around {p} has to be written before the"
+        " second milestone. What would change this: a signed example of it.",
+    ),
 )
 
 PRAGMATIST = Voice(
@@ -201,6 +255,51 @@ PRAGMATIST = Voice(
         "Go ahead with {p} alone, and decide on {q} after four weeks of use.",
         "Worth doing in a smaller form; let {q} wait for the second release.",
         "Proceed with a fixed date for {p} and a list of what gives way first.",
+    ),
+    cares="""cost costs money budget price week weeks day days first release users user buy borrow
+    hand simple small plain early euro time date scope effort Monday count use""",
+    mend=(
+        "For {p}, the plainest version ships first, with a date and a ceiling on its cost.",
+        "Whoever works on {p} each week is named, and what exists already is used first.",
+        "On {p}, the first ten cases are done by hand before anything is automated.",
+    ),
+    drop=(
+        "nobody would miss it in the first release",
+        "it costs days that {p} needs more",
+        "it can be bought or done by hand until use proves otherwise",
+    ),
+    refuse=(
+        "It costs more than it saves before the first users have seen anything.",
+        "True, but not yet: it changes nothing in the first four weeks.",
+        "The first release answers it sooner than a discussion would.",
+    ),
+    signs=(
+        "a date moves for the second time",
+        "a user does the work by hand again",
+        "a week without anything that could be shown",
+        "an invoice nobody expected",
+    ),
+    stack=(
+        "Screens for {p} | a ready form and list builder | works this week | a few euros a user"
+        " | own screens once use is proven",
+        "Records | one hosted database with daily copies | nobody has to run it | a small plan"
+        " | a larger plan",
+        "Messages | mail through the provider in use | already paid for | nothing extra"
+        " | a message service",
+        "Reports on {p} | a spreadsheet fed every night | everybody can read it | nothing extra"
+        " | a live view",
+    ),
+    steps=(
+        "Do three cases of {p} by hand and time them | the minutes are written down",
+        "Look for a product that already does {p} | three offers with their prices are compared",
+        "Show a sketch of {p} to two users | both have said what they would leave out",
+        "Fix the date and the ceiling for {p} | both stand in one line that the sponsor has seen",
+    ),
+    advice=(
+        "**Proceed.** The first milestone is small enough to be wrong about. What would change"
+        " this: no user who gives an hour a week to {p}.",
+        "**Refine.** Cut the first milestone until it fits two weeks; let {q} wait. What would"
+        " change this: proof that {q} pays for itself first.",
     ),
 )
 
@@ -290,6 +389,51 @@ SKEPTIC = Voice(
         "Hold until the belief behind {p} has been tested; the test is cheap.",
         "Go on in steps, each with a limit at which work on {p} stops.",
         "Not proven yet: ask for evidence on {p} before the next commitment.",
+    ),
+    cares="""evidence proof prove risk risks fail fails failure fault wrong lost lose error errors
+    limit alarm trial measure measured trouble belief figure drill safe private never harm""",
+    mend=(
+        "For {p}, a figure and a date say what would count as failure, and who looks.",
+        "A fault around {p} is noticed within a day, and there is a rehearsed way back.",
+        "The belief behind {p} is tested with ten real cases before money depends on it.",
+    ),
+    drop=(
+        "no observation supports it, and a fault in it would reach {p}",
+        "nobody could say how its failure would be noticed",
+        "it puts {q} at risk for a gain that was not measured",
+    ),
+    refuse=(
+        "It is asserted and not shown; without a case in which it goes wrong the statement stands.",
+        "The harm it fears is small and can be reversed within a day.",
+        "Its remedy adds a new way to fail around {p}; the plain form is safer.",
+    ),
+    signs=(
+        "a complaint that nobody saw coming",
+        "a number that is always exactly right",
+        "a planted fault that stays unnoticed",
+        "an exception that became a habit",
+    ),
+    stack=(
+        "Checks on {p} | a test suite with planted faults | finds what nobody expects"
+        " | own time only | nothing: it stays",
+        "Records | a database with rehearsed restore | loss is the worst case | a second machine"
+        " | another one that passes the same drill",
+        "Watching | an alarm service outside the system | sees the outage too | a small fee"
+        " | a person with a phone",
+        "Off switch for {q} | one flag that anyone on duty can turn | limits the damage"
+        " | own time only | nothing: it stays",
+    ),
+    steps=(
+        "Count how often {p} goes wrong today | two weeks of cases are on the list",
+        "Plant a fault around {p} on purpose | someone noticed it within a day",
+        "Write down what would stop the work on {p} | the line has a figure and a date",
+        "Rehearse the way back for {p} | it took less than an hour, by the clock",
+    ),
+    advice=(
+        "**Refine.** The plans say what to build and too little about what would stop it. What"
+        " would change this: measured cases of trouble with {p}.",
+        "**Proceed**, in steps that can be taken back. What would change this: a fault around {p}"
+        " that nobody noticed for a day.",
     ),
 )
 

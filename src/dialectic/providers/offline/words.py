@@ -6,6 +6,20 @@ from __future__ import annotations
 KINDS: tuple[tuple[str, str], ...] = (
     ("summary", r"^(?:executive )?(?:summary|overview|abstract)|in short|introduction"),
     ("feedback", r"feedback|answers? to"),
+    ("proposal", r"(?:improved|consolidated|unified|merged|revised) (?:proposal|version|approach)"),
+    ("comparison", r"common ground and differ|agreements? and d"),
+    ("taken", r"(?:points?|changes?) (?:taken|accepted|adopted)"),
+    (
+        "refused",
+        r"(?:points?|ideas?|changes?|alternatives?) (?:refused|rejected|declined)|rejected",
+    ),
+    ("decisions", r"decisions?$"),
+    ("doubts", r"doubt"),
+    ("claims", r"critique$|criticism$"),
+    ("feasibility", r"feasib"),
+    ("advice", r"advis"),
+    ("stack", r"(?:tech(?:nology)?|tool) ?stack"),
+    ("masterplan", r"master plan"),
     ("scores", r"compar|scor|rating|ranking"),
     ("checklist", r"checklist|steps?\b|tasks?\b|actions?\b|actionable|to-?do"),
     ("risks", r"risk|threat|failure|mitigation"),
@@ -34,6 +48,14 @@ TASKS: tuple[tuple[str, str], ...] = (
     ("propose", r"thesis|propos\w+|business case|design|build|create|develop|draft|migrate"),
 )
 
+# What a prompt asks for, by the kinds of the sections it wants; the first match decides.
+TASK_KINDS: dict[str, frozenset[str]] = {
+    "checklist": frozenset(("checklist", "advice")),
+    "merge": frozenset(("proposal", "taken", "comparison", "decisions", "agreements")),
+    "plan": frozenset(("masterplan",)),
+    "critique": frozenset(("claims", "gaps", "holds", "feasibility")),
+}
+
 STOP_WORDS = frozenset(
     """a about above according across after again against all almost along already also although
     always am among an and another any anyone anything are around as at away be because been before
@@ -50,6 +72,7 @@ STOP_WORDS = frozenset(
     four five six seven eight nine ten hundred thousand million half second third
     day days week weeks month months year years hour hours minute minutes seconds today tomorrow
     budget city list lists section sections
+    longer shorter larger smaller higher lower sooner
     euro euros dollar dollars percent number area areas lots bit got made sent lost left kept felt
     came went gone given taken written built bought paid told found held met understood
     able available bad best better big certain cheap clear common current different difficult

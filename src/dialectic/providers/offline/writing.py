@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from random import Random
 
-from dialectic.providers.offline.desk import Desk, join
+from dialectic.providers.offline.desk import Desk
+from dialectic.providers.offline.markdown import join
 from dialectic.providers.offline.reading import Wanted, kind_of, read_brief
 from dialectic.providers.offline.sections import answer_feedback, write_section
 from dialectic.providers.offline.voices import VOICES, Voice
 
+# It names no model: whoever reads the document must not learn who wrote it.
 NOTICE = (
-    "> Composed by `{model}`, a built-in offline model, from the given text alone; "
-    "no language model was used."
+    "> Composed by a built-in offline model from the given text alone; no language model was used."
 )
 TITLES = {
     "propose": "Proposal: {s}",
@@ -30,30 +31,39 @@ OUTLINES = {
     "checklist": "Summary|Checklist|Dependencies|Open questions",
     "answer": "In short|What matters|Recommendation|Open questions",
 }
+# Sections that speak about the text and its reader, where an answer to feedback is at home.
+ANSWERS = frozenset(("summary", "taken", "decisions"))
 
 
 def compose(model: str, system: str, task: str, rng: Random) -> str:
     """Write the whole document that a model gives in answer to a task."""
     brief = read_brief(system, task)
     wanted = brief.wanted or _outline(brief.task)
-    desk = Desk(_find_voice(model), brief, rng, len(wanted))
+    desk = Desk(_find_voice(model), brief, rng, wanted)
     labels = join([source.label for source in brief.sources[:3]]) or brief.subject
     title = f"# {TITLES[brief.task].format(s=brief.subject, labels=labels)}"
     # Where the prompt fixes the headings, a title would be one that nobody asked for.
-    blocks = [NOTICE.format(model=model)] if brief.wanted else [title, NOTICE.format(model=model)]
-    unanswered = bool(brief.feedback) and all(s.kind != "feedback" for s in wanted)
+    blocks = [NOTICE] if brief.wanted else [title, NOTICE]
+    answering = _find_answering(wanted) if brief.feedback else None
     for section in wanted:
         blocks.append(section.heading)
-        if unanswered:
+        if section is answering:
             blocks += answer_feedback(desk, section)
-            unanswered = False
         blocks += write_section(desk, section)
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def split_sections(document: str) -> list[str]:
     """Split a document before each of its level-2 headings; what stands above them is left out."""
     return re.split(r"^(?=## )", document, flags=re.MULTILINE)[1:]
+
+
+def _find_answering(wanted: tuple[Wanted, ...]) -> Wanted | None:
+    """Find the section that answers the feedback; none where a writer does so of itself."""
+    kinds = {section.kind for section in wanted}
+    if "feedback" in kinds or {"checklist", "advice"} <= kinds:
+        return None
+    return next((s for s in wanted if s.kind in ANSWERS), wanted[0])
 
 
 def _find_voice(model: str) -> Voice:
