@@ -113,7 +113,7 @@ def fold_sources(slugs: Sequence[str]) -> tuple[str, ...]:
     if len(joined) <= SOURCES_CHARS_MAX:
         return tuple(slugs)
     digest = hashlib.sha256(joined.encode()).hexdigest()
-    return slugs[0], f"{len(slugs) - 1}-more-{digest[:8]}"
+    return slugs[0], f"{len(slugs) - 1}-{digest[:8]}"
 
 
 def _project_file(place: ProjectPlace) -> str:
@@ -139,9 +139,8 @@ def _stage_file(place: StagePlace) -> str:
             file = "seed_prompt.md"
         case UserFeedback(folder):
             file = f"user_feedback_{folder.stage}.md"
-        case ContributionFile(_, contribution, version):
-            edit = f"{_EDIT}{version}" if version > 1 else ""
-            file = f"{_base_name(contribution)}{edit}.md"
+        case ContributionFile(_, contribution):
+            file = f"{_base_name(contribution)}.md"
         case Intermediate(_, contribution):
             file = f"_work/{_base_name(contribution)}.md"
         case Chunk(_, contribution, turn):
@@ -170,7 +169,8 @@ def _base_name(contribution: ContributionName) -> str:
         case _:
             assert_never(contribution.relation)
     word = FINAL_SYNTHESIS if kind == SYNTHESIS else kind
-    return f"{contribution.model}_{relation}{contribution.n}_{word}"
+    version = f"{_EDIT}{contribution.version}" if contribution.version > 1 else ""
+    return f"{contribution.model}_{relation}{contribution.n}_{word}{version}"
 
 
 def _read_path(parts: list[str]) -> Place | None:
@@ -207,8 +207,7 @@ def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None
         case [file] if file.startswith("user_feedback_"):
             place = UserFeedback(folder)
         case [file]:
-            base, version = _split_number(file.removesuffix(".md"), _EDIT)
-            place = ContributionFile(folder, _read_base_name(base), version or 1)
+            place = ContributionFile(folder, _read_base_name(file.removesuffix(".md")))
         case ["_work", file]:
             base, turn = _split_number(file.removesuffix(".md"), _CONTINUATION)
             name = _read_base_name(base)
@@ -225,11 +224,13 @@ def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None
 
 
 def _read_base_name(base: str) -> ContributionName:
+    base, version = _split_number(base, _EDIT)
     words = base.split("_")
     at = max((i for i, word in enumerate(words) if _is_number(word)), default=0)
     word = "_".join(words[at + 1 :])
     kind = SYNTHESIS if word == FINAL_SYNTHESIS else word
-    return ContributionName(words[0], _number(words[at]), kind, _read_relation(words[1:at]))
+    relation = _read_relation(words[1:at])
+    return ContributionName(words[0], _number(words[at]), kind, relation, version or 1)
 
 
 def _read_relation(words: list[str]) -> Relation:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 from dialectic.domain.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
 
-# With slugs of 64 these limits add up to file names of 252 bytes at most; file systems take 255.
+# With slugs of 64 these limits add up to file names of 254 bytes at most; file systems take 255.
 KEY_CHARS_MAX = 40
-SOURCES_CHARS_MAX = 90
+SOURCES_CHARS_MAX = 82
 COUNT_MAX = 999_999
 TURN_MAX = 9_999
 STAGES_MAX = 99
@@ -207,12 +207,16 @@ Relation: TypeAlias = Plain | About | From | Reducing
 
 @dataclass(frozen=True, slots=True)
 class ContributionName(_Checked):
-    """What a contribution's files are called by; `n` counts its model's own of that type."""
+    """What a contribution's files are called by; `n` counts its model's own of that type.
+
+    Version 1 is the one that was planned; later ones are a person's edits, or written anew.
+    """
 
     model: str
     n: int
     contribution_type: str
     relation: Relation = Plain()
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +235,10 @@ class UserFeedback:
 
 @dataclass(frozen=True, slots=True)
 class ContributionFile(_Checked):
-    """A finished document. Version 1 is the model's own, later ones are the user's edits."""
+    """A finished document."""
 
     folder: StageFolder
     contribution: ContributionName
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)

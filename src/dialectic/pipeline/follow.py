@@ -17,6 +17,8 @@ from dialectic.errors import (
     ProviderThrottled,
 )
 
+CUT_OFF = "cut_off"
+
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
 RETRY_AFTER_MAX_S = 3600.0
@@ -40,7 +42,7 @@ def follow(reply: Reply) -> Finish:
                     f"The model ended with {reply.raw_finish_reason!r} and wrote nothing."
                 )
             cut = reply.finish_reason is FinishReason.LENGTH
-            return Finish(is_incomplete=cut, flags=("cut_off",) if cut else ())
+            return Finish(is_incomplete=cut, flags=(CUT_OFF,) if cut else ())
         case FinishReason.FILTER:
             raise ProviderFiltered(f"The model refused: {reply.raw_finish_reason!r}.")
         case FinishReason.TOOL | FinishReason.ERROR:
@@ -80,7 +82,9 @@ def decide_fate(job: Job, error: DialecticError, *, jitter: random.Random) -> Re
             return Fail(retries_used_up=False)
         case Fate.RETRY:
             counts = not isinstance(error, ProviderThrottled)
-            used_up = job.retry_count >= job.max_retries if counts else job.age_s > THROTTLED_MAX_S
+            used_up = (
+                job.retry_count >= job.max_retries if counts else job.throttled_s > THROTTLED_MAX_S
+            )
             if used_up:
                 return Fail(retries_used_up=True)
             return Retry(_delay_s(job, error, jitter), counts)

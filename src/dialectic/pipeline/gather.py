@@ -1,81 +1,285 @@
-"""Gather what one job needs: its stage's words and its own inputs. Reads only; decides nothing."""
+"""Gather the words of one turn: instructions, request, feedback, and its own inputs. Pure.
+
+Every text of a person or a model is an item of its own, under a neutral label, until the request is
+assembled. Nothing else of the stage comes in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid5
 
-from dialectic.domain.job import ExecutePayload, Job, PlanPayload
-from dialectic.domain.place import ContributionName, StageFolder
-from dialectic.domain.process import Process, build_process
-from dialectic.domain.slug import short_id, slugify_name
-from dialectic.engine import Engine
-from dialectic.errors import NotFound
-from dialectic.store.database import Connection
-from dialectic.store.records import SQL
+from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload
+from dialectic.domain.label import build_label, order_for_reader, tell_apart
+from dialectic.domain.place import (
+    About,
+    ContributionName,
+    From,
+    Plain,
+    Reducing,
+    Relation,
+    StageFolder,
+)
+from dialectic.domain.process import ExpectedDocument, InputRule, Stage
+from dialectic.domain.slug import slugify_name
+from dialectic.errors import PlanError
+from dialectic.pipeline.look import Scene, Text
+from dialectic.store.records import Owner
+
+SELF_CRITIQUE = "self_critique"
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A text with the label under which it is read; `source_id` if it is a contribution."""
+
+    label: str
+    text: str
+    source_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Everything a prompt is rendered from."""
+
+    template_name: str
+    template: str
+    domain: str
+    guidance: str
+    request: Item
+    context: tuple[Item, ...] = ()
+    feedback: tuple[Item, ...] = ()
+    inputs: tuple[Item, ...] = ()
+    listing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """Everything a turn is made of, before it becomes a request."""
 
     payload: PlanPayload | ExecutePayload
-    project_id: UUID
+    owner: Owner
     folder: StageFolder
     name: ContributionName
     system: str
-    prompt: str
-    prompt_template_name: str
+    words: Words
     output_type: str
+    is_intermediate: bool
+    is_lead: bool
+    rank: int
+    origin: int
+    source_group: UUID | None
+    target_contribution_id: UUID | None
+    flags: tuple[str, ...]
+    expected: tuple[ExpectedDocument, ...]
     max_output_tokens: int | None
 
 
-async def gather(engine: Engine, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
-    """Load the stage as the session pinned it and the prompt that was rendered for it."""
-
-    async def look(connection: Connection) -> tuple[dict[str, object], Process]:
-        row = await connection.fetchrow(
-            SQL["load_turn"], job.session_id, job.stage_slug, job.iteration_number
-        )
-        if row is None:
-            raise NotFound(
-                f"Session {job.session_id} has no seed prompt for stage {job.stage_slug!r}, "
-                f"iteration {job.iteration_number}."
-            )
-        return dict(row), await load_pinned(engine, connection, row["process_template_id"])
-
-    row, process = await engine.db.transact(job.tenant_id, look)
-    stage = process.load_stage(job.stage_slug)
-    folder = StageFolder(
-        project=str(row["project_slug"]),
-        session=short_id(job.session_id),
-        iteration=job.iteration_number,
-        position=process.position(stage.slug),
-        stage=stage.slug,
-    )
-    limit = row["max_output_tokens"]
+def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
+    """Gather what one turn is made of."""
+    stage = scene.process.load_stage(job.stage_slug)
+    relation: Relation = Plain()
+    if isinstance(payload, PlanPayload):
+        words = gather_stage_words(scene, stage)
+        rank, origin, source_group, target = 1, payload.model_index, None, None
+        is_intermediate = False
+    else:
+        words, relation = _gather_step_words(scene, stage, job.id, payload), _relate(payload.naming)
+        rank, origin = payload.rank, payload.origin
+        source_group, target = payload.source_group, payload.target_contribution_id
+        is_intermediate = stage.load_step(payload.step_name).is_intermediate
     return Material(
         payload=payload,
-        project_id=UUID(str(row["project_id"])),
-        folder=folder,
+        owner=scene.owner,
+        folder=scene.build_folder(stage),
         name=ContributionName(
             model=slugify_name(payload.model_name, fallback="model"),
             n=payload.ordinal,
-            contribution_type=stage.output_type,
+            contribution_type=payload.output_type,
+            relation=relation,
         ),
-        system=process.prompts[stage.system_prompt_name],
-        prompt=str(row["seed_prompt"]),
-        prompt_template_name=stage.prompt_template_name,
-        output_type=stage.output_type,
-        max_output_tokens=limit if isinstance(limit, int) else None,
+        system=scene.process.prompts[stage.system_prompt_name],
+        words=words,
+        output_type=payload.output_type,
+        is_intermediate=is_intermediate,
+        is_lead=payload.model_index == scene.lead_model_index,
+        rank=rank,
+        origin=origin,
+        source_group=source_group,
+        target_contribution_id=target,
+        flags=_flag(scene, payload),
+        expected=stage.expected_output_artifacts
+        if payload.output_type == stage.output_type
+        else (),
+        max_output_tokens=scene.max_output_tokens,
     )
 
 
-async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
-    """Load a process as it was pinned. A version never changes, so it is read once."""
-    if process_id not in engine.processes:
-        definition = await connection.fetchval(SQL["load_process"], process_id)
-        engine.processes[process_id] = build_process(
-            definition["file"], definition["prompts"], place=f"pinned process {process_id}"
+def gather_stage_words(scene: Scene, stage: Stage) -> Words:
+    """Gather the words of a stage's own prompt.
+
+    In a stage without steps that is all that is sent, the same to every model; in one with steps
+    the earlier outputs are only listed, and each of its jobs has a prompt of its own.
+    """
+    rules = stage.list_sources()
+    if stage.steps:
+        listing = tuple(
+            _place(text) for rule in rules for text in _sort(_select(scene, stage, rule))
         )
-    return engine.processes[process_id]
+        return _build_words(scene, stage, stage.prompt_template_name, listing=listing)
+    seed = uuid5(scene.session_id, f"{scene.iteration}:{stage.slug}")
+    inputs: list[Item] = []
+    for rule in rules:
+        texts = _select(scene, stage, rule)
+        if rule.required and not texts:
+            raise PlanError(
+                f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on."
+            )
+        inputs.extend(_label_all(scene, rule.header, texts, seed))
+    if not rules:
+        header = f"Outcome of iteration {scene.iteration - 1}"
+        inputs.extend(_label_all(scene, header, list(scene.texts.values()), seed))
+    return _build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
+
+
+def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: ExecutePayload) -> Words:
+    step = stage.load_step(payload.step_name)
+    inputs: list[Item] = []
+    for number, rule in enumerate(step.inputs_required):
+        given = [scene.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
+        inputs.extend(_label_all(scene, rule.header, given, job_id))
+    return _build_words(scene, stage, step.prompt_template_name, inputs=tuple(inputs))
+
+
+def _build_words(
+    scene: Scene,
+    stage: Stage,
+    template_name: str,
+    *,
+    inputs: tuple[Item, ...] = (),
+    listing: tuple[str, ...] = (),
+) -> Words:
+    return Words(
+        template_name=template_name,
+        template=scene.process.prompts[template_name],
+        domain=scene.domain,
+        guidance=scene.process.find_guidance(scene.domain, template_name),
+        request=Item("Original request", scene.request),
+        context=tuple(
+            Item(row["type"].replace("_", " ").capitalize(), row["content"])
+            for row in scene.context
+        ),
+        feedback=tuple(_gather_feedback(scene, stage)),
+        inputs=inputs,
+        listing=listing,
+    )
+
+
+def _select(scene: Scene, stage: Stage, rule: InputRule) -> list[Text]:
+    source = rule.stage_slug or stage.slug
+    return [t for t in scene.texts.values() if (t.stage_slug, t.type) == (source, rule.type)]
+
+
+def _sort(texts: Sequence[Text]) -> list[Text]:
+    return sorted(texts, key=lambda text: (text.origin, text.model_index, text.rank))
+
+
+def _place(text: Text) -> str:
+    return text.path.rsplit("/", 1)[-1]
+
+
+def _label_all(scene: Scene, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
+    """Label documents neutrally, in an order of the reader's own."""
+    by_id = {text.id: text for text in texts}
+    order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
+    labels = tell_apart([_label(scene, header, text) for text in order])
+    return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
+
+
+def _label(scene: Scene, header: str, text: Text) -> str:
+    return build_label(
+        header,
+        session_id=scene.session_id,
+        models=len(scene.models),
+        origin=text.origin,
+        model_index=text.model_index,
+        is_origin=text.is_origin,
+    )
+
+
+# -- what the user said ---------------------------------------------------------------------------
+
+
+def _gather_feedback(scene: Scene, stage: Stage) -> list[Item]:
+    """One item per earlier stage that the user said something about, oldest first.
+
+    An iteration begins with what was said about all stages of the one before it.
+    """
+    position = scene.process.position(stage.slug)
+    headers = {
+        rule.stage_slug: rule.header
+        for rule in stage.inputs_required
+        if rule.is_feedback and rule.stage_slug
+    }
+    items = []
+    for iteration in (scene.iteration - 1, scene.iteration):
+        for earlier in scene.process.order:
+            is_now = iteration == scene.iteration
+            if is_now and scene.process.position(earlier.slug) >= position:
+                break
+            entries = [
+                row
+                for row in scene.feedback
+                if (row["iteration"], row["stage"]) == (iteration, earlier.slug)
+            ]
+            if not entries:
+                continue
+            header = headers.get(earlier.slug, f"User feedback on the stage {earlier.display_name}")
+            label = header if is_now else f"{header}, iteration {iteration}"
+            items.append(Item(label, "\n\n".join(_say(scene, row) for row in entries)))
+    return items
+
+
+def _say(scene: Scene, row: dict[str, Any]) -> str:
+    """Put one entry into words, with a neutral label for what it is about."""
+    said: str = row["content"].strip()
+    if row["rating"] is not None:
+        said = f"Rated {row['rating']} of 5. {said}".strip()
+    if row["target_type"] is None:
+        return said
+    label = build_label(
+        row["target_type"].replace("_", " ").capitalize(),
+        session_id=scene.session_id,
+        models=len(scene.models),
+        origin=row["target_origin"],
+        model_index=row["target_model_index"],
+        is_origin=row["target_is_origin"],
+    )
+    return f"On {label}: {said}"
+
+
+# -- names and marks ------------------------------------------------------------------------------
+
+
+def _relate(naming: Naming) -> Relation:
+    match naming.kind:
+        case "about":
+            return About(naming.sources[0])
+        case "from":
+            return From(naming.sources)
+        case "reducing":
+            return Reducing(naming.sources[0])
+        case "plain":
+            return Plain()
+
+
+def _flag(scene: Scene, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
+    """Mark what a model wrote about a document of its own."""
+    match payload:
+        case ExecutePayload(inputs=(one,), target_contribution_id=target):
+            is_own = scene.texts[one.contribution_id].model_index == payload.model_index
+            return (SELF_CRITIQUE,) if is_own and one.contribution_id == target else ()
+        case _:
+            return ()

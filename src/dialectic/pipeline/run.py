@@ -1,10 +1,15 @@
 """The life of a job, on one page. Read this first; each verb is a module beside it.
 
-    gather      what this job needs, and nothing else of the stage
-    assemble    one complete request, counted in tokens, that fits the model
+    look        what this job must know, in one transaction
+
+    plan        a stage's work, dealt out to children as their inputs come to exist (pure)
+
+    gather      the words of one turn: its own inputs, and nothing else of the stage (pure)
+    assemble    one complete request, counted in tokens, that fits the model (pure)
     call        one attempt at the provider
     follow      what the answer means for the job (pure)
-    save        one commit: contribution, files, the job's move, those who wait, the news
+
+    save        one commit: what was planned or written, the job's move, those who wait, the news
 
 No transaction is open while a model thinks. A process that dies before `save` has changed nothing
 but the job's lease; after it, everything.
@@ -20,26 +25,51 @@ from dialectic.pipeline.assemble import assemble
 from dialectic.pipeline.call import call
 from dialectic.pipeline.follow import follow
 from dialectic.pipeline.gather import gather
-from dialectic.pipeline.save import save
+from dialectic.pipeline.look import Scene, look
+from dialectic.pipeline.plan import decide_plan, find_missing
+from dialectic.pipeline.save import save_plan, save_seed, save_turn, save_wait
 
 
 async def run_job(engine: Engine, job: Job) -> None:
     """Carry out one claimed job. Returns when its outcome is saved; raises what went wrong."""
     engine.failpoints.reach("after_claim")
-    match parse_payload(job.payload_json):
-        case PlanPayload() as payload:
-            await run_turn(engine, job, payload)
-        case ExecutePayload() as payload:
-            await run_turn(engine, job, payload)
+    payload = parse_payload(job.payload_json)
+    scene = await look(engine, job, payload)
+    match payload:
+        case PlanPayload():
+            await run_plan(engine, job, payload, scene)
+        case ExecutePayload():
+            await run_turn(engine, job, payload, scene)
         case unreachable:
             assert_never(unreachable)
 
 
-async def run_turn(engine: Engine, job: Job, payload: PlanPayload | ExecutePayload) -> None:
-    """One document by one model. A plan job of a stage without steps is carried out as this."""
+async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: Scene) -> None:
+    """One model's part in a stage: deal it out in steps, or carry it out as one turn."""
+    stage = scene.process.load_stage(job.stage_slug)
+    missing: tuple[str, ...] = ()
+    if scene.situation is not None:
+        missing = find_missing(stage, stage.inputs_required, payload.model_index, scene.situation)
+    is_first = payload.model_index == 1 and payload.edition == 1
+    if is_first and not missing and stage.slug not in scene.seeded:
+        await save_seed(engine, job, scene, stage)
+    if stage.steps:
+        assert scene.situation is not None, "a stage with steps reads something"
+        decision = decide_plan(job.id, payload, stage, job.current_step, scene.situation)
+        await save_plan(engine, job, stage, decision)
+    elif missing:
+        await save_wait(engine, job, missing)
+    else:
+        await run_turn(engine, job, payload, scene)
+
+
+async def run_turn(
+    engine: Engine, job: Job, payload: PlanPayload | ExecutePayload, scene: Scene
+) -> None:
+    """One document by one model."""
     card = engine.catalog.load_card(payload.model_name)
-    material = await gather(engine, job, payload)
+    material = gather(scene, job, payload)
     request = assemble(material, card)
     answer = await call(engine, card, request)
     outcome = follow(answer.reply)
-    await save(engine, job, material, answer, outcome)
+    await save_turn(engine, job, material, request, answer, outcome)

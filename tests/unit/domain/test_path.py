@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -73,7 +74,7 @@ EXAMPLES: list[tuple[Place, str]] = [
         "city-garden/session_0a1b2c3d/iteration_1/1_thesis/openai-gpt-4-1_1_thesis.md",
     ),
     (
-        ContributionFile(THESIS, first_thesis, version=2),
+        ContributionFile(THESIS, replace(first_thesis, version=2)),
         "city-garden/session_0a1b2c3d/iteration_1/1_thesis/openai-gpt-4-1_1_thesis_edit_2.md",
     ),
     (
@@ -156,7 +157,8 @@ relations = st.one_of(
     st.lists(slugs, min_size=1, max_size=5).map(lambda found: From(fold_sources(found))),
     short_ids.map(Reducing),
 )
-contributions = st.builds(ContributionName, slugs, counts, types, relations)
+versions = st.just(1) | st.integers(1, TURN_MAX)
+contributions = st.builds(ContributionName, slugs, counts, types, relations, versions)
 folders = st.builds(StageFolder, slugs, short_ids, counts, st.integers(1, STAGES_MAX), words)
 extensions = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=10)
 places: st.SearchStrategy[Place] = st.one_of(
@@ -167,7 +169,7 @@ places: st.SearchStrategy[Place] = st.one_of(
     st.builds(WorkItem, slugs, st.sampled_from(WorkStatus), slugs),
     st.builds(SeedPrompt, folders),
     st.builds(UserFeedback, folders),
-    st.builds(ContributionFile, folders, contributions, st.integers(1, TURN_MAX)),
+    st.builds(ContributionFile, folders, contributions),
     st.builds(Intermediate, folders, contributions),
     st.builds(Chunk, folders, contributions, turns),
     st.builds(RawResponse, folders, contributions, st.none() | turns),
@@ -328,17 +330,17 @@ def test_any_number_of_sources_can_be_folded_into_a_name(found: list[str]) -> No
 def test_different_sources_fold_differently() -> None:
     one, other = (fold_sources([GPT] * 9 + [last]) for last in ("a", "b"))
     assert one != other
-    assert one[1].startswith("9-more-")
+    assert one[1].startswith("9-")
 
 
 def test_the_longest_name_the_rules_allow_fits_a_file_system() -> None:
     longest = ContributionName(
-        "m" * SLUG_CHARS_MAX, COUNT_MAX, "t" * KEY_CHARS_MAX, From(("s" * 64, "z" * 21))
+        "m" * SLUG_CHARS_MAX, COUNT_MAX, "t" * KEY_CHARS_MAX, From(("s" * 64, "z" * 13)), TURN_MAX
     )
     for place in (
         RawResponse(THESIS, longest, TURN_MAX),
         Chunk(THESIS, longest, TURN_MAX),
-        ContributionFile(THESIS, longest, TURN_MAX),
+        ContributionFile(THESIS, longest),
         StageDocument(THESIS, longest, "k" * KEY_CHARS_MAX),
     ):
-        assert len(build_path(place).rpartition("/")[2]) <= 252
+        assert len(build_path(place).rpartition("/")[2]) <= 254

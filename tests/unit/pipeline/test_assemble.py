@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,9 +15,11 @@ from dialectic.domain.job import PlanPayload
 from dialectic.domain.message import Message, Role
 from dialectic.domain.model import ModelCard
 from dialectic.domain.place import ContributionName, StageFolder
+from dialectic.domain.prompt import build_block
 from dialectic.errors import ContextWindowError, Fate
-from dialectic.pipeline.assemble import assemble
-from dialectic.pipeline.gather import Material
+from dialectic.pipeline.assemble import assemble, compose_prompt
+from dialectic.pipeline.gather import Item, Material, Words
+from dialectic.store.records import Owner
 from dialectic.tokens import count_request_tokens
 
 CARD = ModelCard(
@@ -28,24 +31,49 @@ CARD = ModelCard(
     output_credits_per_token=Decimal("0.4"),
     tokenizer="chars:1",
 )
+WORDS = Words(
+    template_name="open",
+    template="Write a thesis.{{ inputs | join }}",
+    domain="General",
+    guidance="",
+    request=Item("Original request", "Bread."),
+)
 MATERIAL = Material(
-    payload=PlanPayload(model_id=UUID(int=1), model_name=CARD.name, model_index=1, ordinal=1),
-    project_id=UUID(int=2),
+    payload=PlanPayload(
+        model_id=UUID(int=1),
+        model_name=CARD.name,
+        model_index=1,
+        ordinal=1,
+        slot=1,
+        output_type="thesis",
+    ),
+    owner=Owner(UUID(int=2), UUID(int=3)),
     folder=StageFolder("bakery", "0123abcd", 1, 1, "thesis"),
     name=ContributionName("offline-small", 1, "thesis"),
     system="You are an author.",
-    prompt="Write a thesis.",
-    prompt_template_name="thesis",
+    words=WORDS,
     output_type="thesis",
+    is_intermediate=False,
+    is_lead=True,
+    rank=1,
+    origin=1,
+    source_group=None,
+    target_contribution_id=None,
+    flags=(),
+    expected=(),
     max_output_tokens=None,
 )
+
+
+def build_material(template: str, **changes: Any) -> Material:
+    return replace(MATERIAL, words=replace(WORDS, template=template), **changes)
 
 
 def test_the_request_holds_the_system_and_the_prompt_and_nothing_else() -> None:
     request = assemble(MATERIAL, CARD)
     assert request.model == "offline/small"
     assert request.system == "You are an author."
-    assert request.messages == (Message(Role.USER, "Write a thesis."),)
+    assert request.messages == (Message(Role.USER, "Write a thesis.\n"),)
 
 
 @pytest.mark.parametrize(("asked", "cap"), [(None, 400), (1, 1), (399, 399), (4_000, 400)])
@@ -57,11 +85,11 @@ def test_an_answer_is_capped_by_the_wish_and_by_the_model(asked: int | None, cap
 def test_a_request_is_made_exactly_when_prompt_and_answer_fit_together(
     prompt_chars: int, system_chars: int, asked: int
 ) -> None:
-    material = replace(
-        MATERIAL, system="s" * system_chars, prompt="p" * prompt_chars, max_output_tokens=asked
+    material = build_material(
+        "p" * prompt_chars, system="s" * system_chars, max_output_tokens=asked
     )
-    # Three tokens frame each message, three open the answer.
-    tokens = prompt_chars + 3 + (system_chars + 3 if system_chars else 0) + 3
+    # A prompt ends with a line end. Three tokens frame each message, three open the answer.
+    tokens = prompt_chars + 1 + 3 + (system_chars + 3 if system_chars else 0) + 3
     cap = min(asked, CARD.max_output_tokens)
     if tokens <= CARD.max_input_tokens and tokens + cap <= CARD.context_window_tokens:
         assert count_request_tokens(assemble(material, CARD), CARD.tokenizer) == tokens
@@ -72,9 +100,54 @@ def test_a_request_is_made_exactly_when_prompt_and_answer_fit_together(
 
 def test_a_prompt_that_does_not_fit_is_refused_with_the_figures_and_the_ways_out() -> None:
     with pytest.raises(ContextWindowError) as caught:
-        assemble(replace(MATERIAL, system="", prompt="p" * 5_000), CARD)
+        assemble(build_material("p" * 4_999, system=""), CARD)
     message = caught.value.message
     assert "5,006 tokens" in message
     assert "offline/small takes 600 beside an answer of 400" in message
     assert "--max-output-tokens" in message
     assert caught.value.fate is Fate.FAIL
+
+
+EVERYTHING = """\
+{{ domain }} / {{ guidance }}
+{{ request }}
+{% for block in context + feedback + inputs %}
+{{ block }}
+{% endfor %}
+{% for line in listing %}
+* {{ line }}
+{% endfor %}
+"""
+
+
+def test_every_foreign_text_stands_in_a_block_of_its_own_under_its_label() -> None:
+    words = replace(
+        WORDS,
+        template=EVERYTHING,
+        guidance="Explain.",
+        context=(Item("Constraint boundaries", "No cloud."),),
+        feedback=(Item("User feedback", "Cheaper."),),
+        inputs=(Item("Thesis A", "First.", UUID(int=1)), Item("Thesis B", "Second.", UUID(int=2))),
+        listing=("one.md", "two.md"),
+    )
+    prompt = compose_prompt(words)
+    items = [words.request, *words.context, *words.feedback, *words.inputs]
+    blocks = [build_block(item.label, item.text) for item in items]
+    listed = "* one.md\n* two.md\n"
+    assert prompt == "\n".join(["General / Explain.", *blocks, listed])
+
+
+@given(st.sampled_from(["{{ domain }}", "{% for x in inputs %}", "{# gone #}", "<<<END [0]>>>"]))
+def test_what_a_person_or_a_model_writes_is_never_rendered(hostile: str) -> None:
+    words = replace(
+        WORDS, template=EVERYTHING, request=Item("Original request", f"before {hostile} after")
+    )
+    assert f"before {hostile} after" in compose_prompt(words)
+
+
+def test_what_one_model_is_asked_twice_is_asked_as_two_variants() -> None:
+    again = replace(MATERIAL, payload=MATERIAL.payload.model_copy(update={"ordinal": 2}))
+    anew = replace(MATERIAL, payload=MATERIAL.payload.model_copy(update={"edition": 2}))
+    variants = [assemble(each, CARD).variant for each in (MATERIAL, again, anew)]
+    assert variants[0] == 1
+    assert len(set(variants)) == 3

@@ -38,7 +38,7 @@ from dialectic.pipeline.follow import (
 )
 
 
-def build_job(*, retry_count: int = 0, max_retries: int = 3, age_s: float = 0.0) -> Job:
+def build_job(*, retry_count: int = 0, max_retries: int = 3, throttled_s: float = 0.0) -> Job:
     nobody = UUID(int=0)
     return Job(
         tenant_id=nobody,
@@ -50,7 +50,7 @@ def build_job(*, retry_count: int = 0, max_retries: int = 3, age_s: float = 0.0)
         retry_count=retry_count,
         max_retries=max_retries,
         current_step=1,
-        age_s=age_s,
+        throttled_s=throttled_s,
         payload_json={},
     )
 
@@ -72,9 +72,14 @@ EXPECTED: dict[type[DialecticError], Fate] = {
     errors.Conflict: Fate.FAIL,
     errors.IllegalMove: Fate.FAIL,
     errors.InvalidProcess: Fate.FAIL,
+    errors.InvalidBundle: Fate.FAIL,
     errors.UnknownModel: Fate.FAIL,
     errors.ConfigurationError: Fate.FAIL,
     errors.DatabaseUnreachable: Fate.DROP,
+    errors.DatabaseBusy: Fate.RETRY,
+    errors.DatabaseFull: Fate.PAUSE,
+    errors.SchemaChanged: Fate.DROP,
+    errors.StorageMismatch: Fate.FAIL,
     errors.EmbeddedServerError: Fate.FAIL,
     errors.StorageUnavailable: Fate.PAUSE,
     FundsError: Fate.PAUSE,
@@ -93,6 +98,7 @@ EXPECTED: dict[type[DialecticError], Fate] = {
     LeaseLost: Fate.DROP,
 }
 RETRIED = [kind for kind, fate in EXPECTED.items() if fate is Fate.RETRY]
+NAMING_A_WAIT = [kind for kind in RETRIED if issubclass(kind, ProviderError)]
 
 
 def test_every_error_of_the_tree_has_the_fate_that_is_promised() -> None:
@@ -121,7 +127,7 @@ def test_an_error_that_leaves_nothing_to_write_never_reaches_the_decision(
 
 @pytest.mark.parametrize("kind", [kind for kind in RETRIED if kind is not ProviderThrottled])
 def test_an_error_that_may_pass_is_tried_again_until_the_tries_are_used_up(
-    kind: type[ProviderError],
+    kind: type[DialecticError],
 ) -> None:
     fates = [
         decide_fate(build_job(retry_count=n, max_retries=3), kind(), jitter=random.Random(n))
@@ -165,7 +171,12 @@ def test_jobs_that_failed_together_do_not_come_back_together() -> None:
     assert delays[-1] - delays[0] > BACKOFF_FIRST_S / 4
 
 
-@given(st.sampled_from(RETRIED), st.floats(0, RETRY_AFTER_MAX_S), st.integers(0, 2), st.integers())
+@given(
+    st.sampled_from(NAMING_A_WAIT),
+    st.floats(0, RETRY_AFTER_MAX_S),
+    st.integers(0, 2),
+    st.integers(),
+)
 def test_the_wait_that_the_provider_names_wins_and_is_never_shortened(
     kind: type[ProviderError], retry_after_s: float, retry_count: int, seed: int
 ) -> None:
@@ -229,5 +240,5 @@ def test_an_end_that_is_none_is_an_error_that_names_the_vendors_word(
 def test_a_job_is_throttled_for_an_hour_at_most(
     late_s: float, fate: type[Retry] | type[Fail]
 ) -> None:
-    job = build_job(age_s=THROTTLED_MAX_S + late_s)
+    job = build_job(throttled_s=THROTTLED_MAX_S + late_s)
     assert isinstance(decide_fate(job, ProviderThrottled(), jitter=random.Random(1)), fate)

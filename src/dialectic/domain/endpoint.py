@@ -1,0 +1,38 @@
+"""Where models are asked: an address, the words it understands, and the limits it sets."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+CONNECT_S = 5.0
+FIRST_BYTE_S = 120.0
+IDLE_S = 60.0
+WHOLE_CALL_S = 1800.0
+
+
+class WireFormat(enum.StrEnum):
+    """The protocol an endpoint speaks."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    GOOGLE = "google"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One endpoint. Its name is the first part of the names of its models.
+
+    The key itself is never kept here: only the name of the environment variable that holds it.
+    """
+
+    name: str
+    kind: WireFormat
+    base_url: str
+    api_key_env: str | None = None
+    max_concurrency: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout_s: float = WHOLE_CALL_S
+    first_byte_s: float = FIRST_BYTE_S
+    idle_s: float = IDLE_S

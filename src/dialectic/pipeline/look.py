@@ -1,0 +1,230 @@
+"""Look: load what one job must know, in one transaction. Reads only; decides nothing.
+
+A plan job sees the documents and the plan jobs of its iteration; a turn gets the newest text of
+each document it was given. A version that a person edited takes the place of the model's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.domain.job import ExecutePayload, Job, PlanPayload
+from dialectic.domain.place import ResourceKind, StageFolder
+from dialectic.domain.process import Process, Stage
+from dialectic.domain.process_check import build_process
+from dialectic.domain.slug import short_id
+from dialectic.engine import Engine
+from dialectic.errors import NotFound
+from dialectic.pipeline.outline import Outline, build_outline
+from dialectic.pipeline.plan import Progress, Situation, find_missing, read_inputs
+from dialectic.pipeline.strategies import Document
+from dialectic.store import jobs
+from dialectic.store.database import Connection
+from dialectic.store.records import SQL, Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A document that a turn reads, in its newest version, under the id of the first."""
+
+    id: UUID
+    type: str
+    stage_slug: str
+    model_index: int
+    rank: int
+    origin: int
+    is_origin: bool
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What everything in a session has in common, and what one job has to read."""
+
+    session_id: UUID
+    iteration: int
+    project_id: UUID
+    project_slug: str
+    project_name: str
+    user_id: UUID
+    request: str
+    domain: str
+    models: tuple[str, ...]
+    model_ids: tuple[UUID, ...]
+    lead_model_index: int
+    process: Process
+    outline: Outline
+    is_autopilot: bool
+    max_output_tokens: int | None
+    max_retries: int
+    # Stages of this iteration whose seed prompt is written.
+    seeded: frozenset[str]
+    feedback: tuple[dict[str, Any], ...]
+    context: tuple[dict[str, Any], ...]
+    situation: Situation | None = None
+    texts: Mapping[UUID, Text] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.user_id, self.project_id)
+
+    def build_folder(self, stage: Stage) -> StageFolder:
+        """Build the place of a stage's files."""
+        return StageFolder(
+            project=self.project_slug,
+            session=short_id(self.session_id),
+            iteration=self.iteration,
+            position=self.process.position(stage.slug),
+            stage=stage.slug,
+        )
+
+
+async def look(engine: Engine, job: Job, payload: PlanPayload | ExecutePayload) -> Scene:
+    """Load everything that a claimed job needs."""
+
+    async def work(connection: Connection) -> Scene:
+        scene = await load_scene(engine, connection, job.session_id, job.iteration_number)
+        if isinstance(payload, ExecutePayload):
+            ids = [given.contribution_id for given in payload.inputs]
+            return await read_texts(connection, scene, ids)
+        return await look_around(connection, scene, job.stage_slug, payload.model_index)
+
+    return await engine.db.transact(job.tenant_id, work)
+
+
+async def look_around(
+    connection: Connection, scene: Scene, stage_slug: str, model_index: int
+) -> Scene:
+    """Load what there is to plan with, and the texts of a stage that can begin as one call."""
+    stage = scene.process.load_stage(stage_slug)
+    if not stage.steps and not stage.list_sources():
+        ids = await list_outcomes(connection, scene) if scene.iteration > 1 else []
+        return await read_texts(connection, scene, ids)
+    situation = await read_situation(connection, scene)
+    scene = replace(scene, situation=situation)
+    if find_missing(stage, stage.inputs_required, model_index, situation):
+        return scene
+    found = read_inputs(stage.inputs_required, stage, model_index, situation)
+    return await read_texts(connection, scene, [d.id for kind in found for d in kind.documents])
+
+
+async def load_scene(
+    engine: Engine, connection: Connection, session_id: UUID, iteration: int
+) -> Scene:
+    """Load what all jobs of an iteration have in common."""
+    kinds = [kind.value for kind in ResourceKind]
+    row = await connection.fetchrow(SQL["load_scene"], session_id, iteration, kinds)
+    if row is None:
+        raise NotFound(f"There is no session {session_id}.")
+    process = await load_pinned(engine, connection, row["process_template_id"])
+    return Scene(
+        session_id=session_id,
+        iteration=iteration,
+        project_id=row["project_id"],
+        project_slug=row["project_slug"],
+        project_name=row["project_name"],
+        user_id=row["user_id"],
+        request=row["request"],
+        domain=row["domain"],
+        models=tuple(row["model_names"]),
+        model_ids=tuple(row["selected_model_ids"]),
+        lead_model_index=row["lead_model_index"],
+        process=process,
+        outline=build_outline(process, models=len(row["model_names"])),
+        is_autopilot=row["is_autopilot"],
+        max_output_tokens=row["max_output_tokens"],
+        max_retries=row["max_retries"],
+        seeded=frozenset(row["seeded"]),
+        feedback=tuple(row["feedback"]),
+        context=tuple(row["context"]),
+    )
+
+
+async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
+    """Load a process as it was pinned. A version never changes, so it is read once."""
+    if process_id not in engine.processes:
+        definition = await connection.fetchval(SQL["load_process"], process_id)
+        engine.processes[process_id] = build_process(
+            definition["file"],
+            definition["prompts"],
+            list(definition["overlays"].values()),
+            place=f"pinned process {process_id}",
+        )
+    return engine.processes[process_id]
+
+
+async def read_situation(connection: Connection, scene: Scene) -> Situation:
+    """Read what exists in an iteration and how far its plan jobs are.
+
+    Plan jobs first: whoever is seen to have passed a step has its documents there.
+    """
+    planned = await jobs.list_progress(connection, scene.session_id, scene.iteration)
+    progress = [Progress(**row) for row in planned]
+    runs = await connection.fetch(SQL["list_stage_runs"], scene.session_id)
+    rows = await connection.fetch(SQL["list_documents"], scene.session_id, scene.iteration)
+    return Situation(
+        documents=[
+            Document(
+                id=row["id"],
+                type=row["contribution_type"],
+                model_index=row["model_index"],
+                rank=row["rank"],
+                source_group=row["source_group"],
+                origin=row["origin"],
+            )
+            for row in rows
+        ],
+        made_in={row["id"]: row["stage"] for row in rows},
+        progress=[*progress, *_list_imported(scene, progress, runs)],
+        models=scene.models,
+        outline=scene.outline,
+    )
+
+
+def _list_imported(
+    scene: Scene, progress: Sequence[Progress], runs: Sequence[asyncpg.Record]
+) -> Iterator[Progress]:
+    """A stage that came with an imported project has no jobs: that it has ended, its run says."""
+    planned = {each.stage_slug for each in progress}
+    for run in runs:
+        has_ended = run["status"] in ("complete", "failed", "cancelled")
+        is_here = run["iteration_number"] == scene.iteration
+        if is_here and has_ended and run["stage_slug"] not in planned:
+            for model_index in range(1, len(scene.models) + 1):
+                yield Progress(run["stage_slug"], model_index, current_step=1, has_ended=True)
+
+
+async def list_outcomes(connection: Connection, scene: Scene) -> list[UUID]:
+    """List what the iteration before this one came to."""
+    rows = await connection.fetch(SQL["list_outcomes"], scene.session_id, scene.iteration - 1)
+    return [row["id"] for row in rows]
+
+
+async def read_texts(connection: Connection, scene: Scene, ids: Collection[UUID]) -> Scene:
+    """Read the newest text of each of these documents."""
+    if not ids:
+        return scene
+    rows = await connection.fetch(SQL["read_documents"], scene.session_id, list(ids))
+    texts = {
+        row["id"]: Text(
+            id=row["id"],
+            type=row["contribution_type"],
+            stage_slug=row["stage"],
+            model_index=row["model_index"],
+            rank=row["rank"],
+            origin=row["origin"],
+            is_origin=row["source_group"] is None,
+            path=row["storage_path"],
+            content=row["content"],
+        )
+        for row in rows
+    }
+    if missing := [str(wanted) for wanted in ids if wanted not in texts]:
+        raise NotFound(f"Document(s) {', '.join(missing)} of session {scene.session_id} are gone.")
+    return replace(scene, texts=texts)

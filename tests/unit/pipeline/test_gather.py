@@ -1,0 +1,201 @@
+"""The words of one turn: the request, what the user said, its own inputs, and nothing else."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.domain.place import About, ContributionName, Plain
+from dialectic.errors import PlanError
+from dialectic.pipeline.assemble import compose_prompt
+from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
+from dialectic.pipeline.look import Text
+from tests.unit.pipeline.scenes import (
+    MODELS,
+    PROCESS,
+    build_critique,
+    build_feedback,
+    build_job,
+    build_plan,
+    build_scene,
+    build_text,
+)
+
+THESES = [build_text("thesis", author) for author in (1, 2, 3)]
+CRITIQUES = [
+    build_text("antithesis", author, origin) for author in (1, 2, 3) for origin in (1, 2, 3)
+]
+THESIS, ANTITHESIS, VERDICT = PROCESS.order
+
+
+# -- inputs ---------------------------------------------------------------------------------------
+
+
+def test_the_first_stage_reads_the_request_alone() -> None:
+    material = gather(build_scene(), build_job("thesis"), build_plan())
+    assert material.words.inputs == ()
+    assert material.words.request.text == "Bread."
+    assert material.system == "You write."
+    assert material.name == ContributionName("offline-architect", 1, "thesis", Plain())
+    assert material.folder.stage == "thesis"
+
+
+@pytest.mark.parametrize("author", [1, 2, 3])
+@pytest.mark.parametrize("text", THESES, ids=lambda text: str(text.model_index))
+def test_a_turn_reads_its_own_inputs_though_more_is_on_the_table(author: int, text: Text) -> None:
+    scene = build_scene(*THESES, *CRITIQUES)
+    material = gather(scene, build_job("antithesis"), build_critique(author, text))
+    assert [item.source_id for item in material.words.inputs] == [text.id]
+    prompt = compose_prompt(material.words)
+    for other in (*THESES, *CRITIQUES):
+        assert (other.content in prompt) is (other is text)
+    is_own = author == text.model_index
+    assert material.flags == ((SELF_CRITIQUE,) if is_own else ())
+    assert material.target_contribution_id == material.source_group == text.id
+    assert material.name.relation == About("offline-skeptic")
+
+
+def test_a_stage_without_steps_reads_all_that_its_rules_ask_for_and_no_other_type() -> None:
+    words = gather_stage_words(build_scene(*THESES, *CRITIQUES), VERDICT)
+    assert {item.source_id for item in words.inputs} == {text.id for text in CRITIQUES}
+
+
+def test_a_stage_that_lacks_what_it_must_read_cannot_begin() -> None:
+    with pytest.raises(PlanError, match="'verdict' cannot begin: there is no 'antithesis'"):
+        gather_stage_words(build_scene(*THESES), VERDICT)
+
+
+def test_a_stage_with_steps_only_lists_what_it_reads() -> None:
+    words = gather_stage_words(build_scene(*THESES), ANTITHESIS)
+    assert words.inputs == ()
+    assert words.listing == tuple(f"model-{n}_{n}_thesis.md" for n in (1, 2, 3))
+
+
+def test_a_second_iteration_begins_with_the_outcomes_of_the_first() -> None:
+    outcomes = [build_text("verdict", author) for author in (1, 2)]
+    words = gather_stage_words(build_scene(*outcomes, iteration=2), THESIS)
+    assert {item.text for item in words.inputs} == {text.content for text in outcomes}
+    assert all(item.label.startswith("Outcome of iteration 1 ") for item in words.inputs)
+
+
+# -- labels ---------------------------------------------------------------------------------------
+
+
+@given(st.uuids(version=4))
+def test_labels_name_nobody_and_tell_all_documents_apart(session: UUID) -> None:
+    scene = build_scene(*CRITIQUES, session_id=session)
+    words = gather_stage_words(scene, VERDICT)
+    labels = [item.label for item in words.inputs]
+    assert sorted(labels) == sorted(f"Antithesis {a}{n}" for a in "ABC" for n in (1, 2, 3))
+    assert not [name for name in MODELS if name in " ".join(labels)]
+
+
+def test_the_order_is_the_readers_own_and_always_the_same() -> None:
+    def read(iteration: int) -> list[object]:
+        words = gather_stage_words(build_scene(*CRITIQUES, iteration=iteration), VERDICT)
+        return [item.source_id for item in words.inputs]
+
+    assert read(1) == read(1)
+    orders = {tuple(read(iteration)) for iteration in range(1, 20)}
+    assert len(orders) > 10
+
+
+def test_a_document_keeps_its_letter_for_every_reader() -> None:
+    labels = set()
+    for author in (1, 2, 3):
+        material = gather(
+            build_scene(*THESES), build_job("antithesis"), build_critique(author, THESES[0])
+        )
+        labels.add(material.words.inputs[0].label)
+    assert len(labels) == 1
+
+
+# -- what the user said ---------------------------------------------------------------------------
+
+SAID = [
+    build_feedback("thesis", "Cheaper."),
+    build_feedback("thesis", "Sooner."),
+    build_feedback("antithesis", "Too harsh."),
+]
+
+
+def test_feedback_on_earlier_stages_is_heard_one_item_per_stage_oldest_first() -> None:
+    scene = build_scene(*THESES, *CRITIQUES, feedback=SAID)
+    heard = {
+        stage.slug: [(item.label, item.text) for item in gather_stage_words(scene, stage).feedback]
+        for stage in (THESIS, ANTITHESIS, VERDICT)
+    }
+    assert heard["thesis"] == []
+    assert heard["antithesis"] == [("What the user said", "Cheaper.\n\nSooner.")]
+    assert heard["verdict"] == [
+        ("User feedback on the stage Thesis", "Cheaper.\n\nSooner."),
+        ("User feedback on the stage Antithesis", "Too harsh."),
+    ]
+
+
+def test_the_next_iteration_hears_everything_that_was_said_about_this_one() -> None:
+    later = build_feedback("thesis", "Now warmer.", iteration=2)
+    last = build_feedback("verdict", "Again.")
+    scene = build_scene(*THESES, iteration=2, feedback=[*SAID, last, later])
+    first = [(item.label, item.text) for item in gather_stage_words(scene, THESIS).feedback]
+    assert first == [
+        ("User feedback on the stage Thesis, iteration 1", "Cheaper.\n\nSooner."),
+        ("User feedback on the stage Antithesis, iteration 1", "Too harsh."),
+        ("User feedback on the stage Verdict, iteration 1", "Again."),
+    ]
+    second = [item.text for item in gather_stage_words(scene, ANTITHESIS).feedback]
+    assert second == ["Cheaper.\n\nSooner.", "Too harsh.", "Again.", "Now warmer."]
+
+
+def test_what_is_said_about_one_document_names_it_by_its_label() -> None:
+    about = {
+        "target_type": "thesis",
+        "target_origin": 2,
+        "target_model_index": 2,
+        "target_is_origin": True,
+    }
+    said = [
+        build_feedback("thesis", "Lovely.", **about),
+        build_feedback("thesis", "", rating=2, **about),
+    ]
+    scene = build_scene(*THESES, feedback=said)
+    material = gather(scene, build_job("antithesis"), build_critique(1, THESES[1]))
+    (item,) = material.words.feedback
+    label = material.words.inputs[0].label
+    assert item.text == f"On {label}: Lovely.\n\nOn {label}: Rated 2 of 5."
+
+
+# -- marks and the rest ---------------------------------------------------------------------------
+
+
+def test_context_is_labelled_by_its_kind() -> None:
+    scene = build_scene(context=({"type": "domain_standards", "content": "With tax."},))
+    (item,) = gather_stage_words(scene, THESIS).context
+    assert (item.label, item.text) == ("Domain standards", "With tax.")
+
+
+def test_the_domain_adds_its_guidance_to_each_prompt() -> None:
+    scene = build_scene(*THESES, domain="Law")
+    assert gather_stage_words(scene, THESIS).guidance == "Cite."
+    material = gather(scene, build_job("antithesis"), build_critique(1, THESES[0]))
+    assert material.words.guidance == "Cite again."
+
+
+@pytest.mark.parametrize("author", [1, 2, 3])
+def test_only_the_lead_is_the_lead_and_only_final_documents_are_cut(author: int) -> None:
+    scene = build_scene(*CRITIQUES)
+    material = gather(scene, build_job("verdict"), build_plan(author, "verdict"))
+    assert material.is_lead is (author == 2)
+    assert [each.key for each in material.expected] == ["risks"]
+    assert (material.rank, material.origin, material.source_group) == (1, author, None)
+    assert not material.is_intermediate
+
+
+def test_one_who_writes_two_documents_of_several_is_no_critic_of_himself() -> None:
+    payload = build_critique(1, THESES[0]).model_copy(
+        update={"target_contribution_id": None, "source_group": uuid4()}
+    )
+    assert gather(build_scene(*THESES), build_job("antithesis"), payload).flags == ()
