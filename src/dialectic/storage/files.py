@@ -24,9 +24,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlsplit
+from uuid import UUID
 
 from dialectic.errors import ConfigurationError, NotFound, StorageUnavailable, UsageError
 
@@ -34,11 +36,14 @@ PART_BYTES_MAX = 255
 PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
 # A folder may be deleted, being empty, while a file is on its way into it; then it is made anew.
+THREADS_MAX = 16
 WRITE_ATTEMPTS_MAX = 100
 LOCK_WAIT_S = 2.0
 LOCK_POLL_S = 0.005
 DURABLE_FOLDERS_MAX = 10_000
 
+# At the root, where no key leads: a key has at least two parts.
+ID_NAME = "store-id"
 _DRAFT_PREFIX = ".draft-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A named pipe in a file's place would otherwise make the open wait for ever.
@@ -51,6 +56,7 @@ _REMEDIES = {
     errno.EAGAIN: "Another process has been writing it for a while: resume that one or end it.",
     errno.ENOSPC: "The disk is full: free some space, or set DIALECTIC_STORAGE_URL to another one.",
     errno.EDQUOT: "The disk quota is used up: raise it, or free some space.",
+    errno.ENOTSUP: "Set DIALECTIC_STORAGE_URL to a folder on a disk.",
     errno.EROFS: "The file system is read-only: mount it for writing.",
     errno.EACCES: "This user may not go there: correct the owner or the mode of the folder.",
     errno.EPERM: "This user may not do that: correct the owner or the mode of the folder.",
@@ -86,6 +92,20 @@ class FileStore(Protocol):
 
     def locate(self, key: str) -> str:
         """Say where the key's file is, for a person."""
+        ...
+
+    async def identify(self, wanted: UUID | None) -> UUID | None:
+        """Return the store's own id. One that has none takes on the wanted one, if there is one."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where the store is, for a person."""
+        ...
+
+    @property
+    def id_name(self) -> str:
+        """The name under which the store keeps its id, for a person."""
         ...
 
 
@@ -125,6 +145,8 @@ class DiskStore:
         # Folders known to outlive a crash. Another writer may have made a folder a moment ago and
         # not have flushed it yet, so this process flushes each once, whoever made it.
         self._durable: set[str] = set()
+        # Threads of its own: a disk on a network may never answer, and others need theirs.
+        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="storage")
 
     async def write(self, key: str, data: bytes) -> None:
         parts = _check_key(key)
@@ -145,10 +167,21 @@ class DiskStore:
     def locate(self, key: str) -> str:
         return str(self._root.joinpath(*_check_key(key)))
 
+    async def identify(self, wanted: UUID | None) -> UUID | None:
+        return await self._run(ID_NAME, lambda: self._identify(wanted))
+
+    @property
+    def place(self) -> str:
+        return os.fsencode(self._root).decode(errors="replace")  # it may be no text
+
+    @property
+    def id_name(self) -> str:
+        return ID_NAME
+
     async def _run(self, key: str, work: Callable[[], Result]) -> Result:
         # Disks wait, and the event loop must not.
         try:
-            return await asyncio.to_thread(work)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except OSError as error:
             reason = error.strerror or str(error)
             remedy = _REMEDIES.get(error.errno or 0, "Look at the disk and at the system's log.")
@@ -164,6 +197,16 @@ class DiskStore:
                 return
         raise OSError(errno.ESTALE, "The folder is deleted again and again")
 
+    def _identify(self, wanted: UUID | None) -> UUID | None:
+        if wanted is not None:
+            self._make_root()
+        try:
+            with self._open_folder(()) as root:
+                found = _find_id(root)
+                return found if found or not wanted else _take_on_id(root, wanted)
+        except FileNotFoundError:
+            return None
+
     def _read(self, parts: Parts) -> bytes:
         try:
             with self._open_folder(parts[:-1]) as folder:
@@ -175,7 +218,8 @@ class DiskStore:
     def _list(self, parts: Parts) -> Keys:
         try:
             with self._open_folder(parts) as folder:
-                return sorted("/".join((*parts, *file)) for file in _walk_files(folder))
+                found = [(*parts, *file) for file in _walk_files(folder)]
+                return sorted("/".join(file) for file in found if len(file) >= PARTS_MIN)
         except FileNotFoundError:
             return []
 
@@ -229,12 +273,22 @@ class DiskStore:
             missing.append(folder)
             folder = folder.parent
         for folder in reversed(missing):
-            folder.mkdir(0o700, exist_ok=True)
+            _make_outer(folder)
             parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(parent)
             finally:
                 os.close(parent)
+
+
+def _make_outer(folder: Path) -> None:
+    try:
+        folder.mkdir(0o700, exist_ok=True)
+    except FileNotFoundError:
+        if not folder.parent.is_dir():
+            raise
+        # Not a race with somebody who deletes: this file system simply has no room for folders.
+        raise OSError(errno.ENOTSUP, f"No folder can be made in {folder.parent}") from None
 
 
 def _replace_file(folder: int, name: str, data: bytes) -> None:
@@ -247,6 +301,31 @@ def _replace_file(folder: int, name: str, data: bytes) -> None:
             os.fsync(draft)
             os.rename(_draft_name(name), name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
+
+
+def _find_id(root: int) -> UUID | None:
+    try:
+        text = _read_file(root, ID_NAME)
+    except FileNotFoundError:
+        return None
+    try:
+        return UUID(text.decode("ascii").strip())
+    except ValueError:
+        raise OSError(errno.EINVAL, "It should hold the id of this store, and does not") from None
+
+
+def _take_on_id(root: int, wanted: UUID) -> UUID:
+    """Give a store its id, unless another process just did; return the one it has now."""
+    name = _draft_name(ID_NAME)
+    with _hold_draft(root, name) as draft:
+        if found := _find_id(root):
+            os.unlink(name, dir_fd=root)
+            return found
+        os.write(draft, f"{wanted}\n".encode())
+        os.fsync(draft)
+        os.rename(name, ID_NAME, src_dir_fd=root, dst_dir_fd=root)
+        os.fsync(root)
+        return wanted
 
 
 @contextlib.contextmanager

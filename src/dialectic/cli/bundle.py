@@ -1,0 +1,90 @@
+"""`dialectic export, import`: take a project away, and take one in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from dialectic import bundle
+from dialectic.cli.terminal import load_settings, open_desk, printable, run_async, say
+from dialectic.errors import ExitCode
+from dialectic.settings import Settings
+
+
+@click.command(name="export")
+@click.argument("project")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write; by default into the project's folder in storage.",
+)
+@click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
+    """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            project_id = await bundle.find(desk.engine, desk.account, project)
+            if out is None:
+                exported, place = await bundle.export_into_storage(
+                    desk.engine, desk.account, project_id, finished=finished
+                )
+            else:
+                exported = await bundle.export_project(
+                    desk.engine, desk.account, project_id, out, finished=finished
+                )
+                place = str(out)
+        files = exported.manifest.files
+        if as_json:
+            told = {
+                "project_id": str(exported.project_id),
+                "project": exported.slug,
+                "path": place,
+                "contents": exported.manifest.contents,
+                "files": len(files),
+                "size_bytes": sum(entry.size_bytes for entry in files),
+            }
+            click.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            click.echo(printable(place))
+            say(f"Exported {exported.slug}: {len(files)} files.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def import_(file: Path, *, as_json: bool) -> None:
+    """Take in a project from FILE, which `dialectic export` has written."""
+
+    async def main(settings: Settings) -> ExitCode:
+        async with open_desk(settings) as desk:
+            taken = await bundle.import_project(desk.engine, desk.account, file)
+            await bundle.describe_project(desk.engine, desk.account, taken.project_id)
+            folder = desk.engine.files.locate(f"{desk.account.tenant_id}/{taken.slug}")
+        if as_json:
+            told = {
+                "project_id": str(taken.project_id),
+                "project": taken.slug,
+                "path": folder,
+                "sessions": [str(session_id) for session_id in taken.session_ids],
+                "files": taken.file_count,
+                "is_copy": taken.is_copy,
+            }
+            click.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            click.echo(printable(folder))
+            say(f"Imported {taken.name} as {taken.slug}: {taken.file_count} files.")
+            for session_id in taken.session_ids:
+                say(f"Session {session_id}")
+        if taken.waiting:
+            say(f"{len(taken.waiting)} file(s) wait in the database until storage has room.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main(load_settings())))

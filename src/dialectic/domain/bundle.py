@@ -1,0 +1,187 @@
+"""The form of an export: what stands in the archive, under which names, and how much of it.
+
+Pure. An archive holds the project's folder as it stands in storage, and beside it `manifest.json`,
+which names every file with its size and hash. What does not fit this form is refused before a byte
+of it is used; each refusal names the entry.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dialectic.domain.path import parse_path
+from dialectic.domain.place import (
+    Chunk,
+    ExportArchive,
+    Intermediate,
+    Place,
+    ProjectFile,
+    ProjectFileKind,
+    ProjectPlace,
+    RawResponse,
+)
+from dialectic.errors import InvalidBundle, UsageError
+
+FORMAT: Final = "dialectic-bundle"
+VERSION: Final = 1
+MANIFEST_NAME = "manifest.json"
+
+# What an archive may be at most; an export that would be more says so instead of being made.
+ENTRIES_MAX = 20_000
+ARCHIVE_BYTES_MAX = 512 * 2**20
+ENTRY_BYTES_MAX = 64 * 2**20
+TOTAL_BYTES_MAX = 1024 * 2**20
+# Text shrinks to a fifth. What shrinks to a two-hundredth was made to swell.
+RATIO_MAX = 200
+RATIO_FREE_BYTES = 2**20
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class FileEntry(BaseModel):
+    """One file of the archive."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    path: str = Field(min_length=1, max_length=1_024)
+    size_bytes: int = Field(ge=0, le=ENTRY_BYTES_MAX)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Manifest(BaseModel):
+    """What an archive says of itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["dialectic-bundle"] = FORMAT
+    version: Literal[1] = VERSION
+    # All of the project, or finished documents only.
+    contents: Literal["all", "finished"]
+    project: str
+    files: Annotated[tuple[FileEntry, ...], Field(max_length=ENTRIES_MAX)]
+
+    def as_bytes(self) -> bytes:
+        return self.model_dump_json(indent=2).encode() + b"\n"
+
+
+class _Claim(BaseModel):
+    """The part of a manifest that every version has."""
+
+    format: Literal["dialectic-bundle"]
+    version: int
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Read a manifest; one of another version is refused by its number, not by its fields."""
+    try:
+        claim = _Claim.model_validate_json(data)
+    except ValidationError:
+        message = f"{MANIFEST_NAME} is not the manifest of a {FORMAT}. Give an exported project."
+        raise InvalidBundle(message) from None
+    if claim.version != VERSION:
+        message = (
+            f"The bundle has version {claim.version}; this program reads version {VERSION}."
+            + (" Update this program." if claim.version > VERSION else "")
+        )
+        raise InvalidBundle(message)
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidBundle(f"{MANIFEST_NAME}: {describe(error)}") from None
+    check_names([entry.path for entry in manifest.files])
+    for entry in manifest.files:
+        if project_of(parse_entry(entry.path)) != manifest.project:
+            message = f"{entry.path!r} does not stand in the project's folder {manifest.project!r}."
+            raise InvalidBundle(message)
+    check_size(entry.size_bytes for entry in manifest.files)
+    return manifest
+
+
+def describe(error: ValidationError) -> str:
+    """Say where the first fault is, without repeating what stands there."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the whole"
+    return f"`{place}`: {first['msg']}."
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that lead out of the folder, or that some file system takes for one another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if trouble := _find_trouble(name):
+            raise InvalidBundle(f"The archive's entry {name[:200]!r} {trouble}.")
+        folded = unicodedata.normalize("NFC", name.removesuffix("/")).casefold()
+        if (other := seen.get(folded)) is not None:
+            same = "is there twice" if other == name else f"differs from {other[:200]!r} by case"
+            raise InvalidBundle(f"The archive's entry {name[:200]!r} {same}.")
+        seen[folded] = name
+
+
+def _find_trouble(name: str) -> str | None:
+    parts = name.removesuffix("/").split("/")
+    troubles = {
+        "is an absolute path": name.startswith("/"),
+        "begins with a drive letter": _DRIVE.match(name) is not None,
+        "holds a backslash": "\\" in name,
+        "leads out of its folder": ".." in parts,
+        "is not a plain path": "" in parts or "." in parts,
+        "holds characters that cannot be shown": not name.isprintable(),
+    }
+    return next((words for words, holds in troubles.items() if holds), None)
+
+
+def parse_entry(path: str) -> Place:
+    """Read an entry's name as a place of the layout, or refuse it."""
+    try:
+        return parse_path(path)
+    except UsageError as error:
+        raise InvalidBundle(f"In the archive: {error.message}") from None
+
+
+def project_of(place: Place) -> str:
+    """Tell in which project's folder a place is."""
+    return place.project if isinstance(place, ProjectPlace) else place.folder.project
+
+
+def check_size(sizes: Iterable[int]) -> None:
+    """Refuse more files or bytes than an archive may hold."""
+    counted = list(sizes)
+    if len(counted) > ENTRIES_MAX:
+        message = f"The project has {len(counted):,} files; a bundle holds at most {ENTRIES_MAX:,}."
+        raise InvalidBundle(message)
+    if (largest := max(counted, default=0)) > ENTRY_BYTES_MAX:
+        message = f"A file has {largest:,} bytes; a bundle's may have at most {ENTRY_BYTES_MAX:,}."
+        raise InvalidBundle(message)
+    if (total := sum(counted)) > TOTAL_BYTES_MAX:
+        message = f"The files have {total:,} bytes; a bundle holds at most {TOTAL_BYTES_MAX:,}."
+        raise InvalidBundle(message)
+
+
+def is_swollen(size_bytes: int, packed_bytes: int) -> bool:
+    """Tell whether an entry unpacks to more than text ever does."""
+    return size_bytes > RATIO_FREE_BYTES and size_bytes > RATIO_MAX * packed_bytes
+
+
+def is_made_for_export(path: str) -> bool:
+    """Tell whether a file is made anew by every export, so that a stored one is not taken along."""
+    return isinstance(parse_entry(path), ProjectFile | ExportArchive)
+
+
+def is_finished(path: str) -> bool:
+    """Tell whether a file is for readers: no chunk, no intermediate, no raw answer."""
+    return not isinstance(parse_entry(path), Chunk | Intermediate | RawResponse)
+
+
+def settings_path(slug: str) -> str:
+    """Name the file that holds a project's rows."""
+    return f"{slug}/{ProjectFileKind.SETTINGS}"
+
+
+def readme_path(slug: str) -> str:
+    """Name the file that tells a reader what is where."""
+    return f"{slug}/{ProjectFileKind.README}"

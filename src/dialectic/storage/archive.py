@@ -1,0 +1,258 @@
+"""Archives on disk: written so that the same files make the same bytes, read so that none harms.
+
+Knows zip files and manifests; it does not know what a project is. Reading trusts nothing: not the
+names, not the sizes, not the kinds of the entries, and every byte is held against the manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from dialectic.domain.bundle import (
+    ARCHIVE_BYTES_MAX,
+    ENTRIES_MAX,
+    ENTRY_BYTES_MAX,
+    MANIFEST_NAME,
+    FileEntry,
+    Manifest,
+    check_names,
+    check_size,
+    is_swollen,
+    parse_manifest,
+)
+from dialectic.errors import InvalidBundle, UsageError
+
+# The earliest moment a zip file can name.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+_FILE_MODE = stat.S_IFREG | 0o644
+_ENCRYPTED = 0x1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+# The record at the end of a zip file, without a comment: what it must say before more is read.
+_END = struct.Struct("<4s4H2LH")
+_END_MARK = b"PK\x05\x06"
+_ZIP64_MARK = b"PK\x06\x07"
+_ZIP64_BYTES = 20
+DIRECTORY_BYTES_MAX = 16 * 2**20
+# A manifest of as many entries as there may be, with the longest names.
+MANIFEST_BYTES_MAX = 32 * 2**20
+
+# Whatever the library meets in a file that is none of ours.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class ArchiveWriter:
+    """An archive that is being written, file by file."""
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(target, "w", strict_timestamps=True)
+        self._files: list[FileEntry] = []
+
+    def add(self, path: str, data: bytes) -> None:
+        """Add a file, unless it is more than a reader would take."""
+        check_size([len(data)])
+        digest = hashlib.sha256(data).hexdigest()
+        self._files.append(FileEntry(path=path, size_bytes=len(data), sha256=digest))
+        self._put(path, data)
+
+    def finish(self, *, contents: str, project: str) -> Manifest:
+        """Add the manifest, after which the archive is complete."""
+        files = tuple(sorted(self._files, key=lambda entry: entry.path))
+        check_size(entry.size_bytes for entry in files)
+        manifest = Manifest.model_validate(
+            {"contents": contents, "project": project, "files": files}
+        )
+        self._put(MANIFEST_NAME, manifest.as_bytes())
+        return manifest
+
+    def close(self) -> None:
+        self._zip.close()
+
+    def _put(self, name: str, data: bytes) -> None:
+        info = zipfile.ZipInfo(name, _EPOCH)
+        info.create_system = _UNIX
+        info.external_attr = _FILE_MODE << 16
+        info.compress_type = zipfile.ZIP_DEFLATED
+        # What shrinks too well is stored as it is, for a reader would take it for a bomb.
+        if is_swollen(len(data), 0) and is_swollen(len(data), len(zlib.compress(data))):
+            info.compress_type = zipfile.ZIP_STORED
+        self._zip.writestr(info, data)
+
+
+@contextlib.contextmanager
+def write_archive(path: Path) -> Iterator[ArchiveWriter]:
+    """Write an archive; its name is taken in one step, when all of it is on disk."""
+    _check_plain(path, "written")
+    draft: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
+        ) as file:
+            draft = Path(file.name)
+            with contextlib.closing(ArchiveWriter(file)) as writer:
+                yield writer
+            file.flush()
+            _check_bytes(path, file.tell())
+            os.fsync(file.fileno())
+        draft.replace(path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+
+
+def _check_plain(path: Path, word: str) -> None:
+    """Refuse a device or a pipe: one would be replaced, the other be read without end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # whoever opens it says why
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path} cannot be {word}: it is no plain file.")
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Archive:
+    """An archive whose names and sizes are in order. A file's bytes are checked when it is read."""
+
+    def __init__(self, opened: zipfile.ZipFile) -> None:
+        self._zip = opened
+        self._infos = _check_entries(opened.infolist())
+        if MANIFEST_NAME not in self._infos:
+            message = (
+                f"The archive has no {MANIFEST_NAME}. Give a project exported by this program."
+            )
+            raise InvalidBundle(message)
+        self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX))
+        self._entries = {entry.path: entry for entry in self.manifest.files}
+        self._check_complete()
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes if they are the ones that the manifest promises."""
+        entry = self._entries.get(path)
+        if entry is None:
+            raise InvalidBundle(f"The archive has no file {path!r}.")
+        data = self._unpack(path, entry.size_bytes)
+        if len(data) != entry.size_bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
+            message = f"{path!r} is damaged: its bytes are not those that {MANIFEST_NAME} names."
+            raise InvalidBundle(message)
+        return data
+
+    def verify(self) -> None:
+        """Read every file once, and keep none."""
+        for path in self._entries:
+            self.read(path)
+
+    def _check_complete(self) -> None:
+        there = self._infos.keys() - {MANIFEST_NAME}
+        for path in sorted(self._entries.keys() - there):
+            raise InvalidBundle(f"{path!r} stands in {MANIFEST_NAME} but not in the archive.")
+        for path in sorted(there - self._entries.keys()):
+            raise InvalidBundle(f"{path!r} stands in the archive but not in {MANIFEST_NAME}.")
+
+    def _unpack(self, name: str, bytes_max: int) -> bytes:
+        try:
+            with self._zip.open(self._infos[name]) as file:
+                data = file.read(bytes_max + 1)
+        except _BROKEN as error:
+            raise InvalidBundle(f"{name!r} cannot be unpacked: {error}.") from None
+        if len(data) > bytes_max:
+            raise InvalidBundle(f"{name!r} is larger than the {bytes_max:,} bytes it may have.")
+        return data
+
+
+@contextlib.contextmanager
+def open_archive(path: Path) -> Iterator[Archive]:
+    """Open an archive for reading; refuse it if its form alone is wrong."""
+    _check_plain(path, "read")
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    with file:
+        _check_end(path, file)
+        try:
+            opened = zipfile.ZipFile(file)
+        except _BROKEN as error:
+            raise InvalidBundle(f"{path} is no zip file: {error}.") from None
+        with opened:
+            yield Archive(opened)
+
+
+def _check_end(path: Path, file: IO[bytes]) -> None:
+    """Look at the archive's last record, before the library makes an object of every entry."""
+    size = file.seek(0, os.SEEK_END)
+    _check_bytes(path, size)
+    file.seek(max(0, size - _END.size - _ZIP64_BYTES))
+    tail = file.read()
+    if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
+        raise InvalidBundle(f"{path} is no zip file, or something is missing at its end.")
+    if tail.startswith(_ZIP64_MARK):
+        raise InvalidBundle(f"{path} is a zip file of the 64-bit kind, which no bundle is.")
+    _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
+    # The manifest is one more, and tools add an entry for every folder.
+    if count > 2 * ENTRIES_MAX or directory_bytes > DIRECTORY_BYTES_MAX:
+        message = f"{path} has {count:,} entries; a bundle may have at most {ENTRIES_MAX:,}."
+        raise InvalidBundle(message)
+
+
+def _check_bytes(path: Path, size: int) -> None:
+    if size > ARCHIVE_BYTES_MAX:
+        message = f"{path} has {size:,} bytes; a bundle may have at most {ARCHIVE_BYTES_MAX:,}."
+        raise InvalidBundle(message)
+
+
+def _check_entries(infos: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+    # The library cuts a name at a NUL; the name as it came is the one to judge.
+    check_names([info.orig_filename for info in infos])
+    for info in infos:
+        if trouble := _find_trouble(info):
+            raise InvalidBundle(f"The archive's entry {info.filename[:200]!r} {trouble}.")
+    files = {info.filename: info for info in infos if not info.is_dir()}
+    check_size(info.file_size for name, info in files.items() if name != MANIFEST_NAME)
+    return files
+
+
+def _find_trouble(info: zipfile.ZipInfo) -> str | None:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    packed, size = info.compress_size, info.file_size
+    troubles = {
+        "is a symbolic link": stat.S_ISLNK(kind),
+        "is neither a file nor a folder": kind not in (0, stat.S_IFDIR, stat.S_IFREG),
+        "is a folder with content": info.is_dir() and size > 0,
+        "is encrypted": bool(info.flag_bits & _ENCRYPTED),
+        "is packed in a way that bundles are not": info.compress_type not in _METHODS,
+        f"has {size:,} bytes; {ENTRY_BYTES_MAX:,} are allowed": size > ENTRY_BYTES_MAX,
+        f"swells from {packed:,} to {size:,} bytes": is_swollen(size, packed),
+    }
+    return next((words for words, holds in troubles.items() if holds), None)
