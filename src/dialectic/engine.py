@@ -1,7 +1,7 @@
 """Everything with a lifetime, opened once and passed by hand. Pure functions are imported instead.
 
 Opening an engine joins the embedded server (unless a server elsewhere is set), brings the schema
-up to date and opens a pool for one role.
+up to date, opens a pool for one role and makes sure that the documents are where they were.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dialectic.failpoints import Failpoints
 from dialectic.providers.catalog import Catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
+from dialectic.storage.identity import require_identity
 from dialectic.store.database import APP_ROLE, Address, Database
 from dialectic.store.migrate import migrate
 
@@ -47,7 +48,12 @@ class Engine:
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, catalog: Catalog, *, role: str = APP_ROLE, pool_size: int = 10
+    settings: Settings,
+    catalog: Catalog,
+    *,
+    role: str = APP_ROLE,
+    pool_size: int = 10,
+    checks_storage: bool = True,
 ) -> AsyncIterator[Engine]:
     """Open what a command needs; close it in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
@@ -55,7 +61,16 @@ async def open_engine(
     async with open_address(settings) as address:
         await migrate(address)
         async with Database.open(address, role, size=pool_size) as db:
-            yield Engine(settings, address, db, files, catalog, failpoints)
+            engine = Engine(settings, address, db, files, catalog, failpoints)
+            if checks_storage:
+                await check_storage(engine)
+            yield engine
+
+
+async def check_storage(engine: Engine) -> None:
+    """Refuse a store that is not the one this database's documents are in."""
+    is_in_home = engine.address.is_embedded and not engine.settings.storage_url
+    await require_identity(engine.files, engine.db, belongs_together=is_in_home)
 
 
 @asynccontextmanager

@@ -6,11 +6,16 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── UnknownModel          the model is not in the catalogue
 │   ├── Conflict
 │   │   └── IllegalMove       a job was asked to make a move the table of moves does not know
-│   └── InvalidProcess        a process file breaks a rule
+│   ├── InvalidProcess        a process file breaks a rule
+│   └── InvalidBundle         an archive is no export of a project, or not one that can be taken in
 ├── ConfigurationError        settings, files or servers that the operator must put right
 │   ├── DatabaseUnreachable
+│   ├── DatabaseFull          its disk or memory is used up: the work waits for room
+│   ├── SchemaChanged         another version has upgraded the database under this one
 │   ├── EmbeddedServerError
+│   ├── StorageMismatch       the documents of this database are kept elsewhere
 │   └── StorageUnavailable
+├── DatabaseBusy              the database said no just now: tried again
 ├── FundsError                the wallet or the budget says no
 ├── ContextWindowError        nothing is left to compress and the prompt still does not fit
 ├── ProviderError             the model's side failed; fate by the taxonomy of the leaf
@@ -109,6 +114,13 @@ class InvalidProcess(UsageError):
     status = 422
 
 
+class InvalidBundle(UsageError):
+    """The archive is no export of a project, or not one that can be taken in."""
+
+    code = "invalid_bundle"
+    status = 422
+
+
 class ConfigurationError(DialecticError):
     """The configuration is broken."""
 
@@ -124,10 +136,30 @@ class DatabaseUnreachable(ConfigurationError):
     fate = Fate.DROP  # nothing can be written; the lease runs out by itself
 
 
+class DatabaseFull(ConfigurationError):
+    """The database has no room left."""
+
+    code = "database_full"
+    fate = Fate.PAUSE
+
+
+class SchemaChanged(ConfigurationError):
+    """Another version of the program has upgraded the database."""
+
+    code = "schema_changed"
+    fate = Fate.DROP  # a worker that fits the database takes the job up
+
+
 class EmbeddedServerError(ConfigurationError):
     """The embedded PostgreSQL cannot run here."""
 
     code = "embedded_server"
+
+
+class StorageMismatch(ConfigurationError):
+    """The documents of this database are kept elsewhere."""
+
+    code = "storage_mismatch"
 
 
 class StorageUnavailable(ConfigurationError):
@@ -135,6 +167,14 @@ class StorageUnavailable(ConfigurationError):
 
     code = "storage_unavailable"
     fate = Fate.PAUSE
+
+
+class DatabaseBusy(DialecticError):
+    """The database could not do it just now."""
+
+    code = "database_busy"
+    status = 503
+    fate = Fate.RETRY
 
 
 class FundsError(DialecticError):

@@ -3,6 +3,7 @@ may finish what another one began. Knows nothing of what the files are."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,9 +16,13 @@ from dialectic.store.records import SQL, File
 
 logger = logging.getLogger(__name__)
 
-SWEEP_LIMIT = 200
 # A committing worker writes its own files at once; only what is left after this is someone else's.
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
+# How many left files are written at a time, how long one may take, and when one that could not be
+# written has its next turn. The last is longer: nobody takes a file that is still being written.
+TAKEN_AT_ONCE = 8
+WRITE_TIMEOUT_S = 10.0
+AGAIN_AFTER = timedelta(seconds=15)
 
 
 async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) -> bool:
@@ -27,18 +32,29 @@ async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) 
     """
     try:
         for file in files:
-            await engine.files.write(f"{tenant_id}/{file.path}", file.data)
+            await _write(engine, f"{tenant_id}/{file.path}", file.data)
     except StorageUnavailable as error:
         logger.warning("files wait in the database: %s", error.message)
         return False
     engine.failpoints.reach("after_files")
-    paths = [file.path for file in files]
+    paths, hashes = [file.path for file in files], [file.sha256 for file in files]
 
-    async def mark(connection: Connection) -> None:
-        await connection.execute(SQL["mark_files_written"], paths)
+    async def mark(connection: Connection) -> list[str]:
+        await connection.execute(SQL["mark_files_written"], paths, hashes)
+        return [row["path"] for row in await connection.fetch(SQL["rearm_files"], paths, hashes)]
 
-    await engine.db.transact(tenant_id, mark)
-    return True
+    left = await engine.db.transact(tenant_id, mark)
+    return await publish_waiting(engine, tenant_id, left) if left else True
+
+
+async def _write(engine: Engine, key: str, data: bytes) -> None:
+    """Write one file within its time: storage on a network may never answer."""
+    try:
+        await asyncio.wait_for(engine.files.write(key, data), timeout=WRITE_TIMEOUT_S)
+    except TimeoutError as error:
+        raise StorageUnavailable(
+            f"{engine.files.locate(key)} could not be written within {WRITE_TIMEOUT_S:g} s."
+        ) from error
 
 
 async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str]) -> bool:
@@ -64,19 +80,31 @@ async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> 
     return await engine.db.transact(tenant_id, waiting)
 
 
-async def require_published(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
-    """Make sure that every file of a project is in storage, or raise."""
+async def require_published(
+    engine: Engine, tenant_id: UUID, project_id: UUID, session_id: UUID
+) -> None:
+    """Make sure that every file of a session's project is in storage, or raise."""
     if left := await publish_project(engine, tenant_id, project_id):
         place = engine.files.locate(f"{tenant_id}/{left[0]}")
         raise StorageUnavailable(
             f"{len(left)} file(s) could not be written to {place}. "
-            "Their content is safe in the database; make room and run `dialectic resume`."
+            "Their content is safe in the database; make room and run "
+            f"`dialectic resume {str(session_id)[:8]}`."
         )
 
 
 async def publish_left_behind(engine: Engine) -> int:
     """Write what workers that died left in the database, of all tenants; return how many files."""
-    rows = await engine.db.fetch(SQL["list_waiting_files"], LEFT_BEHIND_AFTER, SWEEP_LIMIT)
-    # One at a time: a file that cannot be written must not hold up the others.
-    done = [await publish_waiting(engine, row["tenant_id"], [row["path"]]) for row in rows]
-    return sum(done)
+    done = 0
+    while True:
+        rows = await engine.db.fetch(
+            SQL["take_waiting_files"], LEFT_BEHIND_AFTER, AGAIN_AFTER, TAKEN_AT_ONCE
+        )
+        # Each by itself: a file that cannot be written must not hold up the others.
+        done += sum(
+            await asyncio.gather(
+                *(publish_waiting(engine, row["tenant_id"], [row["path"]]) for row in rows)
+            )
+        )
+        if len(rows) < TAKEN_AT_ONCE:
+            return done

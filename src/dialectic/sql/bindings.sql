@@ -1,5 +1,6 @@
--- What fires when, who may do what, and who sees which rows. Applied after the functions, each time
--- they change, so a new table is under row-level security from the moment it exists.
+-- What fires when, and who sees which rows. Applied after the functions whenever this file or anything
+-- it makes has changed, so a new table is under row-level security from the moment it exists. All
+-- tables are locked meanwhile.
 
 create or replace trigger jobs_guard
   before insert or update on dialectic.dialectic_generation_jobs
@@ -49,30 +50,3 @@ begin
   end loop;
 end
 $$;
-
--- Rights. Functions are closed to everyone and then opened by name.
-revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
-revoke all on schema queue from public;
-grant usage on schema dialectic to dialectic_app, dialectic_worker;
-grant execute on function dialectic.now(), dialectic.current_tenant(),
-  dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
-  dialectic.error_entry(integer, text, text),
-  dialectic.announce(uuid, text, jsonb),
-  dialectic.read_notifications(bigint, uuid, integer)
-  to dialectic_app, dialectic_worker;
-grant execute on function dialectic.open_account(text) to dialectic_app;
-grant execute on function
-  dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer),
-  dialectic.extend_leases(uuid[], uuid[], integer[], interval),
-  dialectic.sweep_jobs(interval, integer),
-  dialectic.list_waiting_files(interval, integer)
-  to dialectic_worker;
-grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
-revoke insert, update, delete on
-  dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.tenants, dialectic.users,
-  dialectic.memberships, dialectic.notification_counters
-  from dialectic_app, dialectic_worker;
-revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
-grant usage on schema queue to dialectic_worker;
-grant select, insert, update, delete on all tables in schema queue to dialectic_worker;
-grant usage on all sequences in schema queue to dialectic_worker;

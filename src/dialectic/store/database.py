@@ -1,23 +1,35 @@
 """Connections: a pool that logs in as one role, and transactions that belong to one tenant.
 
 Knows nothing of jobs or texts. A transaction sets its tenant first and is never open across a
-model call. What fails because the server went away or two writers collided is tried again here;
-that is safe because every write is keyed by the work and fenced by its attempt.
+model call. What fails because the server went away, is full or two writers collided is tried again
+here, with what was to be written still in memory; that is safe because every write is keyed by the
+work and fenced by its attempt. What does not pass leaves as an error of ours with its fate; only
+statements that can never succeed leave as the driver raised them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID
 
 import asyncpg
 
-from dialectic.errors import Conflict, DatabaseUnreachable, IllegalMove
+from dialectic.errors import (
+    Conflict,
+    DatabaseBusy,
+    DatabaseFull,
+    DatabaseUnreachable,
+    DialecticError,
+    IllegalMove,
+)
 
 Connection: TypeAlias = (
     "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -29,6 +41,8 @@ WORKER_ROLE = "dialectic_worker"
 OWNER_ROLE = "dialectic_owner"
 
 COLLISION_TRIES = 5
+DELAY_FIRST_S = 0.05
+DELAY_MAX_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
 # No transaction waits for anything but the server. A client that is silent for so long in the
@@ -38,7 +52,11 @@ IDLE_IN_TRANSACTION_S = 5.0
 TRANSACTION_S = 10.0
 TRANSACTION_TIMEOUT_SINCE = 17
 
-COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+COLLISIONS = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+)
 CONNECTION_LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # the driver, when the line breaks between two of its states
@@ -54,6 +72,13 @@ CONNECTION_LOST = (
     TimeoutError,
 )
 
+# What the server says, by the code it says it with or that code's first two characters.
+NO_ROOM = ("53100", "53200", "54")
+# Wrong data, a broken rule, a wrong statement: no second try mends these. DJ is our own guard.
+NEVER_PASSES = ("22", "23", "42", "DJ")
+# A table, column or function that is not there or not for us: the program's fault, or it is older
+# or newer than the database.
+WRONG_STATEMENT = ("42",)
 # What the job guard refuses, by the code it raises.
 REFUSALS: dict[str | None, type[Conflict]] = {"DJ001": IllegalMove, "DJ003": Conflict}
 
@@ -105,9 +130,12 @@ async def _reset_connection(connection: Any) -> None:
 
 async def connect(address: Address, role: str) -> asyncpg.Connection[asyncpg.Record]:
     """Open one connection of its own, outside any pool; the caller closes it."""
-    connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
-        **address.connect_arguments(role)
-    )
+    try:
+        connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
+            **address.connect_arguments(role)
+        )
+    except OSError as error:
+        raise ConnectionError(str(error)) from error
     await _prepare_connection(connection)
     return connection
 
@@ -141,38 +169,58 @@ class Database:
             await _close(pool)
 
     async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run work in one transaction of one tenant; again if writers collided or the server left.
+        """Run work in one transaction of one tenant; again while what goes wrong may pass.
 
         Work may run several times and must be keyed or fenced so that this is harmless.
         """
-        give_up_at = asyncio.get_running_loop().time() + self._patience_s
-        collisions, delay_s = 0, 0.05
+        return await self._insist(lambda: self._transact_once(tenant_id, work), self._patience_s)
+
+    async def fetch(
+        self, query: str, *arguments: Any, patience_s: float | None = None
+    ) -> list[asyncpg.Record]:
+        """Run one statement outside any tenant: only functions that check for themselves."""
+
+        async def ask() -> list[asyncpg.Record]:
+            async with self._acquire() as connection:
+                return await connection.fetch(query, *arguments)
+
+        return await self._insist(ask, self._patience_s if patience_s is None else patience_s)
+
+    async def _insist(self, attempt: Callable[[], Awaitable[T]], patience_s: float) -> T:
+        """Try until it succeeds, can never succeed, or patience is at its end."""
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + patience_s
+        collisions, delay_s = 0, DELAY_FIRST_S
         while True:
             try:
-                return await self._transact_once(tenant_id, work)
-            except COLLISIONS:
-                collisions += 1
-                if collisions >= COLLISION_TRIES:
+                return await attempt()
+            except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
+                refusal = REFUSALS.get(getattr(error, "sqlstate", None))
+                if refusal is not None:
+                    raise refusal(f"{error}.") from error
+                if has_code(error, *NEVER_PASSES):
                     raise
-            except CONNECTION_LOST as error:
-                await self._be_patient(error, give_up_at, delay_s)
-                delay_s = min(delay_s * 2, 1.0)
-            except asyncpg.PostgresError as error:
-                if error.sqlstate in REFUSALS:
-                    raise REFUSALS[error.sqlstate](f"{error}.") from error
-                raise
+                collisions += isinstance(error, COLLISIONS)
+                if clock() >= give_up_at or collisions >= COLLISION_TRIES:
+                    raise translate_fault(error) from error
+            await asyncio.sleep(random.uniform(delay_s / 2, delay_s))  # noqa: S311  no secret
+            delay_s = min(delay_s * 2, DELAY_MAX_S)
 
-    async def _be_patient(self, error: Exception, give_up_at: float, delay_s: float) -> None:
-        if asyncio.get_running_loop().time() >= give_up_at:
-            raise DatabaseUnreachable(
-                f"The database did not come back within {self._patience_s:g} s."
-            ) from error
-        await asyncio.sleep(delay_s)
+    @asynccontextmanager
+    async def _acquire(self) -> AsyncIterator[Connection]:
+        try:
+            connection = await self._pool.acquire()
+        except OSError as error:  # no route, no name, no certificate: faces of a server that moved
+            raise ConnectionError(str(error)) from error
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection)
 
     async def _transact_once(
         self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
     ) -> T:
-        async with self._pool.acquire() as connection:
+        async with self._acquire() as connection:
             try:
                 # One round trip for both; a UUID needs no quoting beyond its own form.
                 await connection.execute(
@@ -186,9 +234,23 @@ class Database:
             await connection.execute("commit")
             return result
 
-    async def fetch(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
-        """Run one statement outside any tenant: only functions that check for themselves."""
-        return await self._pool.fetch(query, *arguments)
+
+def has_code(error: BaseException, *codes: str) -> bool:
+    """Say whether the server gave one of these codes, or one of these classes of codes."""
+    code = error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
+    return code is not None and code.startswith(codes)
+
+
+def translate_fault(error: BaseException) -> DialecticError:
+    """Turn a fault that did not pass into an error of ours: what became of it, and its fate."""
+    said = (str(error) or type(error).__name__).splitlines()[0]
+    if has_code(error, *NO_ROOM):
+        return DatabaseFull(
+            f"The database has no room: {said}. Make room on its disk and run `dialectic resume`."
+        )
+    if isinstance(error, CONNECTION_LOST):
+        return DatabaseUnreachable(f"The database did not come back: {said}.")
+    return DatabaseBusy(f"The database could not do it just now: {said}.")
 
 
 async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
@@ -202,18 +264,33 @@ def describe_failure(address: Address, error: BaseException) -> str:
     """Say what could not be reached and what to do, without the password of the URL."""
     if address.is_embedded:
         return f"The embedded database does not answer: {error}. Try `dialectic doctor`."
+    # What is said of an address that makes no sense may repeat any part of it.
+    reason = "it is not an address" if isinstance(error, ValueError) else str(error)
     return (
-        f"The database at {redact(address.url)} cannot be used: "
-        f"{str(error) or type(error).__name__}. "
-        "Check DIALECTIC_DATABASE_URL, that the server runs and lets you in, or unset it to use "
-        "the embedded one."
+        f"The database at {redact(address.url)} cannot be used: {reason or type(error).__name__}. "
+        "Check DIALECTIC_DATABASE_URL (postgresql://user:password@host:port/database), that the "
+        "server runs and lets you in, or unset it to use the embedded one."
     )
 
 
+_HOST = r"(?:[\w.%-]*|\[[0-9a-fA-F:.%]+\])(?::\d*)?"
+HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
+UNREADABLE = "(an address that cannot be read)"
+
+
 def redact(url: str) -> str:
-    """Hide the password of a database URL."""
-    head, at, tail = url.rpartition("@")
-    if not at:
-        return url
-    scheme, _, login = head.partition("://")
-    return f"{scheme}://{login.partition(':')[0]}@{tail}"
+    """Say user, host, port and database of a URL, and nothing else; nothing at all if in doubt."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return UNREADABLE
+    login, _, hosts = parts.netloc.rpartition("@")
+    query = dict(parse_qsl(parts.query))
+    # An @ anywhere else may belong to a password that was not quoted.
+    is_cut_off = "@" in f"{login}{parts.path}{parts.query}{parts.fragment}"
+    if parts.scheme not in ("postgresql", "postgres") or is_cut_off or not HOSTS.fullmatch(hosts):
+        return UNREADABLE
+    user = login.partition(":")[0] or query.get("user", "")
+    place = hosts or ":".join(query[key] for key in ("host", "port") if key in query)
+    database = parts.path.lstrip("/") or query.get("dbname", "")
+    return f"{parts.scheme}://{user}{'@' if user else ''}{place}/{database}"

@@ -6,6 +6,8 @@ row is not there any more, `LeaseLost` is raised and the whole transaction with 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,9 +16,11 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from dialectic.domain.job import Job, JobKey, JobStatus
-from dialectic.errors import LeaseLost
+from dialectic.errors import DialecticError, LeaseLost
 from dialectic.store.database import Connection, Database
 from dialectic.store.queries import load_queries
+
+logger = logging.getLogger(__name__)
 
 SQL = load_queries("jobs")
 SWEEP_LIMIT = 500
@@ -36,9 +40,12 @@ class NewJob:
     prerequisite_job_id: UUID | None = None
     target_contribution_id: UUID | None = None
     status: JobStatus = JobStatus.PENDING
+    status_reason: str | None = None
     step_number: int = 0
     total_steps: int = 1
     priority: int = 0
+    # Types of contribution whose arrival sets it going, or lets it plan more.
+    awaits: tuple[str, ...] = ()
 
 
 async def insert_job(connection: Connection, tenant_id: UUID, job: NewJob) -> bool:
@@ -55,10 +62,12 @@ async def insert_job(connection: Connection, tenant_id: UUID, job: NewJob) -> bo
         job.iteration_number,
         job.payload.model_dump(mode="json"),
         job.status,
+        job.status_reason,
         job.step_number,
         job.total_steps,
         job.max_retries,
         job.priority,
+        list(job.awaits),
     )
     return found is not None
 
@@ -83,19 +92,50 @@ class LeaseTerms:
 
 
 async def claim(
-    db: Database, wanted: list[JobKey], *, worker: str, terms: LeaseTerms, lost_max: int
+    db: Database,
+    wanted: list[JobKey],
+    *,
+    worker: str,
+    terms: LeaseTerms,
+    lost_max: int,
+    is_patient: bool = False,
 ) -> dict[JobKey, Job]:
-    """Claim jobs in one commit, each with a new token; what is not to be had is missing."""
+    """Claim jobs in one commit, each with a new token; what is not to be had is missing.
+
+    What someone has locked is missing too, unless we are patient and it is for a moment only.
+    No patience with the server: a claim whose answer is lost is not to be had a second time, and
+    the sweeper sends another message for whatever is left.
+    """
     rows = await db.fetch(
         SQL["claim"],
-        [tenant_id for tenant_id, _ in wanted],
-        [job_id for _, job_id in wanted],
+        *_split(wanted),
         worker,
         timedelta(seconds=terms.lease_s),
         timedelta(seconds=terms.grace_s),
         lost_max,
+        is_patient,
+        patience_s=0.0,
     )
-    return {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
+    claimed = {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
+    left = [key for key in wanted if key not in claimed]
+    if left and not is_patient:
+        await _turn_away(db, left, terms=terms, lost_max=lost_max)
+    return claimed
+
+
+async def _turn_away(
+    db: Database, unclaimed: list[JobKey], *, terms: LeaseTerms, lost_max: int
+) -> None:
+    """End those of them that must not run any more. The claims are made, whatever comes of this."""
+    grace = timedelta(seconds=terms.grace_s)
+    try:
+        await db.fetch(SQL["turn_away"], *_split(unclaimed), grace, lost_max, patience_s=0.0)
+    except DialecticError as error:
+        logger.info("jobs are turned away another time: %s", error.message)
+
+
+def _split(keys: list[JobKey]) -> tuple[list[UUID], list[UUID]]:
+    return [tenant_id for tenant_id, _ in keys], [job_id for _, job_id in keys]
 
 
 async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTerms) -> set[JobKey]:
@@ -123,6 +163,11 @@ async def hold_lease(connection: Connection, job: Job) -> None:
     await _fenced(connection, "hold_lease", job)
 
 
+async def hold_plan(connection: Connection, job: Job) -> None:
+    """Lock a plan job and those of its stage beside it, or raise because someone else has it."""
+    await _fenced(connection, "hold_plan", job)
+
+
 async def complete(
     connection: Connection, job: Job, *, results: dict[str, Any], finished_units: int
 ) -> None:
@@ -130,16 +175,40 @@ async def complete(
     await _fenced(connection, "complete", job, results, finished_units)
 
 
-async def wait_for_children(
-    connection: Connection,
-    job: Job,
-    *,
-    total_steps: int,
-    on_child_failure: str = "all",
-    quorum_min: int | None = None,
-) -> None:
-    """Let a plan job wait for the children just made."""
-    await _fenced(connection, "wait_for_children", job, total_steps, on_child_failure, quorum_min)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What a plan job waits for: children, or types of contribution, or both."""
+
+    total_steps: int
+    has_children: bool = True
+    on_child_failure: str = "all"
+    quorum_min: int | None = None
+    awaits: tuple[str, ...] = ()
+    is_step_open: bool = False
+
+
+async def wait(connection: Connection, job: Job, wait: Wait) -> None:
+    """Let a plan job wait; if what it awaits has come meanwhile, it looks again at once."""
+    status, reason = JobStatus.WAITING_FOR_CHILDREN, None
+    if not wait.has_children:
+        status, reason = JobStatus.WAITING_FOR_PREREQUISITE, describe_awaited(wait.awaits)
+    await _fenced(
+        connection,
+        "wait",
+        job,
+        status,
+        reason,
+        wait.total_steps,
+        wait.on_child_failure,
+        wait.quorum_min,
+        list(wait.awaits),
+        wait.is_step_open,
+    )
+
+
+def describe_awaited(awaits: Sequence[str]) -> str:
+    """Say in the row what a job waits for that is no job."""
+    return f"waits for {', '.join(awaits)}"
 
 
 async def retry(
@@ -191,3 +260,28 @@ async def cancel_session(connection: Connection, session_id: UUID) -> None:
 async def list_of_session(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
     """List a session's jobs, for people."""
     return [dict(row) for row in await connection.fetch(SQL["list_of_session"], session_id)]
+
+
+async def list_progress(
+    connection: Connection, session_id: UUID, iteration: int
+) -> list[dict[str, Any]]:
+    """List how far each plan job of an iteration is."""
+    return [dict(r) for r in await connection.fetch(SQL["list_progress"], session_id, iteration)]
+
+
+async def list_children(connection: Connection, parent_id: UUID) -> set[tuple[int, int]]:
+    """List the children that a plan job has so far, each by its step and its rank in it."""
+    rows = await connection.fetch(SQL["list_children"], parent_id)
+    return {(row["step_number"], row["rank"]) for row in rows}
+
+
+async def load_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """Load a job as it stands."""
+    row = await connection.fetchrow(SQL["load_job"], job_id)
+    return dict(row) if row is not None else None
+
+
+async def rerun_failed(connection: Connection, session_id: UUID, iteration: int) -> list[str]:
+    """Let everything that ended badly run again; return the stages of those jobs."""
+    rows = await connection.fetch(SQL["rerun_failed"], session_id, iteration)
+    return sorted({row["stage_slug"] for row in rows})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -18,6 +19,7 @@ from dialectic.domain.job import Job
 from dialectic.domain.message import Reply
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
+from dialectic.domain.recipe import build_expected_output, build_input_rules
 from dialectic.errors import NotFound, UsageError
 from dialectic.store.database import Connection, Database
 from dialectic.store.queries import load_queries
@@ -49,18 +51,28 @@ class File:
     data: bytes
     mime_type: str
 
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
 
 async def insert_files(
     connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
 ) -> None:
-    """Insert files; their bytes wait in the rows until they are in storage."""
+    """Insert new files; their bytes wait in the rows until they are in storage."""
+    await _write_files(connection, "insert_files", tenant_id, project_id, files)
+
+
+async def _write_files(
+    connection: Connection, query: str, tenant_id: UUID, project_id: UUID, files: Sequence[File]
+) -> None:
     await connection.execute(
-        SQL["insert_files"],
+        SQL[query],
         tenant_id,
         project_id,
         [file.path for file in files],
         [file.mime_type for file in files],
-        [hashlib.sha256(file.data).hexdigest() for file in files],
+        [file.sha256 for file in files],
         [file.data for file in files],
     )
 
@@ -68,25 +80,42 @@ async def insert_files(
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:
     """Copy a process into the tables, once per content; return the id of that version."""
     process_id = uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
-    prompt_ids: dict[str, UUID] = {}
-    for name, text in process.prompts.items():
-        content_hash = hashlib.sha256(text.encode()).hexdigest()
-        prompt_ids[name] = uuid5(tenant_id, f"prompt:{name}:{content_hash}")
-        await connection.execute(
-            SQL["upsert_prompt"], tenant_id, prompt_ids[name], name, content_hash, text
-        )
     is_new = await connection.fetchval(
-        SQL["upsert_process"],
+        SQL["insert_process"],
         tenant_id,
         process_id,
         process.name,
+        process.file.title,
         process.file.description,
         process.content_hash,
         process.as_definition(),
+        uuid5(process_id, process.order[0].slug),
     )
     if is_new:
+        prompt_ids = await _keep_prompts(connection, tenant_id, process_id, process)
         await _insert_stages(connection, tenant_id, process_id, process, prompt_ids)
+        await _insert_domains(connection, tenant_id, process_id, process, prompt_ids)
     return process_id
+
+
+async def _keep_prompts(
+    connection: Connection, tenant_id: UUID, process_id: UUID, process: Process
+) -> dict[str, UUID]:
+    """Keep the words of a process; a text that another version has already is shared with it."""
+    hashes = {name: _hash_text(text) for name, text in process.prompts.items()}
+    prompt_ids = {name: uuid5(tenant_id, f"prompt:{name}:{hashes[name]}") for name in hashes}
+    await connection.execute(
+        SQL["upsert_prompts"],
+        tenant_id,
+        list(prompt_ids.values()),
+        list(prompt_ids),
+        list(hashes.values()),
+        list(process.prompts.values()),
+    )
+    await connection.execute(
+        SQL["insert_process_prompts"], tenant_id, process_id, list(prompt_ids.values())
+    )
+    return prompt_ids
 
 
 async def _insert_stages(
@@ -107,22 +136,66 @@ async def _insert_stages(
             stage.description,
             position,
             prompt_ids[stage.system_prompt_name],
-            {"prompt_template_name": stage.prompt_template_name},
-            {"output_type": stage.output_type},
+            prompt_ids[stage.prompt_template_name],
+            build_input_rules(stage),
+            build_expected_output(stage),
         )
-    for arrow in process.file.transitions:
+    for source, target in pairwise(process.order):
         await connection.execute(
             SQL["insert_transition"],
             tenant_id,
             process_id,
-            uuid5(process_id, arrow.source),
-            uuid5(process_id, arrow.target),
+            uuid5(process_id, source.slug),
+            uuid5(process_id, target.slug),
         )
+
+
+def derive_model_id(tenant_id: UUID, name: str) -> UUID:
+    """Derive the id under which a tenant keeps a model."""
+    return uuid5(tenant_id, f"model:{name}")
+
+
+def derive_domain_id(tenant_id: UUID, name: str) -> UUID:
+    """Derive the id under which a tenant keeps a domain."""
+    return uuid5(tenant_id, f"domain:{name}")
+
+
+async def _insert_domains(
+    connection: Connection,
+    tenant_id: UUID,
+    process_id: UUID,
+    process: Process,
+    prompt_ids: dict[str, UUID],
+) -> None:
+    # In the order of names, so that two who keep the same domains meet, and do not cross.
+    for domain in sorted(set(process.file.domains)):
+        domain_id = await keep_domain(connection, tenant_id, domain)
+        await connection.execute(SQL["insert_domain_association"], tenant_id, domain_id, process_id)
+        overlay = process.overlays.get(domain)
+        for prompt_name, guidance in sorted(overlay.guidance.items()) if overlay else ():
+            prompt_id, content_hash = prompt_ids[prompt_name], _hash_text(guidance)
+            overlay_id = uuid5(prompt_id, f"overlay:{domain_id}:{content_hash}")
+            await connection.execute(
+                SQL["upsert_overlay"],
+                tenant_id,
+                overlay_id,
+                prompt_id,
+                domain_id,
+                {"guidance": guidance},
+                content_hash,
+            )
+            await connection.execute(
+                SQL["insert_process_overlay"], tenant_id, process_id, overlay_id
+            )
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 async def keep_model(connection: Connection, tenant_id: UUID, card: ModelCard) -> UUID:
     """Keep the facts about a model as they are now; return its id."""
-    model_id = uuid5(tenant_id, f"model:{card.name}")
+    model_id = derive_model_id(tenant_id, card.name)
     await connection.execute(
         SQL["upsert_model"], tenant_id, model_id, card.name, card.provider, card.as_config()
     )
@@ -131,16 +204,17 @@ async def keep_model(connection: Connection, tenant_id: UUID, card: ModelCard) -
 
 async def keep_domain(connection: Connection, tenant_id: UUID, name: str) -> UUID:
     """Keep a domain by its name; return its id."""
-    domain_id = uuid5(tenant_id, f"domain:{name}")
+    domain_id = derive_domain_id(tenant_id, name)
     await connection.execute(SQL["upsert_domain"], tenant_id, domain_id, name)
     return domain_id
 
 
 async def find_session_id(connection: Connection, text: str) -> UUID:
     """Find a session by its id or by the beginning of it, if that means only one."""
-    if not text or text.strip("0123456789abcdefABCDEF-"):
+    digits = text.replace("-", "").lower()
+    if not digits or digits.strip("0123456789abcdef"):
         raise UsageError(f"{text!r} is not the id of a session. `dialectic status` lists them.")
-    rows = await connection.fetch(SQL["find_session_ids"], text.lower())
+    rows = await connection.fetch(SQL["find_session_ids"], digits)
     if not rows:
         raise NotFound(f"There is no session {text!r}. `dialectic status` lists them.")
     if len(rows) > 1:
@@ -164,18 +238,31 @@ class NewContribution:
     id: UUID
     model_id: UUID
     model_name: str
+    model_index: int
     contribution_type: str
     prompt_template_name: str
     reply: Reply
     file: File
     raw_file: File
     is_incomplete: bool
+    is_intermediate: bool
     flags: tuple[str, ...]
     processing_time_ms: int
+    rank: int
+    origin: int
+    source_group: UUID | None
+    target_contribution_id: UUID | None
+    source_contribution_ids: tuple[UUID, ...]
+    edit_version: int
+    # The first version, if this is a later one: all who read it go by that id.
+    original_model_contribution_id: UUID | None
 
 
 async def insert_contribution(connection: Connection, job: Job, new: NewContribution) -> None:
     """Insert what a job wrote and tell those who follow its session, in the caller's commit."""
+    first_id = new.original_model_contribution_id
+    if first_id is not None:
+        await supersede(connection, first_id)
     await connection.execute(
         SQL["insert_contribution"],
         job.tenant_id,
@@ -187,7 +274,7 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         job.stage_slug,
         job.iteration_number,
         new.contribution_type,
-        new.id,
+        first_id or new.id,
         0,
         new.is_incomplete,
         new.reply.text,
@@ -204,7 +291,30 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         new.processing_time_ms,
         list(new.flags),
         False,
+        new.source_group,
+        new.target_contribution_id,
+        new.is_intermediate,
+        new.model_index,
+        new.rank,
+        new.origin,
+        list(new.source_contribution_ids),
+        new.edit_version,
+        first_id,
     )
+
+
+async def supersede(connection: Connection, first_id: UUID) -> int:
+    """Make room for a newer version; what was made from the old one is stale. Return how many."""
+    await connection.execute(SQL["supersede"], first_id)
+    return len(await connection.fetch(SQL["mark_stale"], first_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a resource is, and to which project it belongs."""
+
+    user_id: UUID
+    project_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,30 +328,41 @@ class NewResource:
     session_id: UUID | None = None
     iteration_number: int | None = None
     stage_slug: str | None = None
+    source_contribution_id: UUID | None = None
+    document_key: str | None = None
+
+    def as_file(self) -> File:
+        return File(self.path, self.text.encode(), MARKDOWN)
 
 
-async def insert_resource(
-    connection: Connection, account: Account, project_id: UUID, new: NewResource
+async def put_resources(
+    connection: Connection, tenant_id: UUID, owner: Owner, resources: Sequence[NewResource]
 ) -> None:
-    """Insert a resource and its file."""
-    file = File(new.path, new.text.encode(), MARKDOWN)
-    await insert_files(connection, account.tenant_id, project_id, [file])
-    await connection.execute(
-        SQL["insert_resource"],
-        account.tenant_id,
-        uuid5(project_id, new.path),
-        project_id,
-        account.user_id,
-        new.resource_type,
-        new.session_id,
-        new.iteration_number,
-        new.stage_slug,
-        new.text,
-        new.path,
-        MARKDOWN,
-        len(file.data),
-        list(new.notes),
-    )
+    """Put resources and their files in their places; a newer text takes the place of an older."""
+    if not resources:
+        return
+    files = [resource.as_file() for resource in resources]
+    await _write_files(connection, "put_files", tenant_id, owner.project_id, files)
+    rows = [
+        {
+            "id": str(uuid5(owner.project_id, new.path)),
+            "resource_type": new.resource_type,
+            "session_id": str(new.session_id) if new.session_id else None,
+            "iteration_number": new.iteration_number,
+            "stage_slug": new.stage_slug,
+            "content": new.text,
+            "storage_path": new.path,
+            "mime_type": MARKDOWN,
+            "size_bytes": len(file.data),
+            "notes": list(new.notes),
+            "source_contribution_id": (
+                str(new.source_contribution_id) if new.source_contribution_id else None
+            ),
+            "document_key": new.document_key,
+        }
+        for new, file in zip(resources, files, strict=True)
+    ]
+    await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 
 
 async def announce(

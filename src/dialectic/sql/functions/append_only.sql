@@ -1,6 +1,6 @@
 -- What happened to money stays written as it was.
 create or replace function dialectic.refuse_change() returns trigger
-language plpgsql set search_path = ''
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 begin
   raise exception '% is append-only', tg_table_name using errcode = 'DJ002';

@@ -4,19 +4,28 @@
 -- holder still writes is refused by it.
 create or replace function dialectic.claim_jobs(
   p_tenant_ids uuid[], p_job_ids uuid[], p_worker text, p_lease interval, p_grace interval,
-  p_lost_max integer
+  p_lost_max integer, p_is_patient boolean default false
 ) returns setof dialectic.dialectic_generation_jobs
 -- Planning this anew for every list of ids takes longer than carrying it out.
-language plpgsql security definer set search_path = '' set plan_cache_mode = force_generic_plan
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set lock_timeout = '500ms'
 as $$
-declare
-  v_claimed integer;
 begin
+  -- A row that someone has locked is passed over, or waited for, but not for long: a plan job is
+  -- locked by every child that ends, and who only ever passed it over might never get it.
+  if p_is_patient then
+    perform from dialectic.dialectic_generation_jobs j
+    join unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
+      on j.tenant_id = wanted.tenant_id and j.id = wanted.job_id
+    where dialectic.is_to_be_had(j, p_grace)
+    order by j.tenant_id, j.id
+    for no key update of j;
+  end if;
   return query
     update dialectic.dialectic_generation_jobs j
     set status = 'processing', status_reason = null,
         attempt_count = j.attempt_count + 1,
-        lease_until = dialectic.now() + p_lease,
+        lease_until = dialectic.clock() + p_lease,
         suspect_at = null,
         worker = p_worker,
         started_at = coalesce(j.started_at, dialectic.now()),
@@ -41,11 +50,6 @@ begin
     ) due
     where j.tenant_id = due.tenant_id and j.id = due.id
     returning j.*;
-  get diagnostics v_claimed = row_count;
-  if v_claimed < cardinality(p_job_ids) then
-    perform dialectic.turn_away(wanted.tenant_id, wanted.job_id, p_grace, p_lost_max)
-    from unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id);
-  end if;
 end
 $$;
 
@@ -80,51 +84,79 @@ as $$
     format('Worker %s stopped answering while it ran this job.', p_job.worker))
 $$;
 
--- A job that was asked for and must not run any more ends, or waits: one that took down worker
--- after worker, one whose parent has ended (nobody would read it), one of a session that stands
--- still.
-create or replace function dialectic.turn_away(
-  p_tenant_id uuid, p_job_id uuid, p_grace interval, p_lost_max integer
-) returns void
-language plpgsql security definer set search_path = ''
+-- Jobs that were asked for and must not run any more end, or wait: one that took down worker after
+-- worker, one whose parent has ended (nobody would read it), one of a session that stands still.
+-- All others stay as they are: whoever claims them books the loss. Returns how many it moved.
+-- A statement of its own, after the claims, and one that never waits long: it is a hint like any
+-- message, and the sweeper repeats it.
+create or replace function dialectic.turn_away_jobs(
+  p_tenant_ids uuid[], p_job_ids uuid[], p_grace interval, p_lost_max integer
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 as $$
 declare
   v_job dialectic.dialectic_generation_jobs;
+  v_status dialectic.dialectic_job_status;
+  v_reason text;
+  v_count integer := 0;
+begin
+  for v_job in
+    select j.*
+    from dialectic.dialectic_generation_jobs j
+    join unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
+      on wanted.tenant_id = j.tenant_id and wanted.job_id = j.id
+    where dialectic.is_to_be_had(j, p_grace)
+    order by j.tenant_id, j.id
+    for no key update of j skip locked
+  loop
+    select verdict.status, verdict.reason into v_status, v_reason
+    from dialectic.judge(v_job, p_lost_max) verdict;
+    continue when v_status is null;
+    update dialectic.dialectic_generation_jobs j
+    set status = v_status, status_reason = v_reason,
+        lost_count = j.lost_count + (j.status = 'processing')::integer,
+        error_details = case
+          when j.status = 'processing' then j.error_details || dialectic.lost_entry(j)
+          else j.error_details
+        end
+    where j.tenant_id = v_job.tenant_id and j.id = v_job.id;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end
+$$;
+
+-- What becomes of a job that could be claimed, and why; null when it may run.
+create or replace function dialectic.judge(
+  p_job dialectic.dialectic_generation_jobs, p_lost_max integer,
+  out status dialectic.dialectic_job_status, out reason text
+)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
   v_session_status text;
 begin
-  select j.* into v_job
-  from dialectic.dialectic_generation_jobs j
-  where j.tenant_id = p_tenant_id and j.id = p_job_id and dialectic.is_to_be_had(j, p_grace)
-  for no key update skip locked;
-  if not found then
+  if p_job.status = 'processing' and p_job.lost_count >= p_lost_max then
+    status := 'retry_loop_failed';
+    reason := 'worker_lost';
     return;
   end if;
-  if v_job.status = 'processing' then
-    update dialectic.dialectic_generation_jobs j
-    set status = case when j.lost_count < p_lost_max then j.status else 'retry_loop_failed' end,
-        lost_count = j.lost_count + 1,
-        error_details = j.error_details || dialectic.lost_entry(j)
-    where j.tenant_id = p_tenant_id and j.id = p_job_id
-    returning j.* into v_job;
+  if exists (
+    select from dialectic.dialectic_generation_jobs p
+    where p.tenant_id = p_job.tenant_id and p.id = p_job.parent_job_id
+      and dialectic.is_ended(p.status)
+  ) then
+    status := 'cancelled';
+    reason := 'parent ended';
+    return;
   end if;
   select s.status into v_session_status
   from dialectic.dialectic_sessions s
-  where s.tenant_id = p_tenant_id and s.id = v_job.session_id;
-
-  if dialectic.is_ended(v_job.status) then
-    return;
-  elsif exists (
-    select from dialectic.dialectic_generation_jobs p
-    where p.tenant_id = p_tenant_id and p.id = v_job.parent_job_id and dialectic.is_ended(p.status)
-  ) then
-    update dialectic.dialectic_generation_jobs j
-    set status = 'cancelled', status_reason = 'parent ended'
-    where j.tenant_id = p_tenant_id and j.id = p_job_id;
-  elsif v_session_status in ('paused', 'cancelled') then
-    update dialectic.dialectic_generation_jobs j
-    set status = v_session_status::dialectic.dialectic_job_status,
-        status_reason = 'session ' || v_session_status
-    where j.tenant_id = p_tenant_id and j.id = p_job_id;
+  where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id;
+  if v_session_status in ('paused', 'cancelled') then
+    status := v_session_status;
+    reason := 'session ' || v_session_status;
   end if;
 end
 $$;

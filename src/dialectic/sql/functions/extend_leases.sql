@@ -1,14 +1,28 @@
 -- A worker is alive: push out the leases it still holds, and return those jobs. A job that is
 -- missing from the answer belongs to someone else by now.
+-- A row that someone has locked is passed over: waiting for it would cost the leases of all others.
+-- Nobody can take that job away meanwhile, and the next beat comes before anyone may.
 create or replace function dialectic.extend_leases(
   p_tenant_ids uuid[], p_job_ids uuid[], p_attempts integer[], p_lease interval
 ) returns table (tenant_id uuid, job_id uuid)
-language sql security definer set search_path = ''
+language sql security definer set search_path = pg_catalog, pg_temp
 as $$
-  update dialectic.dialectic_generation_jobs j
-  set lease_until = dialectic.now() + p_lease, suspect_at = null
-  from unnest(p_tenant_ids, p_job_ids, p_attempts) as held (tenant_id, job_id, attempt)
-  where j.tenant_id = held.tenant_id and j.id = held.job_id
-    and j.attempt_count = held.attempt and j.status = 'processing'
-  returning j.tenant_id, j.id
+  with held as (
+    select j.tenant_id, j.id, h.attempt
+    from unnest(p_tenant_ids, p_job_ids, p_attempts) as h (tenant_id, job_id, attempt)
+    join dialectic.dialectic_generation_jobs j on j.tenant_id = h.tenant_id and j.id = h.job_id
+    where j.attempt_count = h.attempt and j.status = 'processing'
+  ), free as (
+    select j.tenant_id, j.id
+    from dialectic.dialectic_generation_jobs j join held using (tenant_id, id)
+    where j.attempt_count = held.attempt and j.status = 'processing'
+    order by j.tenant_id, j.id
+    for no key update of j skip locked
+  ), beaten as (
+    update dialectic.dialectic_generation_jobs j
+    set lease_until = dialectic.clock() + p_lease, suspect_at = null
+    from free
+    where j.tenant_id = free.tenant_id and j.id = free.id
+  )
+  select held.tenant_id, held.id from held
 $$;

@@ -1,16 +1,12 @@
 -- A job has ended: everyone who waited for it learns so, once.
--- Locks are taken upwards, job then parent then stage, in every transaction alike.
+-- Locks are taken in one order in every transaction: job, plan jobs by id, stage, session.
 create or replace function dialectic.handle_job_completion(p_job dialectic.dialectic_generation_jobs)
 returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if p_job.parent_job_id is not null then
-    perform from dialectic.dialectic_generation_jobs j
-    where j.tenant_id = p_job.tenant_id and j.id = p_job.parent_job_id
-    for no key update;
-  end if;
-
+  perform dialectic.lock_planners(p_job);
+  perform dialectic.tell_failure(p_job);
   if p_job.status = 'completed' then
     perform dialectic.count_finished_units(p_job);
   else
@@ -28,13 +24,38 @@ begin
     perform dialectic.settle_stage(
       p_job.tenant_id, p_job.session_id, p_job.iteration_number, p_job.stage_slug);
   end if;
+  perform dialectic.poke_planners(p_job);
+end
+$$;
+
+-- A failure is told first of all, so that nobody hears of a stage's end before its reason; whoever
+-- moved the job, this is the one place. What was cancelled follows from a failure that is told, or
+-- from what a person did.
+create or replace function dialectic.tell_failure(p_job dialectic.dialectic_generation_jobs)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_error jsonb := p_job.error_details -> -1;
+begin
+  if p_job.status not in ('failed', 'retry_loop_failed') then
+    return;
+  end if;
+  perform dialectic.notify_session(
+    p_job.tenant_id, p_job.session_id, 'contribution_generation_failed',
+    jsonb_build_object(
+      'sessionId', p_job.session_id, 'stageSlug', p_job.stage_slug,
+      'iterationNumber', p_job.iteration_number, 'job_id', p_job.id,
+      'error', jsonb_build_object(
+        'code', coalesce(v_error ->> 'code', p_job.status_reason, p_job.status::text),
+        'message', coalesce(v_error ->> 'message', p_job.status_reason, p_job.status::text))));
 end
 $$;
 
 -- All who wait for this job as their prerequisite go on, or fail with it.
 create or replace function dialectic.tell_waiters(p_job dialectic.dialectic_generation_jobs)
 returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_job.status = 'completed' then

@@ -1,7 +1,7 @@
 -- Before a job row is written: refuse what the table of moves does not know, and keep the columns
 -- that follow from a move in step with it, whoever writes.
 create or replace function dialectic.job_guard() returns trigger
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if tg_op = 'INSERT' then
@@ -35,6 +35,9 @@ begin
           and new.attempt_count <> old.attempt_count + 1) then
     raise exception 'job % is claimed without a new token', old.id using errcode = 'DJ002';
   end if;
+  if new.attempt_count > old.attempt_count then
+    new.is_poked := false;  -- it looks at everything that is there now
+  end if;
   if new.status = old.status then
     return new;
   end if;
@@ -50,6 +53,18 @@ begin
     new.lease_until := null;
     new.suspect_at := null;
     new.worker := null;
+  end if;
+  -- Being throttled is one spell while calls follow each other; whatever stands still ends it.
+  if new.status not in ('processing', 'retrying') then
+    new.throttled_since := null;
+  end if;
+  -- What it was about to wait for has come while it looked elsewhere.
+  if new.is_poked and new.status in ('waiting_for_children', 'waiting_for_prerequisite') then
+    new.is_poked := false;
+    new.status_reason := null;
+    new.status := case new.status
+      when 'waiting_for_children' then 'pending_next_step' else 'pending'
+    end;
   end if;
   if dialectic.is_runnable(new.status) then
     new.dispatch_count := old.dispatch_count + 1;

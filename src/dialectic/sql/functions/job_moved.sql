@@ -1,7 +1,7 @@
 -- After a job row was written: a runnable job is sent to the queue, an ended one is told to those
 -- who wait for it. All in the transaction that moved the job.
 create or replace function dialectic.job_moved() returns trigger
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -14,6 +14,7 @@ begin
     perform dialectic.handle_job_completion(new);
   elsif new.status = 'waiting_for_children' then
     perform dialectic.wake_parent(new.tenant_id, new.id);
+    perform dialectic.poke_beside(new);
   end if;
   return null;
 end

@@ -7,7 +7,7 @@ create or replace function dialectic.create_notification_for_user(
   p_title text default null, p_message text default null, p_link_path text default null,
   p_is_internal_event boolean default false, p_session_id uuid default null
 ) returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into dialectic.notifications
@@ -34,7 +34,7 @@ $$;
 
 -- The same for everyone else: an event of a session of the current tenant.
 create or replace function dialectic.announce(p_session_id uuid, p_type text, p_data jsonb) returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform dialectic.notify_session(dialectic.current_tenant(), p_session_id, p_type, p_data);
@@ -46,7 +46,7 @@ $$;
 create or replace function dialectic.read_notifications(
   p_after_seq bigint, p_session_id uuid, p_limit integer
 ) returns setof dialectic.notifications
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant_id uuid := dialectic.current_tenant();

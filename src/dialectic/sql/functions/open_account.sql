@@ -1,7 +1,7 @@
 -- The account of a user by name, made at the first call: the user, a tenant of their own, a wallet.
 create or replace function dialectic.open_account(p_user_name text)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin

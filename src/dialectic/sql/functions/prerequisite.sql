@@ -4,7 +4,7 @@
 -- of the jobs that wait for this one as their child.
 create or replace function dialectic.refuse_prerequisite_cycle(p_job dialectic.dialectic_generation_jobs)
 returns void
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (
@@ -36,7 +36,7 @@ $$;
 -- see its end.
 create or replace function dialectic.status_after_prerequisite(p_job dialectic.dialectic_generation_jobs)
 returns dialectic.dialectic_job_status
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_status dialectic.dialectic_job_status;

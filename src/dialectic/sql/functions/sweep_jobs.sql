@@ -2,7 +2,7 @@
 -- A message can be lost (a frozen worker that wakes up may acknowledge a message that another one
 -- works on); a lease can run out. Returns how many rows it touched.
 create or replace function dialectic.sweep_jobs(p_grace interval, p_limit integer) returns integer
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_job dialectic.dialectic_generation_jobs;
@@ -60,7 +60,7 @@ $$;
 -- Waiters whose wait is over. None of these should ever be found; each is a wake-up that nothing
 -- else would repeat.
 create or replace function dialectic.sweep_waiting(p_limit integer) returns integer
-language plpgsql security definer set search_path = ''
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_job dialectic.dialectic_generation_jobs;
@@ -68,7 +68,7 @@ declare
 begin
   for v_job in
     select p.* from dialectic.dialectic_generation_jobs p
-    where p.status = 'waiting_for_children'
+    where p.status = 'waiting_for_children' and not p.is_step_open
       and not exists (
         select from dialectic.dialectic_generation_jobs c
         where c.tenant_id = p.tenant_id and c.parent_job_id = p.id
@@ -77,6 +77,7 @@ begin
     order by p.id limit p_limit
   loop
     perform dialectic.wake_parent(v_job.tenant_id, v_job.id);
+    perform dialectic.poke_beside(v_job);
     v_count := v_count + 1;
   end loop;
   for v_job in
@@ -89,6 +90,22 @@ begin
     order by p.id limit p_limit
   loop
     perform dialectic.tell_waiters(v_job);
+    v_count := v_count + 1;
+  end loop;
+  -- Where everyone waits and nobody works, whoever awaits something looks again.
+  for v_job in
+    select p.* from dialectic.dialectic_generation_jobs p
+    where p.status in ('waiting_for_children', 'waiting_for_prerequisite') and p.awaits <> '{}'
+      and not exists (
+        select from dialectic.dialectic_generation_jobs j
+        where j.tenant_id = p.tenant_id and j.session_id = p.session_id
+          and j.iteration_number = p.iteration_number
+          and (dialectic.is_runnable(j.status) or j.status in ('processing', 'paused'))
+      )
+    order by p.id limit p_limit
+    for no key update skip locked
+  loop
+    perform dialectic.poke(v_job.tenant_id, v_job.id);
     v_count := v_count + 1;
   end loop;
   return v_count;

@@ -5,13 +5,18 @@
 -- The id is derived from the work: inserting the same work again does nothing.
 insert into dialectic_generation_jobs
   (tenant_id, id, session_id, parent_job_id, prerequisite_job_id, target_contribution_id,
-   stage_slug, iteration_number, payload, status, step_number, total_steps, max_retries, priority)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::dialectic_job_status, $11, $12, $13, $14)
+   stage_slug, iteration_number, payload, status, status_reason, step_number, total_steps,
+   max_retries, priority, awaits)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::dialectic_job_status, $11, $12, $13, $14, $15,
+  $16)
 on conflict (tenant_id, id) do nothing
 returning id
 
 -- name: claim
-select *, dialectic.now() as claimed_at from dialectic.claim_jobs($1, $2, $3, $4, $5, $6)
+select *, dialectic.now() as claimed_at from dialectic.claim_jobs($1, $2, $3, $4, $5, $6, $7)
+
+-- name: turn_away
+select dialectic.turn_away_jobs($1, $2, $3, $4)
 
 -- name: extend_leases
 select * from dialectic.extend_leases($1, $2, $3, $4)
@@ -25,15 +30,33 @@ select id from dialectic_generation_jobs
 where id = $1 and attempt_count = $2 and status = 'processing'
 for no key update
 
+-- name: hold_plan
+-- As above for a plan job, together with those beside it: when it passes a step they look again.
+-- Whoever locks several plan jobs locks them in the order of their ids.
+with beside as (
+  select j.id, j.attempt_count, j.status
+  from dialectic_generation_jobs own
+  join dialectic_generation_jobs j
+    on j.tenant_id = own.tenant_id and j.session_id = own.session_id
+    and j.iteration_number = own.iteration_number and j.stage_slug = own.stage_slug
+    and j.parent_job_id is null
+  where own.id = $1
+  order by j.id
+  for no key update of j
+)
+select id from beside where id = $1 and attempt_count = $2 and status = 'processing'
+
 -- name: complete
 update dialectic_generation_jobs
 set status = 'completed', results = $3, finished_units = $4
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
--- name: wait_for_children
+-- name: wait
+-- A plan job waits for its children, or for inputs of a step that has none yet.
 update dialectic_generation_jobs
-set status = 'waiting_for_children', total_steps = $3, on_child_failure = $4, quorum_min = $5
+set status = $3::text::dialectic_job_status, status_reason = $4, total_steps = $5,
+    on_child_failure = $6, quorum_min = $7, awaits = $8, is_step_open = $9
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
@@ -41,6 +64,7 @@ returning id
 update dialectic_generation_jobs
 set status = 'retrying', status_reason = $3,
     retry_count = retry_count + $6::integer,
+    throttled_since = case when $6 = 0 then coalesce(throttled_since, dialectic.now()) end,
     run_at = dialectic.now() + $5::interval,
     error_details = error_details || error_entry(attempt_count, $3, $4)
 where id = $1 and attempt_count = $2 and status = 'processing'
@@ -91,3 +115,31 @@ select id, parent_job_id, job_type, stage_slug, iteration_number, status, status
 from dialectic_generation_jobs
 where session_id = $1
 order by iteration_number, created_at, id
+
+-- name: list_progress
+-- How far each plan job of an iteration is.
+select stage_slug, (payload ->> 'model_index')::integer as model_index, current_step,
+  is_ended(status) as has_ended
+from dialectic_generation_jobs
+where session_id = $1 and iteration_number = $2 and parent_job_id is null
+  and payload ->> 'replaces' is null
+
+-- name: list_children
+select step_number, (payload ->> 'rank')::integer as rank
+from dialectic_generation_jobs
+where parent_job_id = $1
+
+-- name: load_job
+select id, session_id, stage_slug, iteration_number, parent_job_id, step_number, payload, status,
+  status_reason, max_retries, results
+from dialectic_generation_jobs
+where id = $1
+
+-- name: rerun_failed
+-- What ended badly runs again, and so do those who ended with it. What is saved stays.
+update dialectic_generation_jobs
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where session_id = $1 and iteration_number = $2
+  and status in ('failed', 'retry_loop_failed', 'cancelled')
+returning stage_slug

@@ -8,27 +8,48 @@ insert into dialectic_domains (tenant_id, id, name)
 values ($1, $2, $3)
 on conflict (tenant_id, id) do nothing
 
--- name: upsert_prompt
-insert into system_prompts (tenant_id, id, name, content_hash, prompt_text)
-values ($1, $2, $3, $4, $5)
-on conflict (tenant_id, id) do nothing
-
--- name: upsert_process
-insert into dialectic_process_templates (tenant_id, id, name, description, content_hash, definition)
-values ($1, $2, $3, $4, $5, $6)
+-- name: insert_process
+-- Nothing comes back if this version is there already.
+insert into dialectic_process_templates
+  (tenant_id, id, name, title, description, content_hash, definition, starting_stage_id)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (tenant_id, id) do nothing
 returning id
+
+-- name: upsert_prompts
+insert into system_prompts (tenant_id, id, name, content_hash, prompt_text)
+select $1, p.id, p.name, p.content_hash, p.prompt_text
+from unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) as p (id, name, content_hash, prompt_text)
+on conflict (tenant_id, id) do nothing
+
+-- name: insert_process_prompts
+insert into dialectic_process_prompts (tenant_id, process_template_id, system_prompt_id)
+select $1, $2, unnest($3::uuid[])
 
 -- name: insert_stage
 insert into dialectic_stages
   (tenant_id, id, process_template_id, slug, display_name, description, position,
-   default_system_prompt_id, input_artifact_rules, expected_output_artifacts)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+   default_system_prompt_id, prompt_template_id, input_artifact_rules, expected_output_artifacts)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
 -- name: insert_transition
 insert into dialectic_stage_transitions
   (tenant_id, process_template_id, source_stage_id, target_stage_id)
 values ($1, $2, $3, $4)
+
+-- name: insert_domain_association
+insert into domain_process_associations (tenant_id, domain_id, process_template_id)
+values ($1, $2, $3)
+
+-- name: upsert_overlay
+insert into domain_specific_prompt_overlays
+  (tenant_id, id, system_prompt_id, domain_id, overlay_values, content_hash)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (tenant_id, id) do nothing
+
+-- name: insert_process_overlay
+insert into dialectic_process_overlays (tenant_id, process_template_id, overlay_id)
+values ($1, $2, $3)
 
 -- name: upsert_model
 insert into ai_providers (tenant_id, id, api_identifier, provider, config)
@@ -58,14 +79,15 @@ values ($1, $2, $3, $4, $5, $6, $7, 'active')
 -- name: insert_session
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
-   current_stage_slug, until_stage_slug, status, is_autopilot, continue_until_complete,
-   max_output_tokens, max_retries)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+   lead_model_index, current_stage_slug, until_stage_slug, status, is_autopilot,
+   continue_until_complete, max_output_tokens, max_retries)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 
 -- name: insert_stage_run
 insert into dialectic_stage_runs
-  (tenant_id, session_id, iteration_number, stage_slug, planned_units)
-values ($1, $2, $3, $4, $5)
+  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, planned_units, status,
+   started_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, case when $8 = 'generating' then dialectic.now() end)
 on conflict do nothing
 returning stage_slug
 
@@ -75,30 +97,62 @@ select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, fil
 from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
   as file (path, mime_type, sha256, content)
 
+-- name: put_files
+-- Of files that may be written again: the newest bytes wait until they are in storage.
+insert into dialectic_files as f
+  (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
+select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
+from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
+  as file (path, mime_type, sha256, content)
+on conflict (tenant_id, path) do update
+set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
+    written_at = null
+where f.sha256 <> excluded.sha256
+
 -- name: read_waiting_file
 select content from dialectic_files where path = $1 and written_at is null
 
 -- name: list_waiting_files_of_project
 select path from dialectic_files where project_id = $1 and written_at is null order by path
 
--- name: list_waiting_files
-select * from dialectic.list_waiting_files($1, $2)
+-- name: take_waiting_files
+select * from dialectic.take_waiting_files($1, $2, $3)
 
 -- name: mark_files_written
-update dialectic_files
-set content = null, written_at = dialectic.now()
-where path = any ($1) and written_at is null
+-- A file that was replaced meanwhile still has bytes to be written.
+update dialectic_files f
+set content = null, written_at = dialectic.now(), tried_at = null
+from unnest($1::text[], $2::text[]) as file (path, sha256)
+where f.path = file.path and f.sha256 = file.sha256 and f.written_at is null
+
+-- name: rearm_files
+-- Replaced while someone wrote them: the bytes in storage may be the older ones.
+update dialectic_files f
+set content = convert_to(r.content, 'UTF8'), written_at = null
+from unnest($1::text[], $2::text[]) as file (path, sha256), dialectic_project_resources r
+where f.path = file.path and f.sha256 <> file.sha256
+  and r.tenant_id = f.tenant_id and r.storage_path = f.path
+returning f.path
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
 where project_id = $1 and starts_with(path, $2)
 order by path
 
--- name: insert_resource
-insert into dialectic_project_resources
+-- name: put_resources
+insert into dialectic_project_resources as r
   (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
-   content, storage_path, mime_type, size_bytes, notes)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+   content, storage_path, mime_type, size_bytes, notes, source_contribution_id, document_key)
+select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.content,
+  n.storage_path, n.mime_type, n.size_bytes, n.notes, n.source_contribution_id, n.document_key
+from jsonb_to_recordset($4::jsonb) as n (
+  id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
+  content text, storage_path text, mime_type text, size_bytes bigint, notes text[],
+  source_contribution_id uuid, document_key text)
+on conflict (tenant_id, id) do update
+set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
+    source_contribution_id = excluded.source_contribution_id
+where r.content <> excluded.content
 
 -- name: set_session_status
 update dialectic_sessions
@@ -110,6 +164,11 @@ update dialectic_sessions
 set status_before_pause = status, status = 'paused'
 where id = $1 and status not in ('paused', 'cancelled')
 returning id
+
+-- name: session_has_open_jobs
+select exists (
+  select from dialectic_generation_jobs where session_id = $1 and not dialectic.is_ended(status)
+)
 
 -- name: resume_session
 update dialectic_sessions
@@ -126,10 +185,13 @@ returning id
 -- name: cancel_stage_runs
 update dialectic_stage_runs
 set status = 'cancelled', completed_at = dialectic.now()
-where session_id = $1 and status = 'generating'
+where session_id = $1 and status in ('waiting', 'generating')
 
 -- name: find_session_ids
-select id from dialectic_sessions where starts_with(id::text, $1) order by created_at desc limit 2
+select id from dialectic_sessions
+where starts_with(replace(id::text, '-', ''), $1)
+order by created_at desc
+limit 2
 
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slug, s.until_stage_slug,
@@ -147,6 +209,22 @@ join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 join dialectic_process_templates t on t.tenant_id = s.tenant_id and t.id = s.process_template_id
 where s.id = $1
 
+-- name: lock_session
+-- Two who would start the same stage, or steer the session otherwise, go one after another.
+select id from dialectic_sessions where id = $1 for no key update
+
+-- name: begin_stage
+update dialectic_sessions
+set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, status = $5,
+    status_before_pause = null
+where id = $1
+
+-- name: reopen_stages
+-- The stage that failed goes on; those after it wait for it again.
+update dialectic_stage_runs r
+set status = case when r.stage_slug = $3 then 'generating' else 'waiting' end, completed_at = null
+where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', 'cancelled')
+
 -- name: load_process
 select definition from dialectic_process_templates where id = $1
 
@@ -161,18 +239,7 @@ limit $1
 select stage_slug, iteration_number, status, planned_units, finished_units, started_at, completed_at
 from dialectic_stage_runs
 where session_id = $1
-order by iteration_number, started_at
-
--- name: load_turn
--- Everything one turn of a stage without steps needs, in one look.
-select p.slug as project_slug, p.id as project_id, s.process_template_id, s.max_output_tokens,
-  r.content as seed_prompt, r.storage_path as seed_prompt_path
-from dialectic_sessions s
-join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
-join dialectic_project_resources r
-  on r.tenant_id = s.tenant_id and r.session_id = s.id and r.resource_type = 'seed_prompt'
-  and r.stage_slug = $2 and r.iteration_number = $3
-where s.id = $1
+order by iteration_number, position
 
 -- name: insert_contribution
 -- The full record, as it is written, goes to everyone who follows the session.
@@ -182,9 +249,10 @@ with written as (
      contribution_type, root_contribution_id, turn_index, is_incomplete, content, storage_path,
      raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input,
      tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-     processing_time_ms, flags)
+     processing_time_ms, flags, source_group, target_contribution_id, is_intermediate, model_index,
+     rank, origin, source_contribution_ids, edit_version, original_model_contribution_id)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25)
+    $21, $22, $23, $24, $25, $27, $28, $29, $30, $31, $32, $33, $34, $35)
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
@@ -196,11 +264,183 @@ from written c
 select announce($1, $2, $3)
 
 -- name: list_contributions
-select id, model_name, stage, iteration_number, contribution_type, storage_path, is_incomplete,
-  size_bytes, tokens_used_input, tokens_used_output, finish_reason, created_at
-from dialectic_contributions
-where session_id = $1 and is_latest_edit
-order by iteration_number, created_at, storage_path
+-- The newest version of everything, in the order in which the process makes it.
+select c.id, c.model_name, c.stage, c.iteration_number, c.contribution_type, c.storage_path,
+  c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
+  c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+from dialectic_contributions c
+left join dialectic_stage_runs r
+  on r.tenant_id = c.tenant_id and r.session_id = c.session_id
+  and r.iteration_number = c.iteration_number and r.stage_slug = c.stage
+where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
+order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.rank, c.storage_path
 
 -- name: read_notifications
 select * from dialectic.read_notifications($1, $2, $3)
+
+-- name: load_scene
+-- What every job must know of its session, in one look. Feedback is that of this iteration and the
+-- one before it; $3 are the types of resource that a user gives to a project.
+select s.id as session_id, s.project_id, s.user_id, s.process_template_id, s.is_autopilot,
+  s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
+  p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
+  array(
+    select m.api_identifier
+    from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
+    join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
+    order by chosen.nth
+  ) as model_names,
+  array(
+    select r.stage_slug from dialectic_project_resources r
+    where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
+      and r.resource_type = 'seed_prompt'
+  ) as seeded,
+  (
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'stage', f.stage_slug, 'iteration', f.iteration_number, 'content', f.content,
+      'rating', f.rating, 'target_type', c.contribution_type, 'target_origin', c.origin,
+      'target_model_index', c.model_index, 'target_is_origin', c.source_group is null
+    ) order by f.iteration_number, f.created_at, f.id), '[]')
+    from dialectic_feedback f
+    left join dialectic_contributions c
+      on c.tenant_id = f.tenant_id and c.id = f.target_contribution_id
+    where f.tenant_id = s.tenant_id and f.session_id = s.id
+      and f.iteration_number between $2 - 1 and $2
+  ) as feedback,
+  (
+    select coalesce(jsonb_agg(jsonb_build_object(
+      'type', r.resource_type, 'content', r.content) order by r.resource_type, r.storage_path), '[]')
+    from dialectic_project_resources r
+    where r.tenant_id = s.tenant_id and r.project_id = s.project_id and r.session_id is null
+      and r.resource_type = any ($3)
+  ) as context
+from dialectic_sessions s
+join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
+join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
+where s.id = $1
+
+-- name: list_documents
+-- Every finished document of an iteration, under the id its first version has.
+select coalesce(c.original_model_contribution_id, c.id) as id, c.contribution_type, c.stage,
+  c.model_index, c.rank, c.source_group, c.origin
+from dialectic_contributions c
+where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+
+-- name: read_documents
+-- The newest text of each, by the id of the first version.
+select coalesce(c.original_model_contribution_id, c.id) as id, c.contribution_type, c.stage,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+from dialectic_contributions c
+where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
+  and coalesce(c.original_model_contribution_id, c.id) = any ($2)
+
+-- name: list_outcomes
+-- What the last stage that was completed in an iteration made.
+select coalesce(c.original_model_contribution_id, c.id) as id
+from dialectic_contributions c
+join (
+  select stage_slug from dialectic_stage_runs
+  where session_id = $1 and iteration_number = $2 and status = 'complete'
+  order by position desc limit 1
+) last on last.stage_slug = c.stage
+where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+  and not c.is_intermediate
+order by c.model_index, c.rank
+
+-- name: supersede
+-- A newer version takes the place of those before it.
+update dialectic_contributions
+set is_latest_edit = false
+where is_latest_edit and (id = $1 or original_model_contribution_id = $1)
+
+-- name: mark_stale
+-- Everything that was made from a document, and from what was made from it; all in one session.
+with recursive made as (
+  select c.id, c.source_contribution_ids, c.original_model_contribution_id
+  from dialectic_contributions c
+  where c.session_id = (select o.session_id from dialectic_contributions o where o.id = $1)
+),
+derived (id) as (
+  select m.id from made m where m.source_contribution_ids @> array[$1::uuid]
+  union
+  select m.id
+  from derived d
+  join made m
+    on m.source_contribution_ids @> array[d.id]
+    or m.original_model_contribution_id = d.id
+)
+update dialectic_contributions c
+set is_stale = true
+from derived d
+where c.id = d.id and not c.is_stale
+returning c.id
+
+-- name: load_contribution
+select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.stage,
+  c.iteration_number, c.contribution_type, c.source_group, c.target_contribution_id, c.rank, c.origin,
+  c.source_contribution_ids, c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
+  c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
+  c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
+  c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at,
+  s.project_id, j.results
+from dialectic_contributions c
+join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id
+left join dialectic_generation_jobs j on j.tenant_id = c.tenant_id and j.id = c.job_id
+where c.id = $1
+
+-- name: find_contribution_ids
+select id from dialectic_contributions where starts_with(replace(id::text, '-', ''), $1) limit 2
+
+-- name: load_newest_version
+select id, edit_version, content, storage_path from dialectic_contributions
+where is_latest_edit and (id = $1 or original_model_contribution_id = $1)
+
+-- name: find_stage_status
+select status from dialectic_stage_runs
+where session_id = $1 and iteration_number = $2 and stage_slug = $3
+
+-- name: lock_versions
+-- Two who would make the next version go one after another.
+select id from dialectic_contributions where id = $1 for no key update
+
+-- name: find_last_version
+select greatest(
+  (select max(edit_version) from dialectic_contributions
+   where id = $1 or original_model_contribution_id = $1),
+  (select max((payload ->> 'edition')::integer) from dialectic_generation_jobs
+   where session_id = $2 and payload ->> 'replaces' = $1::uuid::text))
+
+-- name: insert_edit
+-- A person's version of a document: everything about it stays but the words and who wrote them.
+with written as (
+  insert into dialectic_contributions
+    (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
+     contribution_type, source_group, root_contribution_id, turn_index, target_contribution_id, rank,
+     origin, source_contribution_ids, is_intermediate, flags, content, storage_path, size_bytes,
+     prompt_template_name, edit_version, original_model_contribution_id)
+  select c.tenant_id, $2, c.session_id, $3, c.model_id, c.model_name, c.model_index, c.stage,
+    c.iteration_number, c.contribution_type, c.source_group, c.root_contribution_id, 0,
+    c.target_contribution_id, c.rank, c.origin, c.source_contribution_ids, c.is_intermediate, $4, $5,
+    $6, $7, c.prompt_template_name, $8, c.id
+  from dialectic_contributions c
+  where c.id = $1
+  returning *
+)
+select announce(c.session_id, 'dialectic_contribution_received',
+  jsonb_build_object('sessionId', c.session_id, 'job_id', null, 'is_continuing', false,
+    'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
+from written c
+
+-- name: insert_feedback
+insert into dialectic_feedback
+  (tenant_id, id, session_id, user_id, stage_slug, iteration_number, target_contribution_id,
+   feedback_type, content, rating)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (tenant_id, id) do nothing
+
+-- name: list_feedback
+select stage_slug, iteration_number, target_contribution_id, feedback_type, content, rating,
+  created_at
+from dialectic_feedback
+where session_id = $1
+order by iteration_number, created_at, id
