@@ -76,7 +76,7 @@ class Settings:
     max_spend_fraction: float = _setting(
         0.2, _number(0.0, 1.0, above=True), "Share of the balance one call may cost unasked."
     )
-    worker_concurrency: int = _setting(16, _whole(2, 1000), "Jobs one worker runs at a time.")
+    worker_concurrency: int = _setting(64, _whole(2, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
     log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
     lease_s: float = _setting(
@@ -90,6 +90,11 @@ class Settings:
     @property
     def storage_location(self) -> str:
         return self.storage_url or (self.home / "storage").as_uri()
+
+    @property
+    def own_processes(self) -> Path:
+        """Where a person puts processes of their own, to be found by name."""
+        return self.home / "processes"
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -135,9 +140,16 @@ KNOWN = tuple(f.name for f in dataclasses.fields(Settings))
 def _parse(name: str, value: Any, place: str) -> Any:
     known = {f.name: f for f in dataclasses.fields(Settings)}
     if name not in known:
-        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.0)[0]
-        shown = f"{PREFIX}{near.upper()}" if place.startswith("environment") else near
-        raise ConfigurationError(f"Unknown setting in {place}. Did you mean `{shown}`?")
+        is_variable = place.startswith("environment")
+        spelled = {key: f"{PREFIX}{key.upper()}" if is_variable else key for key in KNOWN}
+        # A wrong guess sounds like advice: only what is surely a slip of the pen is corrected.
+        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.65)
+        hint = (
+            f"Did you mean `{spelled[near[0]]}`?"
+            if near
+            else f"Remove it, or use one of: {', '.join(spelled.values())}."
+        )
+        raise ConfigurationError(f"Unknown setting in {place}. {hint}")
     try:
         return known[name].metadata["parse"](value)
     except (ValueError, TypeError, OverflowError) as error:

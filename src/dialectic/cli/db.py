@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import sys
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
 from dialectic import embedded
+from dialectic.cli.signals import handling_signals
 from dialectic.cli.terminal import load_settings, run_async, say
 from dialectic.engine import open_address
 from dialectic.errors import ConfigurationError, ExitCode, UsageError
@@ -66,7 +68,13 @@ def shell(arguments: tuple[str, ...]) -> None:
             process = await asyncio.create_subprocess_exec(
                 program, *arguments, env=psql_environment(address.url)
             )
-            return await process.wait()
+
+            def pass_on(number: signal.Signals) -> None:
+                if number is not signal.SIGINT:  # ^C is psql's own: the terminal sends it there too
+                    process.terminate()
+
+            with handling_signals(pass_on):
+                return await process.wait()
 
     sys.exit(run_async(main(load_settings())))
 
@@ -82,7 +90,8 @@ def psql_environment(url: str) -> dict[str, str]:
         "PGPASSWORD": unquote(parts.password) if parts.password else query.get("password"),
         "PGDATABASE": unquote(parts.path.lstrip("/")) or query.get("dbname"),
         "PGSSLMODE": query.get("sslmode"),
-        "PGOPTIONS": "-c search_path=dialectic,public",
+        # Whoever forgets an open transaction at the prompt holds up everyone who needs its rows.
+        "PGOPTIONS": "-c search_path=dialectic,public -c idle_in_transaction_session_timeout=60s",
     }
     return inherited_environment() | {name: text for name, text in given.items() if text}
 

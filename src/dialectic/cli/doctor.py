@@ -11,7 +11,7 @@ import click
 
 from dialectic import embedded
 from dialectic.cli.terminal import load_settings, printable, run_async
-from dialectic.engine import Engine, open_engine
+from dialectic.engine import Engine, check_storage, open_engine
 from dialectic.errors import DialecticError, ExitCode
 from dialectic.providers.catalog import build_catalog, choose_default_models
 from dialectic.settings import Settings
@@ -30,7 +30,7 @@ async def _examine(settings: Settings) -> ExitCode:
     _report("settings", "read")
     _describe_server(settings)
     try:
-        async with open_engine(settings, build_catalog()) as engine:
+        async with open_engine(settings, build_catalog(), checks_storage=False) as engine:
             well = [await _check(name, look, engine) for name, look in CHECKS.items()]
     except DialecticError as error:
         _report("database", error.message, well=False)
@@ -54,6 +54,7 @@ async def _check_database(engine: Engine) -> str:
 
 
 async def _check_storage(engine: Engine) -> str:
+    await check_storage(engine)
     key = f"doctor/{uuid4().hex}"
     await engine.files.write(key, b"probe")
     await engine.files.delete(key)

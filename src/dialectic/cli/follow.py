@@ -11,10 +11,10 @@ from uuid import UUID
 import click
 
 from dialectic import sessions
-from dialectic.cli.terminal import Desk, printable
+from dialectic.cli.terminal import Desk, say
 from dialectic.domain.job import ENDED, JobStatus
 from dialectic.errors import ExitCode
-from dialectic.store import records
+from dialectic.store import jobs, records
 from dialectic.store.database import Connection
 
 POLL_S = 0.1
@@ -43,7 +43,7 @@ class LineDisplay:
 
     def show(self, event: dict[str, Any]) -> None:
         if (line := describe_event(event)) is not None:
-            click.echo(printable(line), err=True)
+            say(line)
 
 
 def describe_event(event: dict[str, Any]) -> str | None:
@@ -88,9 +88,19 @@ def as_event(row: Any) -> dict[str, Any]:
     }
 
 
-async def follow_session(desk: Desk, session_id: UUID, display: Display) -> ExitCode:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What of a session is no news: events up to a number, and contributions."""
+
+    seq: int = 0
+    contributions: frozenset[UUID] = frozenset()
+
+
+async def follow_session(
+    desk: Desk, session_id: UUID, display: Display, seen: Seen | None = None
+) -> ExitCode:
     """Show what happens in a session until it ends or cannot go on by itself."""
-    seq, looks = 0, 0
+    seq, looks = (seen or Seen()).seq, 0
     while True:
         ended = await find_end(desk, session_id) if looks % LOOK_EVERY == 0 else None
         # Read after looking: what belongs to the end is shown before we say that it is the end.
@@ -107,6 +117,38 @@ async def follow_session(desk: Desk, session_id: UUID, display: Display) -> Exit
         await asyncio.sleep(POLL_S)
 
 
+async def follow_job(desk: Desk, job_id: UUID, display: Display) -> ExitCode:
+    """Show what happens to one job until it has ended."""
+
+    async def find(connection: Connection) -> dict[str, Any]:
+        job = await jobs.load_job(connection, job_id)
+        assert job is not None, "the job was just made"
+        return job
+
+    seq = 0
+    while True:
+        job = await desk.engine.db.transact(desk.account.tenant_id, find)
+        for event in await _read(desk, job["session_id"], seq):
+            seq = event["id"]
+            if event["data"].get("job_id") == str(job_id):
+                display.show(event)
+        if JobStatus(job["status"]) in ENDED:
+            done = job["status"] == JobStatus.COMPLETED
+            return ExitCode.DONE if done else ExitCode.FAILED
+        if job["status"] == JobStatus.PAUSED:
+            return ExitCode.FUNDS if job["status_reason"] in FUNDS_REASONS else ExitCode.FAILED
+        await asyncio.sleep(POLL_S)
+
+
+async def see_all(desk: Desk, session_id: UUID) -> Seen:
+    """Take everything so far as seen."""
+    seq = 0
+    while events := await _read(desk, session_id, seq):
+        seq = events[-1]["id"]
+    overview = await sessions.look(desk.engine, desk.account, session_id)
+    return Seen(seq, frozenset(row["id"] for row in overview.contributions))
+
+
 async def _read(desk: Desk, session_id: UUID, seq: int) -> list[dict[str, Any]]:
     async def work(connection: Connection) -> list[dict[str, Any]]:
         rows = await records.read_events(connection, after_seq=seq, session_id=session_id)
@@ -119,8 +161,11 @@ async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
     """Find out whether a session has come to an end, and which; None while it works."""
     overview = await sessions.look(desk.engine, desk.account, session_id)
     status: str = overview.session["status"]
-    if status.endswith("_generation_complete"):
+    if status == "iteration_complete":
         return ExitCode.DONE
+    if status.endswith("_generation_complete"):
+        is_all = overview.session["current_stage_slug"] == overview.session["until_stage_slug"]
+        return ExitCode.DONE if is_all else ExitCode.WAITING
     if status.endswith("_generation_failed") or status == "cancelled":
         return ExitCode.FAILED
     if status == "paused":

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
+from dialectic.cli.signals import handling_signals
 from dialectic.cli.terminal import Desk, say
 from dialectic.errors import ExitCode
 from dialectic.store.database import WORKER_ROLE, Database
 from dialectic.worker import Worker
 
 POOL_SIZE = 10
+POLL_S = 0.05
 
 
 @asynccontextmanager
@@ -24,46 +28,63 @@ async def open_worker(desk: Desk, *, concurrency: int) -> AsyncIterator[Worker]:
         yield Worker(replace(desk.engine, db=db), concurrency=concurrency)
 
 
-@asynccontextmanager
-async def catching_signals(on_signal: Callable[[int], None]) -> AsyncIterator[None]:
+@contextmanager
+def catching_signals(on_signal: Callable[[int], None]) -> Iterator[None]:
     """Call back with the count of interruptions so far instead of dying from them."""
-    loop = asyncio.get_running_loop()
     count = 0
 
-    def handle() -> None:
+    def handle(_number: signal.Signals) -> None:
         nonlocal count
         count += 1
         on_signal(count)
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, handle)
-    try:
+    with handling_signals(handle):
         yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
-async def work_beside(desk: Desk, follow: Coroutine[Any, Any, ExitCode]) -> ExitCode:
-    """Carry out jobs while something else waits for their end.
+async def work_beside(
+    desk: Desk,
+    follow: Coroutine[Any, Any, ExitCode],
+    *,
+    session_id: UUID | None = None,
+    conclude: Callable[[ExitCode], Awaitable[ExitCode]] | None = None,
+) -> ExitCode:
+    """Carry out jobs until what is followed, of a session as a rule, has ended; then conclude.
 
     The first ^C takes no more work and finishes the calls in flight, which are paid for; the
-    second gives them back at once.
+    second gives them back at once. The worker helps every session of the home, so it may hold
+    calls of others when its own session ends: those are finished last, for as long as they take.
     """
     async with open_worker(desk, concurrency=desk.engine.settings.worker_concurrency) as worker:
+
+        async def attend() -> ExitCode:
+            code = await follow
+            worker.drain_s = math.inf
+            worker.stop()
+            # Of a session that was paused, turns may still be on their way to their end.
+            while session_id in worker.held_sessions:  # noqa: ASYNC110  nobody is told of one job's end
+                await asyncio.sleep(POLL_S)
+            return await conclude(code) if conclude else code
+
         working = asyncio.create_task(worker.run())
-        following = asyncio.create_task(follow)
+        attending = asyncio.create_task(attend())
 
         def on_signal(count: int) -> None:
-            following.cancel()
-            worker.stop(at_once=count > 1)
-            if count == 1 and worker.in_flight:
-                say(f"Finishing {worker.in_flight} call(s) in flight; ^C again gives them back.")
+            is_over = attending.done()
+            attending.cancel()
+            worker.stop(at_once=is_over or count > 1)
+            if count == 1 and not is_over and (held := len(worker.held_sessions)):
+                say(f"Finishing {held} call(s) in flight; ^C again gives them back.")
 
-        async with catching_signals(on_signal):
-            await asyncio.wait({working, following}, return_when=asyncio.FIRST_COMPLETED)
+        with catching_signals(on_signal):
+            # A worker ends by itself only if something is wrong with it; `await` below says what.
+            await asyncio.wait({working, attending}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done() and not worker.is_stopping:
+                attending.cancel()
+            await asyncio.wait({attending})
             worker.stop()
+            if not attending.cancelled() and (held := worker.held_sessions):
+                whose = "in flight" if session_id in held else "of other sessions"
+                say(f"Finishing {len(held)} call(s) {whose}; ^C leaves them to others.")
             await working
-            await asyncio.wait({following})
-        return ExitCode.INTERRUPTED if following.cancelled() else following.result()
+        return ExitCode.INTERRUPTED if attending.cancelled() else attending.result()

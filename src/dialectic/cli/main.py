@@ -5,9 +5,16 @@ Subcommands are imported when they are called, so that `dialectic --version` is 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
+import logging
+import os
 import sys
+import traceback
 from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -23,6 +30,19 @@ COMMANDS = {
     "pause": ("dialectic.cli.session", "Start nothing more of a session until it is resumed."),
     "resume": ("dialectic.cli.session", "Go on with a session, with a worker in this process."),
     "cancel": ("dialectic.cli.session", "End a session for good; what is written stays."),
+    "export": ("dialectic.cli.bundle", "Write a project into a zip file."),
+    "import": ("dialectic.cli.bundle", "Take in a project from a zip file."),
+    "process": ("dialectic.cli.process", "Processes: list, show, check."),
+    "feedback": ("dialectic.cli.steer", "Say something about a stage of a session."),
+    "edit": ("dialectic.cli.steer", "Put a text of your own in the place of a contribution."),
+    "rate": ("dialectic.cli.steer", "Rate a contribution from 1 to 5."),
+    "next": ("dialectic.cli.steer", "Submit feedback and start the next stage."),
+    "iterate": ("dialectic.cli.steer", "Run a session's process once more, from its last outputs."),
+    "retry": ("dialectic.cli.steer", "Run again what failed in a session."),
+    "regenerate": ("dialectic.cli.steer", "Let a model write one contribution anew."),
+    "show": ("dialectic.cli.read", "Show a contribution, or a session."),
+    "list": ("dialectic.cli.read", "List sessions, or the contributions of one."),
+    "diff": ("dialectic.cli.read", "Show how two contributions differ."),
     "worker": ("dialectic.cli.worker", "Carry out jobs until told to stop."),
     "doctor": ("dialectic.cli.doctor", "Check that everything this program needs is in order."),
     "db": ("dialectic.cli.db", "The database: migrate, url, shell, stop."),
@@ -40,7 +60,9 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        # What would hide a name of the language has a line behind it.
+        command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,11 +82,12 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command; an error that we know the meaning of becomes one message and a code."""
+    """Run the command; whatever goes wrong becomes one message and a code."""
+    _open_streams()
     try:
         cli.main(prog_name="dialectic", standalone_mode=False)
     except DialecticError as error:
-        click.echo(f"dialectic: {error.message}", err=True)
+        _complain(error.message)
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(ExitCode.INTERRUPTED)
@@ -75,5 +98,49 @@ def main() -> None:
         sys.exit(leave.exit_code)
     except BrokenPipeError:
         # Whoever read our output has had enough; there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(ExitCode.FAILED)
+        _leave_unwritten()
+    except OSError as error:
+        if error.filename is not None:
+            _leave_puzzled(error)
+        _complain(f"The output cannot be written: {error.strerror}. Make room for it.")
+        _leave_unwritten()
+    except Exception as error:  # noqa: BLE001  the last resort
+        _leave_puzzled(error)
+
+
+def _open_streams() -> None:
+    """Open what a caller closed, so that no file or socket of ours takes its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path is printed as the bytes that it is, also if they are no text.
+        sys.stdout.reconfigure(errors="surrogateescape")
+
+
+def _complain(message: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(f"dialectic: {message}", err=True)
+
+
+def _leave_unwritten() -> NoReturn:
+    """Leave without what could not be written; the interpreter would try once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nowhere, number)
+    sys.exit(ExitCode.FAILED)
+
+
+def _leave_puzzled(error: Exception) -> NoReturn:
+    """Leave because of something unexpected. Its own words may hold what is nobody's business."""
+    logging.getLogger(__name__).debug("unexpected", exc_info=error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    _complain(
+        f"{type(error).__name__} at {place}. This is a fault of the program. Nothing that was "
+        "saved is lost; with DIALECTIC_LOG_LEVEL=DEBUG the command says more."
+    )
+    sys.exit(ExitCode.FAILED)

@@ -15,8 +15,17 @@ import click
 from dialectic import sessions
 from dialectic.cli.follow import follow_session
 from dialectic.cli.progress import open_display
-from dialectic.cli.run import work_and_follow
-from dialectic.cli.terminal import Desk, load_settings, open_desk, printable, run_async, say
+from dialectic.cli.run import prepare_out, work_and_follow
+from dialectic.cli.terminal import (
+    Desk,
+    count,
+    load_settings,
+    open_desk,
+    printable,
+    run_async,
+    say,
+)
+from dialectic.domain.job import JobStatus
 from dialectic.errors import ExitCode
 from dialectic.settings import Settings
 from dialectic.store.database import Connection
@@ -36,36 +45,44 @@ def status(session: str | None, *, as_json: bool) -> None:
 async def _status(settings: Settings, session: str | None, *, as_json: bool) -> ExitCode:
     async with open_desk(settings) as desk:
         if session is None:
-            await _show_list(desk, as_json=as_json)
+            await show_list(desk, as_json=as_json)
         else:
             session_id = await sessions.find(desk.engine, desk.account, session)
-            await _show_one(desk, session_id, as_json=as_json)
+            await show_session(desk, session_id, as_json=as_json)
     return ExitCode.DONE
 
 
-async def _show_list(desk: Desk, *, as_json: bool) -> None:
+async def show_list(desk: Desk, *, as_json: bool) -> None:
+    """Show the newest sessions."""
+
     async def work(connection: Connection) -> list[dict[str, Any]]:
-        return [dict(row) for row in await connection.fetch(SQL["list_sessions"], LIST_MAX)]
+        return [dict(row) for row in await connection.fetch(SQL["list_sessions"], LIST_MAX + 1)]
 
     rows = await desk.engine.db.transact(desk.account.tenant_id, work)
+    has_more = len(rows) > LIST_MAX
+    del rows[LIST_MAX:]
     if as_json:
-        _echo_json({"sessions": rows})
+        echo_json({"sessions": rows, "has_more": has_more})
         return
     for row in rows:
         click.echo(
             printable(
                 f"{str(row['id'])[:8]}  {row['created_at']:%Y-%m-%d %H:%M}  "
-                f"{row['model_count']} models  {row['status']:<28}  {row['project_name']}"
+                f"{count(row['model_count'], 'model'):<9}  {row['status']:<28}  "
+                f"{row['project_name']}"
             )
         )
     if not rows:
         say('There is no session yet. `dialectic run "…"` starts one.')
+    if has_more:
+        say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
 
 
-async def _show_one(desk: Desk, session_id: UUID, *, as_json: bool) -> None:
+async def show_session(desk: Desk, session_id: UUID, *, as_json: bool) -> None:
+    """Show how far a session is and what went wrong in it."""
     overview = await sessions.look(desk.engine, desk.account, session_id)
     if as_json:
-        _echo_json(
+        echo_json(
             {
                 "session": overview.session,
                 "stages": overview.stages,
@@ -84,19 +101,27 @@ def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
     yield f"Models    {', '.join(overview.session['model_names'])}"
     for row in overview.stages:
         done = f"{row['finished_units']} of {row['planned_units']} documents"
-        yield f"Stage     {row['stage_slug']}: {done}, {row['status']}"
+        number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
+        yield f"Stage     {number}{row['stage_slug']}: {done}, {row['status']}"
     for job in overview.jobs:
+        if job["status"] == JobStatus.COMPLETED and not job["error_details"]:
+            continue
         reason = f" ({job['status_reason']})" if job["status_reason"] else ""
         yield f"Job       {str(job['id'])[:8]} {job['model_name']}: {job['status']}{reason}"
         for error in job["error_details"]:
             yield f"            attempt {error['attempt']}: {error['message']}"
     for row in overview.contributions:
+        if row["is_intermediate"]:
+            continue
         cut = "  incomplete" if row["is_incomplete"] else ""
+        cut += "  stale" if row["is_stale"] else ""
         path = desk.engine.files.locate(f"{desk.account.tenant_id}/{row['storage_path']}")
         yield f"Document  {path}{cut}"
 
 
-def _echo_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
+    """Print one JSON value; times and ids as text."""
+
     def plain(thing: object) -> str:
         return thing.isoformat() if isinstance(thing, datetime) else str(thing)
 
@@ -112,7 +137,7 @@ def watch(session: str, *, as_json: bool) -> None:
     async def main(settings: Settings) -> ExitCode:
         async with open_desk(settings) as desk:
             session_id = await sessions.find(desk.engine, desk.account, session)
-            with open_display(as_json=as_json) as display:
+            with open_display(desk, as_json=as_json) as display:
                 return await follow_session(desk, session_id, display)
 
     try:
@@ -132,6 +157,8 @@ def resume(session: str, out: Path | None, *, detach: bool, as_json: bool) -> No
     """Go on with SESSION where it stopped; nothing that is saved is done again."""
 
     async def main(settings: Settings) -> ExitCode:
+        if out is not None:
+            prepare_out(out)
         async with open_desk(settings) as desk:
             session_id = await sessions.find(desk.engine, desk.account, session)
             await sessions.resume(desk.engine, desk.account, session_id)
@@ -152,9 +179,10 @@ def pause(session: str) -> None:
     async def main(settings: Settings) -> ExitCode:
         async with open_desk(settings) as desk:
             session_id = await sessions.find(desk.engine, desk.account, session)
-            await sessions.pause(desk.engine, desk.account, session_id)
+            is_new = await sessions.pause(desk.engine, desk.account, session_id)
             say(
-                f"Session {session_id} is paused. `dialectic resume {str(session_id)[:8]}` goes on."
+                f"Session {session_id} is paused{'' if is_new else ' already'}. "
+                f"`dialectic resume {str(session_id)[:8]}` goes on."
             )
         return ExitCode.DONE
 
@@ -169,8 +197,8 @@ def cancel(session: str) -> None:
     async def main(settings: Settings) -> ExitCode:
         async with open_desk(settings) as desk:
             session_id = await sessions.find(desk.engine, desk.account, session)
-            await sessions.cancel(desk.engine, desk.account, session_id)
-            say(f"Session {session_id} is cancelled.")
+            is_new = await sessions.cancel(desk.engine, desk.account, session_id)
+            say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
         return ExitCode.DONE
 
     sys.exit(run_async(main(load_settings())))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import signal
 import sys
 import unicodedata
 from collections.abc import AsyncIterator, Coroutine
@@ -13,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dialectic.cli.signals import handling_signals
 from dialectic.engine import Engine, open_engine
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
@@ -24,11 +27,28 @@ LOCAL_USER = "local"
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
-    """Run a subcommand's coroutine on the quickest event loop there is."""
+    """Run a subcommand's coroutine on the quickest event loop there is.
+
+    Whatever asks the command to leave makes it leave in order, as ^C does: a server that it
+    started does not outlive it.
+    """
     import uvloop
 
+    async def attend() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def leave(_number: signal.Signals) -> None:
+            task.cancel()
+
+        with handling_signals(leave):
+            return await main
+
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+        try:
+            return runner.run(attend())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
 
 
 def load_settings() -> Settings:
@@ -65,6 +85,12 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
 
 
+def count(number: int, noun: str) -> str:
+    """Put a number before a noun, which takes an s unless there is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def say(text: str) -> None:
-    """Tell the person at the terminal something that is not a document."""
-    click.echo(printable(text), err=True)
+    """Tell the person at the terminal something that is not a document, if anyone is there."""
+    with contextlib.suppress(OSError):
+        click.echo(printable(text), err=True)

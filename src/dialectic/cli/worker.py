@@ -15,7 +15,7 @@ from dialectic.settings import Settings
 @click.command()
 @click.option("--concurrency", type=click.IntRange(2, 1000), help="Jobs to run at a time.")
 def worker(concurrency: int | None) -> None:
-    """Carry out jobs until told to stop (SIGINT or SIGTERM; calls in flight are finished)."""
+    """Carry out jobs until told to stop; calls in flight are finished, unless told twice."""
     sys.exit(run_async(_work(load_settings(), concurrency)))
 
 
@@ -23,9 +23,9 @@ async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
     async with (
         open_desk(settings) as desk,
         open_worker(desk, concurrency=concurrency or settings.worker_concurrency) as host,
-        catching_signals(lambda count: host.stop(at_once=count > 1)),
     ):
-        say(f"Worker {host.name} is ready for {host.concurrency} jobs at a time.")
-        await host.run()
+        with catching_signals(lambda count: host.stop(at_once=count > 1)):
+            say(f"Worker {host.name} is ready for {host.concurrency} jobs at a time.")
+            await host.run()
         say("Worker stopped.")
     return ExitCode.DONE

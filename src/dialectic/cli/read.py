@@ -1,0 +1,151 @@
+"""`dialectic show, list, diff`: read what was written."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic import contributions, sessions
+from dialectic.cli.session import echo_json, show_list, show_session
+from dialectic.cli.terminal import Desk, load_settings, open_desk, printable, run_async, say
+from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
+
+
+@click.command()
+@click.argument("found", metavar="ID")
+@click.option("--prompt", is_flag=True, help="Show what the model was sent instead.")
+@click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
+def show(found: str, *, prompt: bool, as_json: bool) -> None:
+    """Show a contribution, or a session: whatever ID (or the beginning of it) names."""
+
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            try:
+                contribution_id = await contributions.find(desk.engine, desk.account, found)
+            except NotFound:
+                session_id = await _find_session(desk, found)
+                await show_session(desk, session_id, as_json=as_json)
+                return ExitCode.DONE
+            row = await contributions.load(desk.engine, desk.account, contribution_id)
+            if prompt:
+                click.echo(await _read_prompt(desk, row))
+            elif as_json:
+                echo_json(row)
+            else:
+                for line in _describe(row):
+                    say(line)
+                click.echo(row["content"])
+        return ExitCode.DONE
+
+    sys.exit(run_async(main()))
+
+
+async def _find_session(desk: Desk, text: str) -> UUID:
+    try:
+        return await sessions.find(desk.engine, desk.account, text)
+    except DialecticError:
+        raise NotFound(
+            f"There is no contribution and no session {text!r}. `dialectic list` shows sessions, "
+            "`dialectic list SESSION` what is in one."
+        ) from None
+
+
+def _describe(row: dict[str, Any]) -> list[str]:
+    """The facts about a document, above it, on stderr: stdout has the document alone."""
+    by = f"{row['model_name']}, version {row['edit_version']}"
+    lines = [
+        f"{row['contribution_type']} {row['id']} by {by}",
+        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+    ]
+    if row["target_contribution_id"]:
+        lines.append(f"  about {row['target_contribution_id']}")
+    read = (row["results"] or {}).get("read", [])
+    lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
+    marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
+    if marks:
+        lines.append(f"  {', '.join(marks)}")
+    if not row["is_latest_edit"]:
+        lines.append("  there is a newer version of it")
+    return lines
+
+
+async def _read_prompt(desk: Desk, row: dict[str, Any]) -> str:
+    path = row["raw_response_storage_path"]
+    if path is None:
+        raise UsageError("This version was written by a person; no model was asked for it.")
+    data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
+    request = json.loads(data)["request"]
+    parts = [f"# System\n\n{request['system']}"]
+    parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
+    return "\n\n".join(parts)
+
+
+@click.command(name="list")
+@click.argument("session", required=False)
+@click.option("--all", "everything", is_flag=True, help="Drafts too, not only finished documents.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
+    """List all sessions, or the contributions of SESSION with their ids."""
+
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            if session is None:
+                await show_list(desk, as_json=as_json)
+                return ExitCode.DONE
+            session_id = await sessions.find(desk.engine, desk.account, session)
+            overview = await sessions.look(desk.engine, desk.account, session_id)
+            rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
+            if as_json:
+                echo_json(rows)
+                return ExitCode.DONE
+            for row in rows:
+                click.echo(printable(_line(row)))
+            if not rows:
+                say("Nothing is written yet.")
+        return ExitCode.DONE
+
+    sys.exit(run_async(main()))
+
+
+def _line(row: dict[str, Any]) -> str:
+    marks = [
+        *(["incomplete"] if row["is_incomplete"] else []),
+        *(["stale"] if row["is_stale"] else []),
+        *(f for f in row["flags"] if f != "cut_off"),
+    ]
+    version = f" v{row['edit_version']}" if row["edit_version"] > 1 else ""
+    note = f"  ({', '.join(marks)})" if marks else ""
+    name = row["storage_path"].rsplit("/", 1)[-1]
+    return f"{row['id']}  {row['iteration_number']}/{row['stage']:<12} {name}{version}{note}"
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+def diff(before: str, after: str) -> None:
+    """Show how contribution B differs from contribution A; exits 0 also if they do."""
+
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            rows = []
+            for text in (before, after):
+                found = await contributions.find(desk.engine, desk.account, text)
+                rows.append(await contributions.load(desk.engine, desk.account, found))
+            old, new = rows
+            lines = difflib.unified_diff(
+                old["content"].splitlines(),
+                new["content"].splitlines(),
+                old["storage_path"],
+                new["storage_path"],
+                lineterm="",
+            )
+            for line in lines:
+                click.echo(printable(line))
+        return ExitCode.DONE
+
+    sys.exit(run_async(main()))

@@ -1,0 +1,185 @@
+"""`dialectic feedback, edit, rate, next, iterate, retry, regenerate`: what a person does between
+stages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic import contributions, sessions
+from dialectic.cli.follow import follow_job, see_all
+from dialectic.cli.progress import open_display
+from dialectic.cli.run import prepare_out, read_text, work_and_follow
+from dialectic.cli.terminal import Desk, load_settings, open_desk, run_async, say
+from dialectic.errors import ExitCode
+
+Act = Callable[[Desk], Awaitable[ExitCode]]
+
+_out = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+)
+_detach = click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+_file = click.option(
+    "--file", type=click.Path(path_type=Path), help="Read the text from a file, `-` for stdin."
+)
+
+
+def _act(act: Act) -> None:
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            return await act(desk)
+
+    sys.exit(run_async(main()))
+
+
+@click.command()
+@click.argument("session")
+@click.argument("stage")
+@click.argument("text", required=False)
+@_file
+@click.option("--on", default="", help="The contribution it is about; the whole stage if absent.")
+def feedback(session: str, stage: str, text: str | None, file: Path | None, on: str) -> None:
+    """Say something about STAGE of SESSION; every later prompt carries it."""
+    said = read_text(text, file, what="feedback")
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        target = await contributions.find(desk.engine, desk.account, on) if on else None
+        path = await contributions.give_feedback(
+            desk.engine, desk.account, session_id, stage, said, target_id=target
+        )
+        say(f"Kept in {_locate(desk, path)}.")
+        return ExitCode.DONE
+
+    _act(act)
+
+
+@click.command()
+@click.argument("contribution")
+@_file
+def edit(contribution: str, file: Path | None) -> None:
+    """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
+    text = read_text(None, file, what="text")
+
+    async def act(desk: Desk) -> ExitCode:
+        found = await contributions.find(desk.engine, desk.account, contribution)
+        edited = await contributions.edit(desk.engine, desk.account, found, text)
+        say(f"Version {edited.version} is {edited.id}.")
+        if edited.stale:
+            say(f"{edited.stale} document(s) were made from the old version and are now stale.")
+        click.echo(_locate(desk, edited.path))
+        return ExitCode.DONE
+
+    _act(act)
+
+
+@click.command()
+@click.argument("contribution")
+@click.argument("rating", type=click.IntRange(contributions.RATING_MIN, contributions.RATING_MAX))
+def rate(contribution: str, rating: int) -> None:
+    """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
+
+    async def act(desk: Desk) -> ExitCode:
+        found = await contributions.find(desk.engine, desk.account, contribution)
+        await contributions.rate(desk.engine, desk.account, found, rating)
+        say(f"Contribution {found} is rated {rating}.")
+        return ExitCode.DONE
+
+    _act(act)
+
+
+@click.command(name="next")
+@click.argument("session")
+@_out
+@_detach
+@_json
+def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Submit the feedback on SESSION's stage and start the next one."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        stage = await sessions.start_next(desk.engine, desk.account, session_id)
+        say(f"Session {session_id} goes on with {stage}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+@click.command()
+@click.argument("session")
+@_out
+@_detach
+@_json
+def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Run SESSION's process once more, with its last outputs and all feedback as input."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        number = await sessions.iterate(desk.engine, desk.account, session_id)
+        say(f"Session {session_id} begins iteration {number}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+@click.command()
+@click.argument("session")
+@_out
+@_detach
+@_json
+def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Run again what failed in SESSION; nothing that is saved is done again."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        stages = await sessions.retry(desk.engine, desk.account, session_id)
+        say(f"Session {session_id} runs again what failed in {', '.join(stages)}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **options: Any) -> None:
+    """Start something in a session and, unless told to leave, work until it ends."""
+    detach, as_json, out = options["detach"], options["as_json"], options["out"]
+    if out is not None:
+        prepare_out(out)
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        seen = await see_all(desk, session_id)
+        await begin(desk, session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
+
+    _act(act)
+
+
+@click.command()
+@click.argument("contribution")
+@_detach
+@_json
+def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
+    """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
+
+    async def act(desk: Desk) -> ExitCode:
+        from dialectic.cli.host import work_beside  # the queue: 0.3 s that others need not pay
+
+        found = await contributions.find(desk.engine, desk.account, contribution)
+        job_id = await contributions.regenerate(desk.engine, desk.account, found)
+        if detach:
+            click.echo(job_id)
+            return ExitCode.DONE
+
+        async def follow() -> ExitCode:
+            with open_display(desk, as_json=as_json) as display:
+                return await follow_job(desk, job_id, display)
+
+        return await work_beside(desk, follow())
+
+    _act(act)
+
+
+def _locate(desk: Desk, path: str) -> str:
+    return desk.engine.files.locate(f"{desk.account.tenant_id}/{path}")
