@@ -70,7 +70,15 @@ async def start_stage(
     async def work(connection: Connection) -> None:
         sql = records.SQL
         await connection.execute(
-            sql["insert_stage_run"], account.tenant_id, session_id, 1, STAGE, planned_units
+            sql["insert_stage_run"],
+            account.tenant_id,
+            session_id,
+            1,
+            STAGE,
+            1,
+            False,
+            planned_units,
+            "generating",
         )
         await connection.execute(sql["set_session_status"], session_id, f"generating_{STAGE}")
 
@@ -184,7 +192,7 @@ class Machine:
         async def work(connection: Connection) -> None:
             for child in children:
                 await jobs.insert_job(connection, parent.tenant_id, child)
-            await jobs.wait_for_children(connection, parent, total_steps=total_steps, **policy)
+            await jobs.wait(connection, parent, jobs.Wait(total_steps=total_steps, **policy))
 
         await self.transact(work)
         return [child.id for child in children]

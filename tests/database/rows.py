@@ -131,6 +131,24 @@ def _prompt_overlay(tenant: Tenant, nth: int) -> Row:
     )
 
 
+def _process_prompt(tenant: Tenant, nth: int) -> Row:
+    process, prompt = {1: (1, 1), 2: (2, 1), 3: (1, 2)}[nth]
+    return {
+        "tenant_id": str(tenant.id),
+        "process_template_id": tenant.row_id("dialectic_process_templates", process),
+        "system_prompt_id": tenant.row_id("system_prompts", prompt),
+    }
+
+
+def _process_overlay(tenant: Tenant, nth: int) -> Row:
+    process, overlay = {1: (1, 1), 2: (2, 1), 3: (1, 2)}[nth]
+    return {
+        "tenant_id": str(tenant.id),
+        "process_template_id": tenant.row_id("dialectic_process_templates", process),
+        "overlay_id": tenant.row_id("domain_specific_prompt_overlays", overlay),
+    }
+
+
 def _model(tenant: Tenant, nth: int) -> Row:
     columns: Row = {"api_identifier": f"a/{nth}", "provider": "a", "config": {}}
     return _of(tenant, "ai_providers", nth, **columns)
@@ -316,6 +334,12 @@ TABLES = {
         _domain_process, key=("tenant_id", "domain_id", "process_template_id")
     ),
     "domain_specific_prompt_overlays": Table(_prompt_overlay),
+    "dialectic_process_prompts": Table(
+        _process_prompt, key=("tenant_id", "process_template_id", "system_prompt_id")
+    ),
+    "dialectic_process_overlays": Table(
+        _process_overlay, key=("tenant_id", "process_template_id", "overlay_id")
+    ),
     "ai_providers": Table(_model),
     "dialectic_projects": Table(_project),
     "dialectic_sessions": Table(_session),

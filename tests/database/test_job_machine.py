@@ -280,7 +280,7 @@ ENDS: dict[str, End] = {
     "retry": partial(jobs.retry, code="x", message="Busy.", delay_s=0.0, counts=True),
     "pause": partial(jobs.pause, code="insufficient_funds", message="No money."),
     "release": jobs.release,
-    "wait for children": partial(jobs.wait_for_children, total_steps=1),
+    "wait for children": partial(jobs.wait, wait=jobs.Wait(total_steps=1)),
     "hold the lease": jobs.hold_lease,
 }
 
@@ -378,7 +378,7 @@ async def test_a_parent_whose_children_have_all_ended_before_it_waits_is_woken_a
     parent = await machine.take(await machine.insert())
     child_id = await machine.insert(parent_job_id=parent.id, step_number=1)
     await machine.complete(await machine.take(child_id))
-    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=2))
+    await machine.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=2)))
     assert await machine.status(parent.id) == JobStatus.PENDING_NEXT_STEP
 
 
@@ -525,7 +525,7 @@ async def test_a_child_that_is_cancelled_counts_as_lost(machine: Machine) -> Non
 
 async def test_a_parent_that_waits_for_nobody_fails_with_the_reason(machine: Machine) -> None:
     parent = await machine.take(await machine.insert())
-    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=2))
+    await machine.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=2)))
     row = await machine.look(parent.id)
     assert row["status"] == JobStatus.FAILED
     assert row["error_details"][0]["message"] == "Step 1 has no job at all."
@@ -600,7 +600,7 @@ async def test_a_child_that_fails_at_its_insertion_fails_its_parent(machine: Mac
     await machine.fail(await machine.take(lost))
     parent = await machine.take(await machine.insert())
     await machine.insert(parent_job_id=parent.id, step_number=1, prerequisite_job_id=lost)
-    await machine.transact(lambda c: jobs.wait_for_children(c, parent, total_steps=1))
+    await machine.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=1)))
     assert await machine.status(parent.id) == JobStatus.FAILED
 
 
@@ -924,8 +924,9 @@ async def test_pausing_and_resuming_keep_the_sessions_status(
     await sessions.pause(engine, machine.account, machine.session_id)
     row = await session_row(machine)
     assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
-    with pytest.raises(Conflict, match="paused or cancelled already"):
-        await sessions.pause(engine, machine.account, machine.session_id)
+    assert not await sessions.pause(engine, machine.account, machine.session_id), "already"
+    assert await session_row(machine) == row
+    assert len(await machine.events("session_paused")) == 1
     await sessions.resume(engine, machine.account, machine.session_id)
     await sessions.resume(engine, machine.account, machine.session_id)
     row = await session_row(machine)
@@ -958,8 +959,10 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     assert (await session_row(machine))["status"] == "cancelled"
     with pytest.raises(Conflict, match="stays so"):
         await sessions.resume(engine, machine.account, machine.session_id)
-    with pytest.raises(Conflict):
-        await sessions.cancel(engine, machine.account, machine.session_id)
+    assert not await sessions.cancel(engine, machine.account, machine.session_id), "already"
+    assert len(await machine.events("session_cancelled")) == 1
+    with pytest.raises(Conflict, match="stays so"):
+        await sessions.pause(engine, machine.account, machine.session_id)
 
 
 async def test_a_job_made_in_a_cancelled_session_is_cancelled_when_claimed(
@@ -1096,7 +1099,7 @@ async def test_progress_never_decreases_and_is_the_sum_of_what_is_finished(
     assert {event["total_steps"] for event in events} == {6}
 
 
-async def test_a_stage_that_ends_while_its_session_is_paused_is_complete(
+async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it_goes_on(
     machine: Machine, engine: Engine
 ) -> None:
     await start_stage(engine, machine.account, machine.session_id, planned_units=1)
@@ -1104,7 +1107,11 @@ async def test_a_stage_that_ends_while_its_session_is_paused_is_complete(
     await sessions.pause(engine, machine.account, machine.session_id)
     await machine.complete(job, finished_units=1)
     row = await session_row(machine)
-    assert (row["status"], row["status_before_pause"]) == (f"{STAGE}_generation_complete", None)
+    complete = f"{STAGE}_generation_complete"
+    assert (row["status"], row["status_before_pause"]) == ("paused", complete)
+    await sessions.resume(engine, machine.account, machine.session_id)
+    row = await session_row(machine)
+    assert (row["status"], row["status_before_pause"]) == (complete, None)
 
 
 # -- stories nobody thought of --------------------------------------------------------------------

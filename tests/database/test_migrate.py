@@ -16,6 +16,7 @@ from dialectic import embedded
 from dialectic.errors import ConfigurationError, DatabaseUnreachable
 from dialectic.store.database import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, connect
 from dialectic.store.migrate import (
+    BINDINGS_ROW,
     DIGEST_ROW,
     list_migrations,
     list_reapplied,
@@ -49,8 +50,9 @@ async def recorded(address: Address) -> dict[str, tuple[Any, ...]]:
     known = await ask(address, "select to_regclass('dialectic.schema_migrations') is not null")
     if not known[0][0]:
         return {}
-    query = "select * from dialectic.schema_migrations where name <> $1 order by name"
-    return {row["name"]: tuple(row) for row in await ask(address, query, DIGEST_ROW)}
+    query = "select * from dialectic.schema_migrations where name <> all ($1) order by name"
+    notes = [DIGEST_ROW, BINDINGS_ROW]
+    return {row["name"]: tuple(row) for row in await ask(address, query, notes)}
 
 
 async def describe_schema(address: Address) -> set[tuple[Any, ...]]:

@@ -27,9 +27,10 @@ STATEMENTS = [(area, name) for area in list_areas() for name in load_queries(are
 ONLY_APP = {("records", "open_account")}
 ONLY_WORKER = {
     ("jobs", "claim"),
+    ("jobs", "turn_away"),
     ("jobs", "extend_leases"),
     ("jobs", "sweep"),
-    ("records", "list_waiting_files"),
+    ("records", "take_waiting_files"),
 }
 JOBS = "dialectic_generation_jobs"
 OURS = Tenant("ours")
@@ -68,7 +69,9 @@ def find_used(module: ast.Module) -> set[str]:
         match node:
             case ast.Subscript(value=ast.Name("SQL"), slice=ast.Constant(str(name))):
                 used.add(name)
-            case ast.Call(func=ast.Name("_fenced"), args=[_, ast.Constant(str(name)), *_]):
+            case ast.Call(
+                func=ast.Name("_fenced" | "_write_files"), args=[_, ast.Constant(str(name)), *_]
+            ):
                 used.add(name)
             case _:
                 pass

@@ -15,7 +15,8 @@ import asyncpg
 import pytest
 
 from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process, build_process
+from dialectic.domain.process import Process
+from dialectic.domain.process_check import build_process
 from dialectic.engine import Engine
 from dialectic.errors import NotFound, ProviderTransient, StorageUnavailable, UsageError
 from dialectic.failpoints import Failpoints
@@ -27,7 +28,7 @@ from dialectic.publish import (
     publish_project,
     require_published,
 )
-from dialectic.sessions import Ask, Begun, create_session
+from dialectic.sessions import Ask, Begun, create_session, generate
 from dialectic.storage.files import open_store
 from dialectic.store import records
 from dialectic.store.database import Connection
@@ -61,8 +62,12 @@ def build_two_stages(word: str = "Argue.") -> Process:
         "stages": stages,
         "transitions": [{"source": "thesis", "target": "antithesis"}],
     }
-    prompts = {"role": "Be brief.", "thesis": word, "antithesis": "Object."}
-    return build_process(content, prompts, place="small")
+    prompts = {
+        "role": "Be brief.",
+        "thesis": f"{word} {{{{ request }}}}",
+        "antithesis": "Object. {{ request }}",
+    }
+    return build_process(content, prompts, [], place="small")
 
 
 def transact(
@@ -118,27 +123,6 @@ async def test_a_changed_process_is_another_version_beside_the_first(
     assert await count(admin, "dialectic_process_templates") == 2
     assert await count(admin, "system_prompts") == 4  # those that did not change are shared
     assert await pin(engine, account, build_two_stages("Argue.")) == first
-
-
-async def test_what_is_pinned_can_be_built_again(
-    engine: Engine, account: Account, admin: Admin
-) -> None:
-    process = load_process("standard")
-    process_id = await pin(engine, account, process)
-
-    async def load(connection: Connection) -> Any:
-        return await connection.fetchval(records.SQL["load_process"], process_id)
-
-    definition = await transact(engine, account, load)
-    assert build_process(definition["file"], definition["prompts"], place="stored") == process
-
-
-async def test_two_tenants_pin_the_same_process_each_for_themselves(
-    engine: Engine, account: Account, other_account: Account, admin: Admin
-) -> None:
-    process = build_two_stages()
-    assert await pin(engine, account, process) != await pin(engine, other_account, process)
-    assert await count(admin, "dialectic_process_templates") == 2
 
 
 async def test_a_model_keeps_its_id_and_its_facts_follow(
@@ -295,12 +279,13 @@ async def waiting_bytes(admin: Admin) -> dict[str, bytes]:
     return {row["path"]: row["content"] for row in rows}
 
 
-async def test_files_of_a_new_session_are_in_storage_and_their_bytes_nowhere_else(
+async def test_files_of_a_session_that_begins_are_in_storage_and_their_bytes_nowhere_else(
     engine: Engine, account: Account, admin: Admin
 ) -> None:
-    await begin(engine, account)
+    begun = await begin(engine, account)
+    await generate(engine, account, begun.session_id)
     rows = await admin.fetch("select path, size_bytes, sha256, content from dialectic_files")
-    assert {row["path"].rpartition("/")[2] for row in rows} >= {"seed_prompt.md"}
+    assert {row["path"].rpartition("/")[2] for row in rows} == {"a-plan.md", "seed_prompt.md"}
     for row in rows:
         data = await engine.files.read(f"{account.tenant_id}/{row['path']}")
         assert row["content"] is None
@@ -366,11 +351,12 @@ async def test_a_session_begins_while_storage_is_away_and_its_files_follow(
     assert left == sorted(kept)
     place = f"{obstacle}/storage/{account.tenant_id}/{left[0]}"
     with pytest.raises(StorageUnavailable) as caught:
-        await require_published(cut_off, account.tenant_id, begun.project_id)
+        await require_published(cut_off, account.tenant_id, begun.project_id, begun.session_id)
     assert place in caught.value.message
+    assert f"`dialectic resume {str(begun.session_id)[:8]}`" in caught.value.message
 
     obstacle.unlink()
-    await require_published(cut_off, account.tenant_id, begun.project_id)
+    await require_published(cut_off, account.tenant_id, begun.project_id, begun.session_id)
     assert await waiting_bytes(admin) == {}
     for path, data in kept.items():
         assert await cut_off.files.read(f"{account.tenant_id}/{path}") == data

@@ -51,6 +51,7 @@ from tests.database.machine import (
     working,
 )
 
+DOCUMENTS = ("business_case", "feature_spec", "technical_approach", "success_metrics")
 BUSY = ProviderTransient("Busy.", retry_after_s=0.0)
 
 
@@ -119,7 +120,7 @@ async def shop(
     engine: Engine, worker_engine: Engine, admin: AdminConnection
 ) -> AsyncIterator[Workshop]:
     account = await new_account(engine)
-    begun = await make_session(engine, account)
+    begun = await make_session(engine, account, until=STAGE)
     yield Workshop(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
     await forget_jobs(admin)
 
@@ -575,6 +576,11 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
         f"{folder}/seed_prompt.md",
         *(f"{folder}/{name}_1_thesis.md" for name in names),
         *(f"{folder}/raw_responses/{name}_1_thesis_raw.json" for name in names),
+        *(
+            f"{folder}/documents/{name}_1_thesis_{key.replace('_', '-')}.md"
+            for name in names
+            for key in DOCUMENTS
+        ),
     }
     rows = await shop.rows("dialectic_files")
     assert {row["path"] for row in rows} == set(written)
@@ -599,7 +605,7 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
 def check_contribution(row: asyncpg.Record, written: dict[str, bytes]) -> None:
     """Hold a contribution's row against its files."""
     fields, body = split_document(written[row["storage_path"]].decode())
-    raw = json.loads(written[row["raw_response_storage_path"]])
+    raw = json.loads(written[row["raw_response_storage_path"]])["response"]
     assert body == row["content"] == raw["choices"][0]["message"]["content"]
     assert row["id"] == row["root_contribution_id"] == derive_contribution_id(row["job_id"])
     assert (row["turn_index"], row["edit_version"], row["is_latest_edit"]) == (0, 1, True)
@@ -644,7 +650,9 @@ async def test_a_stage_that_is_asked_for_many_times_is_generated_once(shop: Work
 
 
 async def test_a_model_that_is_asked_twice_writes_two_documents(shop: Workshop) -> None:
-    begun = await make_session(shop.engine, shop.account, models=[MODELS[0], MODELS[1], MODELS[0]])
+    begun = await make_session(
+        shop.engine, shop.account, models=[MODELS[0], MODELS[1], MODELS[0]], until=STAGE
+    )
     await generate(shop, begun.session_id)
     names = sorted(
         row["storage_path"].rsplit("/", 1)[1] for row in await shop.rows("dialectic_contributions")
@@ -658,6 +666,7 @@ async def test_an_answer_that_is_cut_off_is_kept_and_marked_incomplete(shop: Wor
         shop.engine,
         shop.account,
         models=MODELS[:1],
+        until=STAGE,
         max_output_tokens=20,
         continue_until_complete=False,
     )
@@ -665,7 +674,7 @@ async def test_an_answer_that_is_cut_off_is_kept_and_marked_incomplete(shop: Wor
     (row,) = await shop.rows("dialectic_contributions")
     assert (row["is_incomplete"], row["flags"], row["finish_reason"]) == (
         True,
-        ["cut_off"],
+        ["cut_off", *(f"missing:{key}" for key in DOCUMENTS)],
         "length",
     )
     assert row["tokens_used_output"] == 20
@@ -712,7 +721,7 @@ async def test_documents_that_descend_from_each_other_can_be_deleted(shop: Works
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_an_error_at_any_point_leaves_nothing_half_done(shop: Workshop, point: str) -> None:
-    begun = await make_session(shop.engine, shop.account, models=MODELS[:1])
+    begun = await make_session(shop.engine, shop.account, models=MODELS[:1], until=STAGE)
     (job_id,) = await sessions.generate(shop.engine, shop.account, begun.session_id)
     armed = replace(shop.worker_engine, failpoints=Failpoints.parse(f"{point}=error"))
     is_saved = point in ("after_commit", "after_files")
@@ -727,7 +736,7 @@ async def test_an_error_at_any_point_leaves_nothing_half_done(shop: Workshop, po
     assert (row["attempt_count"], len(row["errors"])) == ((1, 0) if is_saved else (2, 1))
     assert len(await shop.rows("dialectic_contributions")) == 1
     # What is saved and does not stand in storage yet is carried there by anyone.
-    assert len(await waiting_files(shop)) == (2 if is_saved else 0)
+    assert len(await waiting_files(shop)) == (6 if is_saved else 0)
     await shop.admin.execute("update dialectic_files set created_at = created_at - interval '1 h'")
     await publish.publish_left_behind(shop.worker_engine)
     assert await waiting_files(shop) == []
@@ -748,14 +757,15 @@ async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_
     job_ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
     async with working(away, run_job):
         await shop.until_status("completed", *job_ids)
-    assert len(await waiting_files(shop)) == 6
+    assert len(await waiting_files(shop)) == 18
     await shop.admin.execute("update dialectic_files set created_at = created_at - interval '1 h'")
     assert await publish.publish_left_behind(away) == 0
+    await shop.admin.execute("update dialectic_files set tried_at = tried_at - interval '1 h'")
     root.unlink()
     async with working(away, run_job):
         await until_published(shop)
     prefix = f"{shop.account.tenant_id}"
-    assert len(await away.files.list(prefix)) == 6
+    assert len(await away.files.list(prefix)) == 18
 
 
 async def until_published(shop: Workshop) -> None:

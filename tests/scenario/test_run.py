@@ -21,9 +21,14 @@ import pytest
 from dialectic import embedded
 from dialectic.failpoints import POINTS
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+# One stage is enough for what a command does; whole dialectics are played elsewhere.
+RUN = ("run", "--until", "thesis")
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
 NAMES = ("offline-architect", "offline-pragmatist", "offline-skeptic")
+DOCUMENTS = ("business-case", "feature-spec", "technical-approach", "success-metrics")
+# Made from the rows when a command ends: hashes of what holds ids, too.
+DESCRIPTIONS = ("project_readme.md", "project_settings.json")
 # In quotes, where it would otherwise be read as a number.
 ID = re.compile(rb"'?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'?")
 
@@ -117,23 +122,26 @@ def expected_files(slug: str, session: str) -> set[str]:
     folder = f"{slug}/session_{session[:8]}/iteration_1/1_thesis"
     return {
         f"{slug}/{slug}.md",
+        *(f"{slug}/{name}" for name in DESCRIPTIONS),
         f"{folder}/seed_prompt.md",
         *(f"{folder}/{name}_1_thesis.md" for name in NAMES),
         *(f"{folder}/raw_responses/{name}_1_thesis_raw.json" for name in NAMES),
+        *(f"{folder}/documents/{name}_1_thesis_{key}.md" for name in NAMES for key in DOCUMENTS),
     }
 
 
 def read_project(home: Home, slug: str) -> dict[str, bytes]:
     """A project's files in storage; there is one tenant in a home of one person."""
-    (tenant,) = (home.path / "storage").iterdir()
+    (tenant,) = (path for path in (home.path / "storage").iterdir() if path.is_dir())
     return {path: data for path, data in read_tree(tenant).items() if path.startswith(f"{slug}/")}
 
 
 def without_ids(files: dict[str, bytes], slug: str, session: str) -> dict[str, bytes]:
-    """The same files under names and with ids that every run shares."""
+    """The same documents under names and with ids that every run shares."""
     return {
         path.replace(slug, "project").replace(session[:8], "session"): ID.sub(b"id", data)
         for path, data in files.items()
+        if not path.endswith(DESCRIPTIONS)
     }
 
 
@@ -142,7 +150,7 @@ def without_ids(files: dict[str, bytes], slug: str, session: str) -> dict[str, b
 
 def test_a_first_run_leaves_three_theses_and_names_nothing_else_on_stdout(home: Home) -> None:
     slug = unique_name()
-    told = home.tell("run", "--name", slug, PROMPT)
+    told = home.tell(*RUN, "--name", slug, PROMPT)
     assert told.code == 0, told.stderr
     files = read_project(home, slug)
     assert set(files) == expected_files(slug, told.session)
@@ -157,7 +165,7 @@ def test_a_first_run_leaves_three_theses_and_names_nothing_else_on_stdout(home: 
 
 def test_documents_are_copied_out_in_the_same_layout(home: Home, tmp_path: Path) -> None:
     slug, out = unique_name(), tmp_path / "out" / "deep"
-    told = home.tell("run", "--name", slug, "--out", str(out), "-", stdin=PROMPT)
+    told = home.tell(*RUN, "--name", slug, "--out", str(out), "-", stdin=PROMPT)
     assert told.code == 0, told.stderr
     assert read_tree(out) == read_project(home, slug)
     assert set(read_tree(out)) == expected_files(slug, told.session)
@@ -167,7 +175,7 @@ def test_documents_are_copied_out_in_the_same_layout(home: Home, tmp_path: Path)
 def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "prompt.txt"
     file.write_bytes(b"\xef\xbb\xbf" + PROMPT.encode())
-    told = home.tell("run", "--name", unique_name(), "--json", "--file", str(file))
+    told = home.tell(*RUN, "--name", unique_name(), "--json", "--file", str(file))
     assert told.code == 0, told.stderr
     events = [json.loads(line) for line in told.stdout.splitlines()]
     assert [event["id"] for event in events] == sorted({event["id"] for event in events})
@@ -185,7 +193,7 @@ def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -
 
 def test_two_first_runs_at_once_in_one_home_each_leave_their_own_theses(tmp_path: Path) -> None:
     with open_home(tmp_path / "home") as home:
-        both = [home.start("run", PROMPT) for _ in range(2)]
+        both = [home.start(*RUN, PROMPT) for _ in range(2)]
         told = [wait_for(process) for process in both]
         assert [each.code for each in told] == [0, 0], [each.stderr for each in told]
         assert told[0].session != told[1].session
@@ -213,7 +221,7 @@ def wait_until_stopped(process: subprocess.Popen[str]) -> None:
 def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: Home) -> None:
     slug = unique_name()
     process = home.start(
-        "run",
+        *RUN,
         "--name",
         slug,
         "--models",
@@ -251,7 +259,7 @@ def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: H
 def undisturbed(home: Home) -> dict[str, bytes]:
     """What a run leaves when nothing happens to it."""
     slug = unique_name()
-    told = home.tell("run", "--name", slug, PROMPT)
+    told = home.tell(*RUN, "--name", slug, PROMPT)
     assert told.code == 0, told.stderr
     return without_ids(read_project(home, slug), slug, told.session)
 
@@ -261,7 +269,7 @@ def test_a_run_that_is_killed_anywhere_is_resumed_to_the_same_bytes(
     home: Home, undisturbed: dict[str, bytes], point: str
 ) -> None:
     slug = unique_name()
-    killed = home.tell("run", "--name", slug, PROMPT, failpoints=point)
+    killed = home.tell(*RUN, "--name", slug, PROMPT, failpoints=point)
     assert killed.code == -signal.SIGKILL
     session = killed.session if "Session " in killed.stderr else find_session(home, slug)
     resumed = home.tell("resume", session, "--json")
@@ -288,7 +296,7 @@ def find_session(home: Home, name: str) -> str:
 
 def detach(home: Home, name: str) -> str:
     """Start a session that nobody works on yet."""
-    told = home.tell("run", "--detach", "--name", name, PROMPT)
+    told = home.tell(*RUN, "--detach", "--name", name, PROMPT)
     assert told.code == 0, told.stderr
     return told.stdout.strip()
 

@@ -10,7 +10,9 @@ import click
 import pytest
 
 from dialectic.cli.main import COMMANDS, cli
+from dialectic.domain import bundle
 from dialectic.domain.job import JobStatus
+from dialectic.domain.project_rows import ProjectRows
 from dialectic.errors import ExitCode
 from dialectic.failpoints import POINTS
 from dialectic.settings import Settings
@@ -99,8 +101,13 @@ def test_the_statuses_are_described_in_their_order() -> None:
 
 
 def test_the_moves_are_described_as_the_table_has_them() -> None:
-    migration = read("src/dialectic/sql/migrations/0004_jobs.sql")
-    moves = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", migration, re.MULTILINE)
+    migrations = sorted((PACKAGE / "sql" / "migrations").iterdir())
+    text = "".join(path.read_text("utf-8") for path in migrations)
+    made = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", text, re.MULTILINE)
+    unmade = re.findall(
+        r"delete from dialectic_job_moves where from_status = '(\w+)' and to_status = '(\w+)'", text
+    )
+    moves = [move for move in made if move[:2] not in unmade]
     shown = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \|$", read("docs/jobs.md"), re.MULTILINE)
 
     assert shown == moves
@@ -108,6 +115,26 @@ def test_the_moves_are_described_as_the_table_has_them() -> None:
 
 def test_every_failpoint_is_described() -> None:
     assert tuple(first_column(read("docs/jobs.md"), "## Failpoints")) == POINTS
+
+
+def test_every_table_of_a_bundle_is_described_in_its_order() -> None:
+    assert first_column(read("docs/bundle.md"), "## Tables") == list(ProjectRows.model_fields)
+
+
+def test_the_limits_of_a_bundle_are_described() -> None:
+    text = read("docs/bundle.md")
+
+    for words, limit in (
+        ("entries", f"{bundle.ENTRIES_MAX:,}"),
+        ("bytes of the archive", f"{bundle.ARCHIVE_BYTES_MAX >> 20} MiB"),
+        ("bytes of one file, unpacked", f"{bundle.ENTRY_BYTES_MAX >> 20} MiB"),
+        ("bytes in all, unpacked", f"{bundle.TOTAL_BYTES_MAX >> 30} GiB"),
+        (f"swelling of an entry over {bundle.RATIO_FREE_BYTES >> 20} MiB", "200 times"),
+    ):
+        assert f"| {words} | {limit} |" in text
+    assert bundle.RATIO_MAX == 200
+    assert f'`"version": {bundle.VERSION}`' in text
+    assert f'`"format": "{bundle.FORMAT}"`' in text
 
 
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -547,3 +548,40 @@ def test_an_address_of_a_folder_is_absolute_and_nothing_else(url: str) -> None:
 def test_the_refusal_says_which_addresses_are_known() -> None:
     with pytest.raises(ConfigurationError, match="'ftp'; known is: file"):
         open_store("ftp://host/x")
+
+
+# -- identity --------------------------------------------------------------------------------------
+
+
+async def test_a_store_takes_on_the_first_id_and_keeps_it(store: DiskStore, root: Path) -> None:
+    assert await store.identify(None) is None
+    assert all_files(root.parent.parent) == [], "to look is not to make"
+    first = uuid4()
+    assert await store.identify(first) == first
+    assert await store.identify(uuid4()) == first
+    assert await DiskStore(root).identify(None) == first
+    assert (root / store.id_name).read_text() == f"{first}\n"
+    assert await store.list("") == []
+
+
+async def test_those_who_name_a_store_at_once_agree(root: Path) -> None:
+    stores = [DiskStore(root) for _ in range(8)]
+    found = await asyncio.gather(*(store.identify(uuid4()) for store in stores))
+    assert len(set(found)) == 1
+    assert isinstance(found[0], UUID)
+    assert names_in(root) == [stores[0].id_name]
+
+
+async def test_an_id_that_is_none_is_said_with_its_place(store: DiskStore, root: Path) -> None:
+    await store.identify(uuid4())
+    (root / store.id_name).write_text("what?")
+    with pytest.raises(StorageUnavailable, match=f"{root}/{store.id_name}.*id of this store"):
+        await store.identify(uuid4())
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes none")
+async def test_a_place_that_takes_no_folders_is_said_at_once() -> None:
+    store = DiskStore(Path("/proc/nope/storage"))
+    for attempt in (store.identify(uuid4()), store.write(KEY, b"x")):
+        with pytest.raises(StorageUnavailable, match="No folder can be made in /proc"):
+            await attempt

@@ -1,0 +1,60 @@
+"""Answers with characters that cannot be stored are put right and kept, not failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dialectic import sessions
+from dialectic.domain.message import Reply, Request
+from dialectic.domain.model import ModelCard
+from dialectic.engine import Engine
+from dialectic.pipeline.run import run_job
+from dialectic.providers.base import OnText
+from dialectic.providers.offline import OfflineProvider
+from tests.database.machine import MODELS, AdminConnection, make_session, working
+from tests.database.workshop import Workshop
+
+
+class BrokenProvider:
+    """Answers as the offline models do, with half a character and a NUL in everything it says."""
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        reply = await OfflineProvider().complete(card, request, on_text)
+        text = f"Half \ud83d a face, \x00 and on.\n\n{reply.text}"
+        return replace(
+            reply,
+            text=text,
+            raw_finish_reason="stop\x00",
+            request_id="id\ud83d",
+            raw={"text": text},
+        )
+
+
+@pytest.fixture
+async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
+    return await Workshop.open(engine, worker_engine, admin)
+
+
+async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(shop: Workshop) -> None:
+    begun = await make_session(shop.engine, shop.account, models=MODELS[:1], until="thesis")
+    catalog = replace(shop.engine.catalog, providers={"offline": BrokenProvider()})
+    job_ids = await sessions.generate(shop.engine, shop.account, begun.session_id)
+    async with working(replace(shop.worker_engine, catalog=catalog), run_job) as worker:
+        await shop.until_status("completed", *job_ids)
+        while worker.in_flight:  # its files are still on their way
+            await shop.look(job_ids[0])
+    (row,) = await shop.admin.fetch(
+        "select * from dialectic_contributions where session_id = $1", begun.session_id
+    )
+    assert row["content"].startswith("Half \ufffd a face,  and on.")
+    assert [flag for flag in row["flags"] if flag.startswith("cleaned")] == [
+        "cleaned: repaired 1 broken character",
+        "cleaned: removed 1 NUL character",
+    ]
+    assert (row["raw_finish_reason"], row["provider_request_id"]) == ("stop", "id\ufffd")
+    key = f"{shop.account.tenant_id}/{row['raw_response_storage_path']}"
+    record = json.loads(await shop.engine.files.read(key))
+    assert record["response"]["text"].startswith("Half \ud83d a face, \x00 and on.")

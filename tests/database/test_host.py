@@ -1,0 +1,136 @@
+"""The worker inside a command: its own session first, and nothing that others paid for is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+import pytest
+
+from dialectic import sessions
+from dialectic.cli import host
+from dialectic.cli.run import work_and_follow
+from dialectic.cli.terminal import Desk
+from dialectic.domain.message import Reply, Request
+from dialectic.domain.model import ModelCard
+from dialectic.engine import Engine
+from dialectic.errors import ExitCode
+from dialectic.process_files import load_process
+from dialectic.providers.base import OnText
+from dialectic.providers.catalog import Catalog
+from dialectic.providers.offline import CARDS, OfflineProvider
+from dialectic.store.records import Account
+from dialectic.worker import Worker
+from tests.database.machine import until
+
+LIMIT_S = 0.1
+
+
+@dataclass(slots=True)
+class SlowProvider:
+    """Answers a prompt that says SLOW when it is let go, and any other one while that waits."""
+
+    offline: OfflineProvider = field(default_factory=OfflineProvider)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        if "SLOW" in str(request):
+            self.asked.set()
+            await self.let_go.wait()
+        await self.asked.wait()
+        return await self.offline.complete(card, request, on_text)
+
+
+@pytest.fixture
+def provider() -> SlowProvider:
+    return SlowProvider()
+
+
+@pytest.fixture
+def catalog(provider: SlowProvider) -> Catalog:
+    return Catalog(cards={card.name: card for card in CARDS}, providers={"offline": provider})
+
+
+@pytest.fixture
+def desk(engine: Engine, account: Account, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    # The limit on finishing is long; whoever obeys it here is found out soon.
+    monkeypatch.setattr(host, "Worker", functools.partial(Worker, drain_s=LIMIT_S))
+    settings = replace(engine.settings, worker_concurrency=4)
+    return Desk(replace(engine, settings=settings), account)
+
+
+async def begin(desk: Desk, prompt: str) -> UUID:
+    ask = sessions.Ask(
+        prompt=prompt,
+        models=["offline/skeptic"],
+        process=load_process("standard"),
+        until="thesis",
+    )
+    begun = await sessions.create_session(desk.engine, desk.account, ask)
+    await sessions.generate(desk.engine, desk.account, begun.session_id)
+    return begun.session_id
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], tuple[str, str]]:
+    """Everything that was said so far, on stdout and on stderr."""
+    heard = ["", ""]
+
+    def listen() -> tuple[str, str]:
+        for number, text in enumerate(capsys.readouterr()):
+            heard[number] += text
+        return heard[0], heard[1]
+
+    return listen
+
+
+async def work_until_only_others_are_left(
+    desk: Desk, said: Callable[[], tuple[str, str]]
+) -> tuple[asyncio.Task[ExitCode], UUID]:
+    """A command that has done its own work and holds one call of another session."""
+    other = await begin(desk, "SLOW: a bakery that never closes.")
+    own = await begin(desk, "A bakery that closes early.")
+    command = asyncio.create_task(work_and_follow(desk, own, as_json=False, out=None))
+
+    async def has_said() -> bool:
+        return "Finishing" in said()[1] or command.done()
+
+    await until(has_said)
+    assert not command.done(), said()
+    return command, other
+
+
+async def test_own_documents_come_first_and_calls_of_others_are_finished_without_a_limit(
+    desk: Desk, provider: SlowProvider, said: Callable[[], tuple[str, str]]
+) -> None:
+    command, other = await work_until_only_others_are_left(desk, said)
+    stdout, stderr = said()
+    assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
+    assert "Finishing 1 call(s) of other sessions; ^C leaves them to others." in stderr
+    loop = asyncio.get_running_loop()
+    over_at = loop.time() + 5 * LIMIT_S
+
+    async def is_over() -> bool:
+        return loop.time() > over_at
+
+    await until(is_over)
+    provider.let_go.set()
+    assert await command is ExitCode.DONE
+    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    assert (job["status"], job["attempt_count"]) == ("completed", 1)
+
+
+async def test_an_interruption_leaves_the_calls_of_others_to_others(
+    desk: Desk, said: Callable[[], tuple[str, str]]
+) -> None:
+    command, other = await work_until_only_others_are_left(desk, said)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await command is ExitCode.DONE, "its own work is done"
+    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    assert job["status"] == "pending"

@@ -1,0 +1,142 @@
+"""Files that were left behind reach storage, whatever some of them or the storage do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dialectic import publish
+from dialectic.engine import Engine
+from dialectic.errors import StorageUnavailable
+from dialectic.storage.files import FileStore
+from tests.database.machine import (
+    AdminConnection,
+    build_job,
+    insert_jobs,
+    until,
+    working,
+)
+from tests.database.workshop import Workshop, finish
+
+
+@dataclass(slots=True)
+class MoodyStore:
+    """A store on a network: some files it refuses, for some it never answers."""
+
+    inner: FileStore
+    hangs_on: str | None = None
+    refuses: str | None = None
+    tried: list[str] = field(default_factory=list)
+    hung: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def write(self, key: str, data: bytes) -> None:
+        self.tried.append(key.partition("/")[2])
+        if self.hangs_on is not None and self.hangs_on in key:
+            self.hung.set()
+            await asyncio.Event().wait()
+        if self.refuses is not None and self.refuses in key:
+            raise StorageUnavailable("No room.")
+        await self.inner.write(key, data)
+
+    def locate(self, key: str) -> str:
+        return self.inner.locate(key)
+
+
+@pytest.fixture
+async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
+    return await Workshop.open(engine, worker_engine, admin)
+
+
+def store_of(shop: Workshop, **moods: Any) -> tuple[Engine, MoodyStore]:
+    store = MoodyStore(shop.worker_engine.files, **moods)
+    return replace(shop.worker_engine, files=store), store  # type: ignore[arg-type]
+
+
+async def leave_files(shop: Workshop, *names: str) -> None:
+    """Leave files in the database as a dead worker does, the first the longest ago."""
+    for age, name in enumerate(reversed(names)):
+        await shop.admin.execute(
+            "insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes,"
+            " sha256, content, created_at)"
+            " values ($1, $2, $3, 'text/markdown', 1, encode(sha256('x'), 'hex'), 'x',"
+            " now() - $4::interval)",
+            shop.account.tenant_id,
+            name,
+            shop.project_id,
+            timedelta(hours=1, seconds=age),
+        )
+
+
+async def list_waiting(shop: Workshop) -> set[str]:
+    rows = await shop.admin.fetch("select path from dialectic_files where written_at is null")
+    return {row["path"] for row in rows}
+
+
+async def test_storage_that_hangs_holds_up_no_sweep(shop: Workshop) -> None:
+    engine, store = store_of(shop, hangs_on="bad")
+    await leave_files(shop, "bad.md")
+    async with working(engine, finish):
+        await asyncio.wait_for(store.hung.wait(), 10)
+        # A job without a message, which only a sweep can find.
+        jobs_begun = "alter table dialectic_generation_jobs {} trigger jobs_begun"
+        new = build_job(shop.session_id)
+        await shop.admin.execute(jobs_begun.format("disable"))
+        await insert_jobs(shop.engine.db, shop.account.tenant_id, [new])
+        await shop.admin.execute(jobs_begun.format("enable"))
+        await shop.until_status("completed", new.id)
+
+
+async def test_a_file_that_takes_too_long_is_left_for_later_and_the_others_are_written(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "WRITE_TIMEOUT_S", 0.2)
+    engine, _ = store_of(shop, hangs_on="bad")
+    await leave_files(shop, "bad.md", *(f"good-{n}.md" for n in range(20)))
+    assert await publish.publish_left_behind(engine) == 20
+    assert await list_waiting(shop) == {"bad.md"}
+
+
+async def test_files_that_cannot_be_written_go_to_the_back(shop: Workshop) -> None:
+    engine, store = store_of(shop, refuses="bad")
+    bad = [f"bad-{n:02}.md" for n in range(2 * publish.TAKEN_AT_ONCE)]
+    await leave_files(shop, *bad, "good.md")
+    assert await publish.publish_left_behind(engine) == 1
+    assert sorted(store.tried) == [*bad, "good.md"], "each was tried once"
+    # Their next turn has come, and a file that was never tried goes first although it is younger.
+    await shop.admin.execute("update dialectic_files set tried_at = tried_at - interval '1 hour'")
+    await leave_files(shop, "new.md")
+    store.tried.clear()
+    await publish.publish_left_behind(engine)
+    assert "new.md" in store.tried[: publish.TAKEN_AT_ONCE]
+
+
+async def test_workers_share_what_was_left(shop: Workshop) -> None:
+    one, first = store_of(shop)
+    two, second = store_of(shop)
+    names = {f"file-{n:02}.md" for n in range(40)}
+    await leave_files(shop, *names)
+    await asyncio.gather(publish.publish_left_behind(one), publish.publish_left_behind(two))
+    assert sorted([*first.tried, *second.tried]) == sorted(names)
+    assert min(len(first.tried), len(second.tried)) > 0
+
+
+async def test_what_one_worker_could_not_write_another_one_writes_a_little_later(
+    shop: Workshop,
+) -> None:
+    failing, _ = store_of(shop, refuses="left")
+    await leave_files(shop, "left.md")
+    assert await publish.publish_left_behind(failing) == 0
+    assert await publish.publish_left_behind(shop.worker_engine) == 0, "it was tried just now"
+    await shop.admin.execute(
+        "update dialectic_files set tried_at = tried_at - $1::interval", publish.AGAIN_AFTER
+    )
+    async with working(shop.worker_engine, finish):
+
+        async def is_written() -> bool:
+            return await list_waiting(shop) == set()
+
+        await until(is_written)

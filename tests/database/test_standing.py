@@ -1,0 +1,69 @@
+"""Pausing and cancelling: asked twice it is done once, also if the first answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from dialectic import sessions
+from dialectic.engine import Engine
+from dialectic.process_files import load_process
+from dialectic.store.database import Connection, Database
+from dialectic.store.records import Account
+
+T = TypeVar("T")
+Steer = Callable[[Engine, Account, UUID], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Forgetful(Database):
+    """A database whose first answer to a commit is lost on its way: the line broke after it."""
+
+    inner: Database
+    answers_lost: int = 0
+
+    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async def once(connection: Connection) -> T:
+            if not self.answers_lost:
+                self.answers_lost += 1
+                await self.inner.transact(tenant_id, work)
+                raise ConnectionResetError
+            return await work(connection)
+
+        return await self.inner.transact(tenant_id, once)
+
+
+@pytest.fixture
+async def session_id(engine: Engine, account: Account) -> UUID:
+    ask = sessions.Ask(
+        prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard")
+    )
+    begun = await sessions.create_session(engine, account, ask)
+    await sessions.generate(engine, account, begun.session_id)
+    return begun.session_id
+
+
+@pytest.mark.parametrize(
+    ("steer", "status"), [(sessions.pause, "paused"), (sessions.cancel, "cancelled")]
+)
+async def test_a_lost_answer_is_not_taken_for_a_refusal(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    admin: asyncpg.Connection[asyncpg.Record],
+    steer: Steer,
+    status: str,
+) -> None:
+    forgetful = Forgetful(engine.db)
+    assert not await steer(replace(engine, db=forgetful), account, session_id), "done already"
+    assert forgetful.answers_lost == 1
+    assert (await sessions.look(engine, account, session_id)).session["status"] == status
+    told = await admin.fetchval(
+        "select count(*) from notifications where type = $1", f"session_{status}"
+    )
+    assert told == 1

@@ -1,0 +1,189 @@
+"""The schema changes while others work: nobody is sent away, and an old worker knows its time."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from dialectic import sessions
+from dialectic.domain.job import Job
+from dialectic.engine import Engine
+from dialectic.errors import DatabaseBusy, SchemaChanged
+from dialectic.store import migrate as migration
+from dialectic.store.database import WORKER_ROLE
+from dialectic.store.migrate import DIGEST_ROW, find_upgrade, migrate
+from dialectic.worker import Worker
+from tests.database.machine import (
+    PATIENCE_S,
+    AdminConnection,
+    until,
+    working,
+)
+from tests.database.workshop import Gates, Workshop, finish
+
+FORGET_DIGEST = f"update schema_migrations set sha256 = 'old' where name = '{DIGEST_ROW}'"
+
+
+@pytest.fixture
+async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
+    return await Workshop.open(engine, worker_engine, admin)
+
+
+# -- under load ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_weakened", [False, True], ids=["functions", "functions and policies"])
+async def test_the_schema_is_applied_again_and_again_while_others_work(
+    shop: Workshop, is_weakened: bool
+) -> None:
+    is_over = False
+    made: list[UUID] = []
+
+    async def ask_for_work() -> None:
+        while not is_over:
+            made.extend(await shop.insert())
+
+    async def look() -> None:
+        while not is_over:
+            await sessions.look(shop.engine, shop.account, shop.session_id)
+
+    async def apply_again() -> None:
+        connection = await asyncpg.connect(shop.engine.address.url)
+        for _ in range(5):
+            if is_weakened:
+                await connection.execute("drop policy tenant_select on dialectic.chats")
+            assert await migration._apply_all(connection, shop.engine.address) == []
+        await connection.close()
+
+    async with working(shop.worker_engine, finish, concurrency=4):
+        others = [asyncio.create_task(each) for each in (ask_for_work(), look())]
+        try:
+            await apply_again()
+        finally:
+            is_over = True
+        await asyncio.gather(*others)
+        await shop.until_status("completed", *made)
+
+
+async def test_functions_alone_are_applied_without_locking_a_table(shop: Workshop) -> None:
+    await shop.admin.execute(FORGET_DIGEST)
+    async with shop.admin.transaction():
+        await shop.admin.execute("lock table dialectic_generation_jobs in row exclusive mode")
+        assert await migrate(shop.engine.address) == []
+
+
+async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(shop: Workshop) -> None:
+    """Another holds the last table and then wants the first: it gets it without a deadlock."""
+    await shop.admin.execute(FORGET_DIGEST)
+    await shop.admin.execute("drop policy tenant_select on chats")
+    other = await asyncpg.connect(shop.engine.address.url)
+    await other.execute("set search_path = dialectic; set deadlock_timeout = '1s'; begin")
+    await other.execute("select from users limit 1")
+    migrating = asyncio.create_task(migrate(shop.engine.address))
+
+    async def waits() -> bool:
+        query = "select count(*) from pg_locks where not granted and mode = 'AccessExclusiveLock'"
+        return bool(await shop.admin.fetchval(query))
+
+    await until(waits)
+    await other.execute("select from dialectic_generation_jobs limit 1")
+    await other.execute("commit")
+    await other.close()
+    assert await asyncio.wait_for(migrating, PATIENCE_S) == []
+    assert await find_upgrade(shop.admin.fetch) is None
+
+
+async def test_a_migration_that_never_gets_its_turn_says_who_stands_in_its_way(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "LOCK_TRIES", 2)
+    await shop.admin.execute(FORGET_DIGEST)
+    await shop.admin.execute("drop policy tenant_select on chats")
+    async with shop.admin.transaction():
+        await shop.admin.execute("select from dialectic_generation_jobs limit 1")
+        with pytest.raises(DatabaseBusy, match="keeps its tables locked"):
+            await migrate(shop.engine.address)
+    assert await migrate(shop.engine.address) == []
+
+
+# -- an old worker ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "what"),
+    [
+        (FORGET_DIGEST, "its functions"),
+        ("insert into schema_migrations values ('9999_wings.sql', 'x')", r"9999_wings\.sql"),
+    ],
+)
+async def test_a_worker_that_sees_an_upgrade_finishes_what_it_holds_and_takes_no_more(
+    shop: Workshop, upgrade: str, what: str
+) -> None:
+    gates = Gates()
+    worker = Worker(shop.worker_engine, run_job=gates.run, concurrency=4)
+    running = asyncio.create_task(worker.run())
+    (held,) = await shop.insert()
+    await gates.next_begun()
+    await shop.admin.execute(upgrade)
+    await asyncio.wait_for(worker._stopping.wait(), PATIENCE_S)
+    (later,) = await shop.insert()
+    gates.gate(1).set()
+    with pytest.raises(SchemaChanged, match=what):
+        await asyncio.wait_for(running, PATIENCE_S)
+    assert (await shop.look(held))["status"] == "completed"
+    assert (await shop.look(later))["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"revoke update on dialectic_domains from {WORKER_ROLE}",
+        "alter table dialectic_domains rename column name to title",
+        "alter table dialectic_domains rename to domains",
+    ],
+)
+async def test_a_job_that_meets_an_upgraded_database_is_given_back_and_not_failed(
+    shop: Workshop, change: str
+) -> None:
+    async def run(engine: Engine, job: Job) -> None:
+        await shop.admin.execute(change)
+        await shop.admin.execute(FORGET_DIGEST)
+        await engine.db.transact(
+            job.tenant_id, lambda c: c.execute("update dialectic_domains set name = 'other'")
+        )
+
+    (job_id,) = await shop.insert()
+    worker = Worker(shop.worker_engine, run_job=run, concurrency=4)
+    with pytest.raises(SchemaChanged, match="start it again"):
+        await asyncio.wait_for(worker.run(), PATIENCE_S)
+    row = await shop.look(job_id)
+    assert (row["status"], row["attempt_count"], row["errors"]) == ("pending", 1, [])
+
+
+async def test_a_claim_that_meets_an_upgraded_database_ends_the_worker(shop: Workshop) -> None:
+    gates = Gates()
+    worker = Worker(shop.worker_engine, run_job=gates.run, concurrency=4)
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(worker.wait_until_listening(), PATIENCE_S)
+    async with shop.admin.transaction():
+        await shop.admin.execute("alter function claim_jobs rename to take_jobs")
+        await shop.admin.execute(FORGET_DIGEST)
+    (job_id,) = await shop.insert()
+    with pytest.raises(SchemaChanged):
+        await asyncio.wait_for(running, PATIENCE_S)
+    assert (await shop.look(job_id))["status"] == "pending"
+
+
+async def test_a_wrong_statement_in_a_database_that_is_ours_is_a_fault_of_the_program(
+    shop: Workshop,
+) -> None:
+    async def run(engine: Engine, job: Job) -> None:
+        await engine.db.transact(job.tenant_id, lambda c: c.execute("select from nowhere"))
+
+    async with working(shop.worker_engine, run):
+        (job_id,) = await shop.insert()
+        await shop.until_status("failed", job_id)
+    assert (await shop.look(job_id))["status_reason"] == "internal"

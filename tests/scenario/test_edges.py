@@ -1,0 +1,334 @@
+"""A command at its edges: signals, streams that are closed or full, input that is out of range."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dialectic import embedded
+from tests.conftest import execute_as_superuser
+from tests.scenario.test_run import (
+    PATIENCE_S,
+    PROMPT,
+    Home,
+    Told,
+    open_home,
+    unique_name,
+    wait_for,
+)
+
+RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """One home for the stories that do not mind each other."""
+    with open_home(tmp_path_factory.mktemp("edges") / "home") as opened:
+        yield opened
+
+
+def detach(home: Home) -> str:
+    told = home.tell(*RUN, "--detach", "--name", unique_name(), PROMPT)
+    assert told.code == 0, told.stderr
+    return told.stdout.strip()
+
+
+# -- signals --------------------------------------------------------------------------------------
+
+
+def wait_until_running(home: Home) -> None:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not embedded.describe_server(home.path).running:
+        assert time.monotonic() < give_up_at, "the server never came up"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whatever_ends_a_command_leaves_no_server_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with open_home(tmp_path / "home") as home:
+        first = home.start(*RUN, PROMPT)  # it is still starting when it is told to leave
+        wait_until_running(home)
+        first.send_signal(number)
+        assert wait_for(first).code == 130
+        assert not embedded.describe_server(home.path).running
+
+        session = detach(home)
+        watching = home.start("watch", session)
+        assert watching.stderr is not None
+        assert "thesis" in watching.stderr.readline()
+        watching.send_signal(number)
+        assert wait_for(watching).code == 130
+        assert not embedded.describe_server(home.path).running
+
+
+def test_a_command_that_is_to_outlive_its_terminal_does(home: Home) -> None:
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` leaves it
+    try:
+        worker = home.start("worker")
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    assert worker.stderr is not None
+    assert "is ready" in worker.stderr.readline()
+    worker.send_signal(signal.SIGHUP)
+    watched = home.tell("watch", detach(home))
+    assert watched.code == 0, watched.stderr
+    worker.send_signal(signal.SIGTERM)
+    assert wait_for(worker).code == 0
+
+
+# -- streams --------------------------------------------------------------------------------------
+
+
+def tell_in_shell(home: Home, words: str) -> Told:
+    """Give a command as a shell does, which can close or redirect streams."""
+    done = subprocess.run(
+        f"{shlex.quote(sys.executable)} -m dialectic {words}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=PATIENCE_S,
+        check=False,
+        env={**os.environ, "DIALECTIC_HOME": str(home.path)},
+    )
+    return Told(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_like_one_that_leads_nowhere(home: Home, closed: str) -> None:
+    for words in ("status", f"{shlex.join(RUN)} 'A bakery.'"):
+        told = tell_in_shell(home, f"{words} {closed}")
+        assert told.code == 0, told.stderr
+
+
+def test_a_prompt_from_a_closed_input_is_empty(home: Home) -> None:
+    told = tell_in_shell(home, f"{shlex.join(RUN)} - <&-")
+    assert told.code == 2
+    assert "prompt is empty" in told.stderr
+
+
+def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
+    for words in (
+        "--help",
+        f"{shlex.join(RUN)} 'A bakery.'",
+        f"{shlex.join(RUN)} --json 'A shop.'",
+    ):
+        told = tell_in_shell(home, f"{words} > /dev/full")
+        assert told.code == 1, told.stderr
+        assert "The output cannot be written: No space left on device" in told.stderr
+        assert "Traceback" not in told.stderr
+        assert "Exception ignored" not in told.stderr
+
+
+def test_messages_that_have_no_room_do_not_stop_the_work(home: Home) -> None:
+    told = tell_in_shell(home, f"{shlex.join(RUN)} 'A bakery.' 2> /dev/full")
+    assert told.code == 0
+    assert Path(told.stdout.strip()).is_file()
+
+
+# -- where a session stands -----------------------------------------------------------------------
+
+
+def test_pausing_or_cancelling_twice_is_no_error(home: Home) -> None:
+    session = detach(home)
+    for word, done in (("pause", "is paused"), ("cancel", "is cancelled")):
+        first, second = (home.tell(word, session[:8]) for _ in range(2))
+        assert (first.code, second.code) == (0, 0), second.stderr
+        assert f"{done}." in first.stderr
+        assert f"{done} already." in second.stderr
+    refused = home.tell("pause", session)
+    assert refused.code == 2
+    assert "cancelled and stays so" in refused.stderr
+
+
+def test_a_finished_session_stays_finished(home: Home) -> None:
+    told = home.tell(*RUN, PROMPT)
+    assert told.code == 0, told.stderr
+    for word in ("pause", "cancel"):
+        refused = home.tell(word, told.session)
+        assert refused.code == 2
+        assert "is complete already" in refused.stderr
+    assert home.tell("watch", told.session).code == 0
+    again = home.tell("resume", told.session)
+    assert (again.code, again.stdout) == (0, told.stdout)
+
+
+def test_a_session_is_found_by_its_id_with_and_without_hyphens(home: Home) -> None:
+    session = detach(home)
+    for text in (session, session.upper(), session.replace("-", ""), session.replace("-", "")[:13]):
+        shown = home.tell("status", text, "--json")
+        assert shown.code == 0, shown.stderr
+        assert json.loads(shown.stdout)["session"]["id"] == session
+    assert home.tell("status", "-", "--json").code == 2
+
+
+def test_one_model_is_one_model(home: Home) -> None:
+    told = home.tell(*RUN, "--detach", PROMPT)
+    assert "(1 model)" in told.stderr
+    assert "1 model  " in home.tell("status").stdout
+
+
+def test_a_list_that_leaves_something_out_says_so(tmp_path: Path) -> None:
+    with open_home(tmp_path / "home") as home:
+        detach(home)
+        assert "more than these" not in home.tell("status").stderr
+        with embedded.join_server(home.path) as server:
+            asyncio.run(execute_as_superuser(server, COPY_SESSION, "dialectic"))
+        shown = home.tell("status")
+        assert len(shown.stdout.splitlines()) == 50
+        assert "more than these 50" in shown.stderr
+        assert json.loads(home.tell("status", "--json").stdout)["has_more"] is True
+
+
+COPY_SESSION = """
+    create temporary table copies as
+      select s.* from dialectic.dialectic_sessions s, generate_series(1, 50);
+    update copies set id = gen_random_uuid();
+    insert into dialectic.dialectic_sessions select * from copies;
+"""
+
+
+# -- what is given --------------------------------------------------------------------------------
+
+# Words, and what the message must speak of.
+OUT_OF_RANGE: dict[str, tuple[list[str | bytes], list[str]]] = {
+    "long name": (["--name", "x" * 501], ["501 characters", "500", "--name"]),
+    "no domain": (["--domain", ""], ["''", "--domain"]),
+    "long domain": (["--domain", "x" * 201], ["xxx", "--domain"]),
+    "domain that is no text": (["--domain", b"\xff"], ["--domain"]),
+    "process that is no text": (["--process", b"\xff"], ["process"]),
+    "stage that is no text": (["--until", b"\xff"], ["stage"]),
+    "model that is no text": (["--models", b"\xff/\xff"], ["model"]),
+    "lead that is no text": (["--lead", b"\xff"], ["lead"]),
+    "too many tokens": (["--max-output-tokens", "3000000000"], ["--max-output-tokens"]),
+    "no tokens": (["--max-output-tokens", "0"], ["--max-output-tokens"]),
+    "out below a file": (["--out", "{folder}/file/below"], ["--out", "{folder}/file"]),
+    "out in no folder": (["--out", "/proc/nope"], ["--out /proc/nope", "another folder"]),
+}
+
+
+@pytest.mark.parametrize("case", OUT_OF_RANGE)
+def test_what_cannot_be_is_refused_before_a_session_is_made(
+    home: Home, tmp_path: Path, case: str
+) -> None:
+    (tmp_path / "file").touch()
+    words, keys = OUT_OF_RANGE[case]
+    given = [w if isinstance(w, bytes) else w.format(folder=tmp_path) for w in words]
+    before = home.tell("status").stdout
+    told = home.tell("run", *map(os.fsdecode, given), PROMPT)
+    assert told.code == 2, told.stderr
+    assert told.stdout == ""
+    for key in keys:
+        assert key.format(folder=tmp_path) in told.stderr
+    assert "Traceback" not in told.stderr
+    assert "fault of the program" not in told.stderr
+    assert home.tell("status").stdout == before
+
+
+def test_a_name_and_a_folder_that_are_no_text_are_taken_as_they_are(
+    home: Home, tmp_path: Path
+) -> None:
+    out = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    folder = f"{shlex.quote(str(tmp_path))}/$(printf '\\377')"
+    told = tell_in_shell(home, f"{shlex.join(RUN)} --name $(printf '\\377') --out {folder} x")
+    assert told.code == 0, told.stderr
+    assert list(out.rglob("*_1_thesis.md")) == [Path(told.stdout.strip())]
+
+
+@pytest.mark.parametrize("words", [["--file", "/dev/zero"], ["-"]])
+def test_a_prompt_without_end_is_not_read_to_its_end(home: Home, words: list[str]) -> None:
+    told = tell_in_shell(home, f"run {shlex.join(words)} < /dev/zero")
+    assert told.code == 2, told.stderr
+    assert "has more than 10,000,000 bytes" in told.stderr
+    assert "DIALECTIC_MAX_PROMPT_BYTES" in told.stderr
+
+
+def test_a_file_that_is_just_short_enough_is_read_with_its_mark(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "prompt.md"
+    for text, code in ((b"0123456789", 0), (b"0123456789+", 2)):
+        file.write_bytes(b"\xef\xbb\xbf" + text)
+        told = home.tell(*RUN, "--detach", "--file", str(file), max_prompt_bytes="10")
+        assert told.code == code, told.stderr
+
+
+def test_a_copy_replaces_a_document_as_a_whole(home: Home, tmp_path: Path) -> None:
+    told = home.tell(*RUN, "--out", str(tmp_path / "out"), PROMPT)
+    assert told.code == 0, told.stderr
+    (document,) = map(Path, told.stdout.splitlines())
+    text, before = document.read_text(), document.stat().st_ino
+    document.write_text("half of i")
+    again = home.tell("resume", told.session, "--out", str(tmp_path / "out"))
+    assert again.code == 0, again.stderr
+    assert document.read_text() == text
+    assert document.stat().st_ino != before
+    assert not [path for path in (tmp_path / "out").rglob(".*") if path.is_file()]
+
+
+def test_storage_that_takes_nothing_is_named_before_anything_is_called(tmp_path: Path) -> None:
+    with open_home(tmp_path / "home") as home:
+        told = home.tell(*RUN, PROMPT, storage_url="file:///proc/nope")
+        assert told.code == 4, told.stderr
+        assert "No folder can be made in /proc" in told.stderr
+        assert "DIALECTIC_STORAGE_URL" in told.stderr
+        assert "Session" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://127.0.0.1:1/x?user=u&password=sesame", "host=127.0.0.1 password=sesame"],
+)
+def test_no_command_shows_a_password(home: Home, url: str) -> None:
+    for word in ("status", "doctor"):
+        told = home.tell(word, database_url=url)
+        assert told.code == 4
+        assert "DIALECTIC_DATABASE_URL" in told.stdout + told.stderr
+        assert "sesame" not in told.stdout + told.stderr
+
+
+def test_a_home_whose_name_is_no_text_works(tmp_path: Path) -> None:
+    with open_home(Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))) as home:
+        told = home.tell("status")
+        assert told.code == 0, told.stderr
+        assert home.tell("status").code == 0
+
+
+def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
+    detach(home)
+    session = json.loads(home.tell("status", "--json").stdout)["sessions"][0]["id"]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words in (["export", session, "--out", str(pipe)], ["import", str(pipe)]):
+        told = home.tell(*words)
+        assert told.code == 2, told.stderr
+        assert "no plain file" in told.stderr
+    assert pipe.is_fifo()
+    assert home.tell("export", os.fsdecode(b"\xff")).code == 2
+
+
+def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(tmp_path: Path) -> None:
+    with open_home(tmp_path / "home") as home:
+        assert home.tell("status").code == 0
+        with embedded.join_server(home.path) as server:
+            broken = "alter table dialectic.dialectic_projects rename to lost"
+            asyncio.run(execute_as_superuser(server, broken, "dialectic"))
+        told = home.tell("status")
+        assert told.code == 1
+        assert "Traceback" not in told.stderr
+        (line,) = told.stderr.splitlines()
+        assert line.startswith("dialectic: UndefinedTableError at ")
+        assert "DIALECTIC_LOG_LEVEL=DEBUG" in line
+        more = home.tell("status", log_level="DEBUG")
+        assert more.code == 1
+        assert "Traceback" in more.stderr

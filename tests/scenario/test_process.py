@@ -1,0 +1,243 @@
+"""`dialectic process` as a person calls it: it reads files, and starts no server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import dialectic
+
+SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pros-and-cons"
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a command said and how it left."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A home in which only `dialectic process` is called."""
+
+    path: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "DIALECTIC_HOME": str(self.path), "PYTHONIOENCODING": "utf-8"}
+
+    def tell(self, *words: str) -> Told:
+        done = subprocess.run(
+            [sys.executable, "-m", "dialectic", "process", *words],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert not (self.path / "postgres").exists(), "no server is needed to read files"
+        assert "Traceback" not in done.stderr
+        return Told(done.returncode, done.stdout, done.stderr)
+
+    def keep(self, name: str, source: Path = EXAMPLE) -> Path:
+        """Put a process of one's own where it is found by its name."""
+        return shutil.copytree(source, self.path / "processes" / name)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def change(folder: Path, old: str, new: str) -> None:
+    file = folder / "process.toml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+# -- list ------------------------------------------------------------------------------------------
+
+
+def test_the_list_names_the_shipped_process_and_where_own_ones_go(home: Home) -> None:
+    told = home.tell("list")
+    assert told.code == 0, told.stderr
+    assert told.stdout.startswith("standard: Standard dialectic\n")
+    assert "57 calls for 3 models; shipped" in told.stdout
+    assert str(home.path / "processes" / "NAME") in told.stderr
+
+
+def test_ones_own_are_listed_first_and_a_broken_one_says_what_is_wrong(home: Home) -> None:
+    home.keep("pros-and-cons")
+    change(home.keep("broken"), 'starting_stage = "pros-and-cons"', 'starting_stage = "start"')
+    home.keep("standard", SHIPPED)
+    told = home.tell("list", "--json")
+    assert told.code == 0, told.stderr
+    broken, mine, shadow = json.loads(told.stdout)["processes"]
+    assert "`starting_stage` is 'start'" in broken["error"]["message"]
+    assert mine["stages"] == ["pros-and-cons", "verdict"]
+    assert mine["folder"] == str(home.path / "processes" / "pros-and-cons")
+    assert (shadow["name"], shadow["is_shipped"]) == ("standard", False)
+    plain = home.tell("list").stdout
+    assert "broken: broken\n" in plain
+    assert "pros-and-cons: Pros and cons\n" in plain
+
+
+# -- show ------------------------------------------------------------------------------------------
+
+
+def test_the_standard_process_is_shown_by_default_in_plain_characters(home: Home) -> None:
+    told = home.tell("show")
+    assert told.code == 0, told.stderr
+    assert told.stdout.isascii()
+    assert told.stdout.splitlines()[-1] == "57 calls for 3 models: 3 + 9 + 39 + 3 + 3"
+
+
+@pytest.mark.parametrize("place", ["name", "folder", "file"])
+def test_a_process_of_ones_own_is_shown_by_its_name_its_folder_or_its_file(
+    home: Home, place: str
+) -> None:
+    folder = home.keep("pros-and-cons")
+    given = {"name": "pros-and-cons", "folder": str(folder), "file": f"{folder}/process.toml"}
+    told = home.tell("show", given[place], "--models", "2")
+    assert told.code == 0, told.stderr
+    assert "weigh: per_source_document" in told.stdout
+    assert told.stdout.splitlines()[-1] == "8 calls for 2 models: 2 + 6"
+
+
+def test_prompts_are_shown_word_for_word_with_what_domains_add(home: Home) -> None:
+    told = home.tell("show", str(EXAMPLE), "--prompts")
+    assert told.code == 0, told.stderr
+    for prompt in (EXAMPLE / "prompts").glob("*.md"):
+        assert f"=== prompts/{prompt.name}\n\n{prompt.read_text().rstrip()}" in told.stdout
+    assert "--- guidance in Purchasing: Name the price above which" in told.stdout
+
+
+def test_a_program_is_given_json(home: Home) -> None:
+    told = home.tell("show", str(EXAMPLE), "--json", "--prompts")
+    assert told.code == 0, told.stderr
+    shown = json.loads(told.stdout)
+    assert (shown["name"], shown["calls"]) == ("pros-and-cons", 15)
+    assert set(shown["prompts"]) == {path.stem for path in (EXAMPLE / "prompts").iterdir()}
+
+
+def test_a_terminal_is_shown_frames(home: Home) -> None:
+    reader, writer = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dialectic", "process", "show", str(EXAMPLE)],
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={**home.environment, "COLUMNS": "90"},
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        first_part = os.read(reader, 65536).decode("utf-8", errors="ignore")
+    finally:
+        os.close(writer)
+        os.close(reader)
+    (edge,) = [line for line in first_part.splitlines() if line.startswith("╭─ 1 pros-and-cons")]
+    assert len(edge) == 90
+
+
+@pytest.mark.parametrize("words", [("show", "nothing"), ("check", "no/such/folder")])
+def test_a_process_that_is_nowhere_is_wrong_usage(home: Home, words: tuple[str, str]) -> None:
+    home.keep("pros-and-cons")
+    told = home.tell(*words)
+    assert (told.code, told.stdout) == (2, "")
+    assert f"There is no process {words[1]!r}" in told.stderr
+    assert "Shipped are: standard. Your own are: pros-and-cons." in told.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "33", "many"])
+def test_a_number_of_models_that_makes_no_sense_is_wrong_usage(home: Home, number: str) -> None:
+    told = home.tell("show", "--models", number)
+    assert (told.code, told.stdout) == (2, "")
+    assert "--models" in told.stderr
+
+
+# -- check -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [EXAMPLE, EXAMPLE / "process.toml", SHIPPED])
+def test_a_sound_process_is_told_what_was_checked_and_ok(home: Home, place: Path) -> None:
+    told = home.tell("check", str(place))
+    assert told.code == 0, told.stderr
+    *parts, last = told.stdout.splitlines()
+    assert [line.split()[0] for line in parts] == [
+        "stages",
+        "steps",
+        "inputs",
+        "prompts",
+        "documents",
+        "domains",
+        "overlays",
+        "calls",
+    ]
+    assert last.startswith("ok: ")
+
+
+FAULTS = [
+    (
+        'granularity_strategy = "all_to_one"',
+        'granularity_strategy = "all_to_on"',
+        ["'verdict'", "'judge'", "`granularity_strategy`", "'all_to_one'"],
+    ),
+    (
+        'prompt_template_name = "judge"',
+        'prompt_template_name = "jury"',
+        ["'verdict'", "'judge'", "prompts/jury.md"],
+    ),
+    (
+        '{ type = "weighed_list", scope = "own"',
+        '{ type = "wayed_list", scope = "own"',
+        ["'verdict'", "'judge'", "inputs_required", "'wayed_list'"],
+    ),
+    ('target = "verdict"', 'target = "pros-and-cons"', ["circle", "'pros-and-cons'"]),
+    ("[[transitions]]\nsource", "[[transition]]\nsource", ["`transition`", "transitions"]),
+    ('title = "Pros and cons"', 'heading = "Pros and cons"', ["`title`"]),
+    ('name = "pros-and-cons"', "name = pros", ["process.toml", "line 10"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), FAULTS, ids=[new for _, new, _ in FAULTS])
+def test_a_fault_is_told_with_its_file_stage_step_and_field(
+    home: Home, tmp_path: Path, old: str, new: str, words: list[str]
+) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "mine")
+    change(folder, old, new)
+    told = home.tell("check", str(folder))
+    assert (told.code, told.stdout) == (2, "")
+    for word in [str(folder / "process.toml"), *words]:
+        assert word in told.stderr
+
+
+def test_a_variable_that_nobody_gives_is_told_with_its_prompt(home: Home, tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "mine")
+    (folder / "prompts" / "judge.md").write_text("{{ request }} {{ inputs }} {{ wisdom }}")
+    told = home.tell("check", str(folder))
+    assert (told.code, told.stdout) == (2, "")
+    for word in ("'verdict'", "'judge'", "prompts/judge.md", "'wisdom'", "guidance"):
+        assert word in told.stderr
+
+
+def test_an_own_process_under_another_name_than_its_folders_is_refused(home: Home) -> None:
+    home.keep("for-and-against")
+    told = home.tell("check", "for-and-against")
+    assert (told.code, told.stdout) == (2, "")
+    assert "`name` is 'pros-and-cons', but its folder is 'for-and-against'" in told.stderr
