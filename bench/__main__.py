@@ -18,7 +18,7 @@ from typing import Any
 
 import asyncpg
 
-from bench import fan_in, overhead, recovery, setup, start, throughput
+from bench import critical_path, fan_in, overhead, recovery, setup, start, throughput, whole
 from bench.child import ChildFailed
 from bench.measure import Contender, Failure, Figures, Measure, Round, Samples
 from bench.report import as_json, describe_run, format_measure, format_run
@@ -28,6 +28,8 @@ MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         start.MEASURE,
+        whole.MEASURE,
+        critical_path.MEASURE,
         overhead.MEASURE,
         throughput.MEASURE,
         fan_in.MEASURE,

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
 import asyncpg
 
-from bench.child import Options, say, serve, stopping_event, wait_for_go
+from bench.child import Options, build_text, say, serve, stopping_event, wait_for_go
+from bench.graph import Call, name_call, read_calls
 from dialectic import sessions
-from dialectic.domain.job import ExecutePayload, Job
+from dialectic.domain.job import ExecutePayload, Input, Job, Naming, parse_payload
+from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.process import Process
 from dialectic.engine import Engine
 from dialectic.failpoints import Failpoints
 from dialectic.pipeline.run import run_job
 from dialectic.process_files import load_process
+from dialectic.providers.base import OnText
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
@@ -79,8 +86,12 @@ async def create_sessions(
     engine: Engine, account: Account, *, count: int, models: int
 ) -> list[UUID]:
     """Create sessions that each ask for one document by each of so many models."""
+    process = load_process("standard")
     ask = sessions.Ask(
-        prompt=PROMPT, models=[choose_model(engine)] * models, process=load_process("standard")
+        prompt=PROMPT,
+        models=[choose_model(engine)] * models,
+        process=process,
+        until=process.order[0].slug,
     )
     return [(await sessions.create_session(engine, account, ask)).session_id for _ in range(count)]
 
@@ -121,10 +132,12 @@ class ClockedDatabase(Database):
 
     claim_at = 0.0
 
-    async def fetch(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
+    async def fetch(
+        self, query: str, *arguments: Any, patience_s: float | None = None
+    ) -> list[asyncpg.Record]:
         if query == jobs.SQL["claim"]:
             type(self).claim_at = time.perf_counter()
-        return await super().fetch(query, *arguments)
+        return await super().fetch(query, *arguments, patience_s=patience_s)
 
 
 class OneAtATime(Worker):
@@ -298,6 +311,7 @@ async def fan_in(options: Options) -> dict[str, list[float]]:
 
 async def _wait_for_children(engine: Engine, parent: Job, count: int) -> None:
     payload = parent.payload_json
+    source = uuid5(parent.id, "source")
 
     async def plan(connection: Connection) -> None:
         for number in range(1, count + 1):
@@ -313,15 +327,131 @@ async def _wait_for_children(engine: Engine, parent: Job, count: int) -> None:
                     model_name=payload["model_name"],
                     model_index=1,
                     ordinal=number,
-                    prompt_template_name="thesis",
                     output_type="thesis",
+                    step_name="child",
+                    inputs=(Input(contribution_id=source, rule=0),),
+                    rank=number,
+                    origin=1,
+                    source_group=None,
+                    target_contribution_id=None,
+                    naming=Naming(kind="plain"),
                 ),
                 max_retries=0,
             )
             await jobs.insert_job(connection, parent.tenant_id, child)
-        await jobs.wait_for_children(connection, parent, total_steps=2)
+        await jobs.wait(connection, parent, jobs.Wait(total_steps=2))
 
     await engine.db.transact(parent.tenant_id, plan)
+
+
+# -- a whole dialectic ----------------------------------------------------------------------------
+
+CALL: ContextVar[str] = ContextVar("CALL")
+
+
+@dataclass(frozen=True)
+class SimulatedProvider:
+    """Answers each call after the time that was drawn for it, with a text of a stage's form."""
+
+    latencies_s: Mapping[str, float]
+    text: str
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        del card, on_text
+        call = CALL.get()
+        await asyncio.sleep(self.latencies_s[call])
+        return Reply(
+            text=self.text,
+            finish_reason=FinishReason.STOP,
+            raw_finish_reason="stop",
+            usage=Usage(len(request.system) // 4, len(self.text) // 4, UsageSource.REPORTED),
+            request_id=call,
+            raw={"id": call, "text": self.text},
+        )
+
+
+def name_job(job: Job) -> str:
+    payload = parse_payload(job.payload_json)
+    rank = payload.rank if isinstance(payload, ExecutePayload) else 1
+    return name_call(payload.output_type, payload.model_index, rank)
+
+
+async def dialectic(options: Options) -> dict[str, float]:
+    """Time a session from its start to its last saved document, as one `dialectic run` has it."""
+    calls = read_calls(options["calls"])
+    process = load_process("standard")
+    provider = SimulatedProvider(
+        {call.key: call.latency_s for call in calls},
+        build_document(process, options["text_bytes"]),
+    )
+
+    moved = asyncio.Event()
+
+    async def named(engine: Engine, job: Job) -> None:
+        CALL.set(name_job(job))
+        await run_job(engine, job)
+        moved.set()
+
+    async with (
+        open_engine(options, APP_ROLE) as desk,
+        open_engine(options, WORKER_ROLE) as bare,
+    ):
+        engine = replace(bare, catalog=replace(bare.catalog, providers={"offline": provider}))
+        account = await open_account(desk.db, "critical path")
+        names = [name for name in engine.catalog.cards if name.startswith("offline/")]
+        ask = sessions.Ask(prompt=PROMPT, models=names[: options["models"]], process=process)
+        session_id = (await sessions.create_session(desk, account, ask)).session_id
+        worker = Worker(engine, concurrency=engine.settings.worker_concurrency, run_job=named)
+        async with working(worker):
+            await worker.wait_until_listening()
+            started = time.perf_counter()
+            await sessions.generate(desk, account, session_id)
+            while not await is_over(desk, account, session_id):
+                await moved.wait()
+                moved.clear()
+            wall_s = time.perf_counter() - started
+        await check_reading(desk, account, session_id, calls)
+    return {"wall_s": wall_s}
+
+
+def build_document(process: Process, size_bytes: int) -> str:
+    """Build a text in which every document that any stage expects is found."""
+    headings = [d.heading for stage in process.order for d in stage.expected_output_artifacts]
+    body = build_text(size_bytes // len(headings))
+    return "".join(f"{heading}\n\n{body}\n\n" for heading in headings)
+
+
+async def is_over(engine: Engine, account: Account, session_id: UUID) -> bool:
+    """Say whether everything is done and every file is in storage."""
+    query = """
+        select s.status = 'iteration_complete' and not exists (
+          select from dialectic_files f
+          where f.project_id = s.project_id and f.written_at is null)
+        from dialectic_sessions s where s.id = $1
+    """
+    is_so: bool = await engine.db.transact(
+        account.tenant_id, lambda c: c.fetchval(query, session_id)
+    )
+    return is_so
+
+
+async def check_reading(
+    engine: Engine, account: Account, session_id: UUID, calls: Sequence[Call]
+) -> None:
+    """See that each call has read what the graph says, so that the path is the true one."""
+    query = """
+        select c.provider_request_id as key, array(
+          select source.provider_request_id
+          from jsonb_array_elements(j.results -> 'read') read
+          join dialectic_contributions source on source.id = (read ->> 'contribution_id')::uuid
+        ) as needs
+        from dialectic_contributions c
+        join dialectic_generation_jobs j on j.id = c.job_id
+        where c.session_id = $1
+    """
+    rows = await engine.db.transact(account.tenant_id, lambda c: c.fetch(query, session_id))
+    read = {row["key"]: set(row["needs"]) for row in rows}
+    assert read == {call.key: set(call.needs) for call in calls}, "the graph is another one"
 
 
 ACTIONS: dict[str, Any] = {
@@ -331,6 +461,7 @@ ACTIONS: dict[str, Any] = {
     "work": work,
     "hold": hold,
     "fan_in": fan_in,
+    "dialectic": dialectic,
 }
 
 if __name__ == "__main__":

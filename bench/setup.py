@@ -12,7 +12,7 @@ from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict,
 from bench.server import Server
 
 FIRST_MAX_S = 180.0
-SECOND_MAX_S = 6.0
+SECOND_MAX_S = 15.0  # five stages and 57 documents
 RUN_MAX_S = 600.0
 
 FIRST = Column("first `make run` s", "first_s", digits=1)

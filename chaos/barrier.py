@@ -221,7 +221,8 @@ async def _make_parents(lab: Lab, count: int) -> list[Parent]:
 async def _make_session(lab: Lab, units: int) -> UUID:
     """Make a session whose stage has begun without jobs of its own."""
     session_id = await lab.order(starts=False)
-    begin = bind(RECORDS["insert_stage_run"], lab.account.tenant_id, session_id, 1, "thesis", units)
+    stage = ("thesis", 1, False, units, "generating")
+    begin = bind(RECORDS["insert_stage_run"], lab.account.tenant_id, session_id, 1, *stage)
     await lab.execute(f"set search_path = dialectic; {begin}; reset search_path")
     return session_id
 
@@ -243,7 +244,12 @@ async def _insert(
 
 def build_payload() -> str:
     return PlanPayload(
-        model_id=UUID(int=0), model_name="offline/architect", model_index=1, ordinal=1
+        model_id=UUID(int=0),
+        model_name="offline/architect",
+        model_index=1,
+        ordinal=1,
+        slot=1,
+        output_type="thesis",
     ).model_dump_json()
 
 
@@ -400,8 +406,8 @@ async def _race_waiters(lab: Lab, gate: Gate, count: int) -> None:
 def build_waiter(lab: Lab, session_id: UUID, prerequisite_id: UUID, waiter_id: UUID) -> str:
     """Build the statement that makes a job which waits for another."""
     names = (lab.account.tenant_id, waiter_id, session_id, None, prerequisite_id, None)
-    place = ("thesis", 1, build_payload(), "waiting_for_prerequisite")
-    return bind(SQL["insert_job"], *names, *place, 0, 1, 0, 0)
+    place = ("thesis", 1, build_payload(), "waiting_for_prerequisite", None)
+    return bind(SQL["insert_job"], *names, *place, 0, 1, 0, 0, "{}")
 
 
 async def _check_waiters(lab: Lab, waiters: dict[UUID, bool]) -> None:

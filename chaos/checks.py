@@ -16,6 +16,7 @@ import asyncpg
 from chaos.crew import Crew
 from chaos.lab import Lab
 from chaos.verdict import Report, quantile
+from dialectic.storage.files import ID_NAME
 
 DEFAULT_LEASE_S = 6.0
 RECOVERY_MAX_S = 12.0
@@ -175,7 +176,7 @@ def compare_files(storage: Path, rows: Sequence[asyncpg.Record]) -> tuple[list[s
         elif hashlib.sha256(path.read_bytes()).hexdigest() != row["sha256"]:
             wrong.append(f"{key} has other bytes")
     found = {str(p.relative_to(storage)) for p in storage.rglob("*") if p.is_file()}
-    return wrong, sorted(found - known)
+    return wrong, sorted(found - known - {ID_NAME})
 
 
 def find_torn(storage: Path, documents: Sequence[asyncpg.Record]) -> list[str]:

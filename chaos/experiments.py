@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from chaos import barrier, failpoints, kills, migration, postgres, start, zombie
+from chaos import barrier, failpoints, kills, migration, postgres, resume, start, zombie
 from chaos.lab import Stuck
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
@@ -18,6 +18,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "postgres": postgres,
     "migration": migration,
     "start": start,
+    "resume": resume,
 }
 IN_TIME = "waits that came to no end"
 

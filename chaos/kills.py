@@ -110,13 +110,20 @@ async def _kill_in_rounds(lab: Lab, crew: Crew, size: Size, kills: int, lease_s:
 
 
 async def _choose(lab: Lab, crew: Crew, count: int) -> list[Member]:
-    """Choose who dies, among those that work."""
+    """Choose who dies, among those that are ready, once most of them have something to lose."""
 
-    async def enough_are_ready() -> bool:
-        return sum(member.is_ready for member in crew.members) >= count
+    async def enough_are_at_work() -> bool:
+        ready = [member.name for member in crew.members if member.is_ready]
+        return len(ready) >= count and 2 * await lab.fetchval(AT_WORK, ready) > count
 
-    await lab.wait_for(f"{count} workers to kill", enough_are_ready)
+    await lab.wait_for(f"{count} workers to kill", enough_are_at_work)
     return lab.rng.sample([member for member in crew.members if member.is_ready], count)
+
+
+AT_WORK = """
+  select count(distinct j.worker) from dialectic.dialectic_generation_jobs j
+  where j.status = 'processing' and j.worker = any ($1)
+"""
 
 
 async def _settle(lab: Lab, size: Size) -> str:

@@ -11,7 +11,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from chaos import barrier, failpoints, kills, migration, postgres, sabotage, start, zombie
+from chaos import (
+    barrier,
+    failpoints,
+    kills,
+    migration,
+    postgres,
+    resume,
+    sabotage,
+    start,
+    zombie,
+)
 from chaos.checks import check_everything
 from chaos.crew import open_crew
 from chaos.experiments import conduct
@@ -33,6 +43,8 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("migration", migration.SABOTAGED, "torn_migrations", "next migrations that did not complete"),
     ("start", start.SABOTAGED, "no_locks", "commands that failed beside a killed one"),
     ("start", start.SABOTAGED, "resume_nothing", "sessions that were not brought to their end"),
+    ("resume", resume.SABOTAGED, "torn_turns", "saved calls that were repeated"),
+    ("resume", resume.SABOTAGED, "dated_documents", "files that differ from an undisturbed run"),
 )
 
 

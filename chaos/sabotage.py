@@ -56,7 +56,7 @@ def _replace(text: str, old: str, new: str) -> str:
 # -- patches of a process -------------------------------------------------------------------------
 
 
-def _put(owner: object, name: str, value: object) -> None:
+def put(owner: object, name: str, value: object) -> None:
     """Replace a part of the product that is there."""
     assert hasattr(owner, name), name
     setattr(owner, name, value)
@@ -79,7 +79,7 @@ def _write_half() -> None:
     async def write_half(self: DiskStore, key: str, data: bytes) -> None:
         await write(self, key, data[: len(data) // 2])
 
-    _put(DiskStore, "write", write_half)
+    put(DiskStore, "write", write_half)
 
 
 def _listen_once() -> None:
@@ -89,7 +89,7 @@ def _listen_once() -> None:
         await self._listen_once()
         await self._stopping.wait()
 
-    _put(Worker, "_listen", listen)
+    put(Worker, "_listen", listen)
 
 
 def _commit_each_statement() -> None:
@@ -110,8 +110,8 @@ def _commit_each_statement() -> None:
                 await execute(self, statement, **options)
         return ""
 
-    _put(asyncpg.Connection, "transaction", no_transaction)
-    _put(asyncpg.Connection, "execute", execute_singly)
+    put(asyncpg.Connection, "transaction", no_transaction)
+    put(asyncpg.Connection, "execute", execute_singly)
 
 
 def _lock_nothing() -> None:
@@ -122,7 +122,7 @@ def _lock_nothing() -> None:
     def take_without_asking(path: Path, _mode: int) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    _put(embedded, "_try_lock", take_without_asking)
+    put(embedded, "_try_lock", take_without_asking)
 
 
 def _resume_nothing() -> None:
@@ -131,8 +131,39 @@ def _resume_nothing() -> None:
     async def leave_as_it_is(*_: object) -> None:
         return
 
-    _put(sessions, "resume", leave_as_it_is)
-    _put(sessions, "generate", leave_as_it_is)
+    put(sessions, "resume", leave_as_it_is)
+    put(sessions, "generate", leave_as_it_is)
+
+
+def _tear_turns() -> None:
+    """Commit what a turn wrote, and only then, in a second commit, that its job has ended."""
+    from dialectic.pipeline import run, save
+    from dialectic.store import jobs
+
+    save_turn, complete = save.save_turn, jobs.complete
+    ends: dict[Any, Any] = {}
+
+    async def complete_later(_connection: object, job: Any, **end: Any) -> None:
+        ends[job.key] = end
+
+    async def save_in_two(engine: Any, job: Any, *rest: Any) -> None:
+        await save_turn(engine, job, *rest)
+        await engine.db.transact(job.tenant_id, lambda c: complete(c, job, **ends[job.key]))
+
+    put(jobs, "complete", complete_later)
+    put(run, "save_turn", save_in_two)
+
+
+def _date_documents() -> None:
+    import time
+
+    from dialectic.domain.document import render_document
+    from dialectic.pipeline import save
+
+    def render_with_time(*given: Any) -> str:
+        return f"{render_document(*given)}\n{time.time_ns()}\n"
+
+    put(save, "render_document", render_with_time)
 
 
 NONE = Sabotage("none", "nothing is broken")
@@ -150,9 +181,9 @@ ALL = {
                     "where j.tenant_id = p_tenant_id and j.id = p_parent_id;",
                 ),
                 Edit(
-                    "functions/handle_job_completion.sql",
-                    "j.id = p_job.parent_job_id\n    for no key update;",
-                    "j.id = p_job.parent_job_id;",
+                    "functions/planners.sql",
+                    "order by j.id\n  for no key update of j;",
+                    "order by j.id;",
                 ),
             ),
         ),
@@ -245,6 +276,12 @@ ALL = {
             "`dialectic resume` does not set going what stands still",
             patch=_resume_nothing,
         ),
+        Sabotage(
+            "torn_turns",
+            "a turn is saved in one commit, the end of its job in another",
+            patch=_tear_turns,
+        ),
+        Sabotage("dated_documents", "documents tell when they were written", patch=_date_documents),
         Sabotage(
             "no_locks",
             "commands start and stop the embedded server as if each were the only one",

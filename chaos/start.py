@@ -110,7 +110,9 @@ class Place:
 
     def run(self, title: str) -> Command:
         out = str(self.folder / "out" / title)
-        return self.launch(title, "run", "--yes", "--out", out, "--", f"Tools for the {title}")
+        return self.launch(
+            title, "run", "--until", "thesis", "--out", out, "--", f"Tools for the {title}"
+        )
 
     def launch(self, title: str, *arguments: str) -> Command:
         log = self.folder / f"{title}.log"

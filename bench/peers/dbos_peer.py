@@ -8,9 +8,10 @@ import threading
 import time
 from typing import Any
 
-from dbos import DBOS, DBOSConfig
+from dbos import DBOS, DBOSConfig, SetWorkflowID
 
 from bench.child import Options, build_text, mark_cpu, say, serve, wait_for_go
+from bench.graph import read_calls
 
 QUEUE = "bench"
 POLL_S = 0.02  # its default of a second would measure the wait alone
@@ -167,6 +168,75 @@ def fan_in(options: Options) -> dict[str, list[float]]:
     return {"woken_ms": samples_ms}
 
 
+def dialectic(options: Options) -> dict[str, float]:
+    """Time a whole dialectic: a workflow per call, started step after step or all at once."""
+    calls = read_calls(options["calls"])
+    text = build_text(options["text_bytes"])
+
+    async def ask(latency_s: float, inputs: list[str]) -> str:
+        del inputs
+        await asyncio.sleep(latency_s)
+        return text
+
+    step = DBOS.step()(ask)
+
+    async def turn(latency_s: float, inputs: list[str]) -> str:
+        written: str = await step(latency_s, inputs)
+        return written
+
+    async def turn_by_inputs(latency_s: float, needs: list[str]) -> str:
+        written: str = await step(latency_s, [await _read(need) for need in needs])
+        return written
+
+    turn_workflow = DBOS.workflow()(turn)
+    waiting_workflow = DBOS.workflow()(turn_by_inputs)
+
+    async def step_after_step() -> int:
+        texts: dict[str, str] = {}
+        for level in sorted({call.level for call in calls}):
+            handles = {
+                call.key: await DBOS.enqueue_workflow_async(
+                    QUEUE, turn_workflow, call.latency_s, [texts[need] for need in call.needs]
+                )
+                for call in calls
+                if call.level == level
+            }
+            for key, handle in handles.items():
+                texts[key] = await handle.get_result(polling_interval_sec=POLL_S)
+        return len(texts)
+
+    async def by_inputs() -> int:
+        handles = []
+        for call in calls:
+            with SetWorkflowID(call.key):
+                handle = await DBOS.start_workflow_async(
+                    waiting_workflow, call.latency_s, list(call.needs)
+                )
+            handles.append(handle)
+        return len([await handle.get_result(polling_interval_sec=POLL_S) for handle in handles])
+
+    parent = DBOS.workflow()(by_inputs if options["by_inputs"] else step_after_step)
+    launch(options)
+    register_queue(50)
+    walls_s: list[float] = []
+
+    async def main() -> None:
+        started = time.perf_counter()
+        assert await parent() == len(calls)
+        walls_s.append(time.perf_counter() - started)
+
+    asyncio.run(main())
+    DBOS.destroy()
+    return {"wall_s": walls_s[0]}
+
+
+async def _read(key: str) -> str:
+    """Wait for what another workflow writes."""
+    handle = await DBOS.retrieve_workflow_async(key)
+    written: str = await handle.get_result(polling_interval_sec=POLL_S)
+    return written
+
+
 ACTIONS: dict[str, Any] = {
     "prepare": prepare,
     "overhead": overhead,
@@ -174,6 +244,7 @@ ACTIONS: dict[str, Any] = {
     "work": work,
     "hold": hold,
     "fan_in": fan_in,
+    "dialectic": dialectic,
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import time
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from bench.child import Options, build_text, serve
+from bench.graph import Call, read_calls
 
 POOL_SIZE = 10
 
@@ -113,7 +115,75 @@ async def fan_in(options: Options) -> dict[str, list[float]]:
     return {"woken_ms": samples_ms}
 
 
-ACTIONS: dict[str, Any] = {"prepare": prepare, "overhead": overhead, "fan_in": fan_in}
+class Dialectic(TypedDict):
+    """What a whole dialectic knows: every document by its name."""
+
+    texts: Annotated[dict[str, str], operator.or_]
+
+
+class Turn(TypedDict):
+    """What one call is given."""
+
+    key: str
+    latency_s: float
+    inputs: list[str]
+
+
+async def dialectic(options: Options) -> dict[str, float]:
+    """Time a whole dialectic: each step fans out with `Send`, and a node gathers what it made."""
+    text = build_text(options["text_bytes"])
+    levels: dict[int, list[Call]] = {}
+    for call in read_calls(options["calls"]):
+        levels.setdefault(call.level, []).append(call)
+
+    async def turn(state: Turn) -> dict[str, dict[str, str]]:
+        await asyncio.sleep(state["latency_s"])
+        return {"texts": {state["key"]: text}}
+
+    async def gather(_state: Dialectic) -> dict[str, dict[str, str]]:
+        return {"texts": {}}
+
+    def spread(level: int) -> Any:
+        def send(state: Dialectic) -> list[Any]:
+            return [
+                Send(
+                    f"turn_{level}",
+                    {
+                        "key": call.key,
+                        "latency_s": call.latency_s,
+                        "inputs": [state["texts"][need] for need in call.needs],
+                    },
+                )
+                for call in levels[level]
+            ]
+
+        return send
+
+    graph: Any = StateGraph(Dialectic)
+    before = START
+    for level in levels:
+        graph.add_node(f"turn_{level}", turn)
+        graph.add_node(f"gather_{level}", gather)
+        graph.add_conditional_edges(before, spread(level), [f"turn_{level}"])
+        graph.add_edge(f"turn_{level}", f"gather_{level}")
+        before = f"gather_{level}"
+    graph.add_edge(before, END)
+    async with open_saver(options["url"]) as saver:
+        compiled = graph.compile(checkpointer=saver)
+        config = {"configurable": {"thread_id": str(uuid4())}}
+        started = time.perf_counter()
+        done = await compiled.ainvoke({"texts": {}}, config, durability="sync")
+        wall_s = time.perf_counter() - started
+    assert len(done["texts"]) == len(options["calls"])
+    return {"wall_s": wall_s}
+
+
+ACTIONS: dict[str, Any] = {
+    "prepare": prepare,
+    "overhead": overhead,
+    "fan_in": fan_in,
+    "dialectic": dialectic,
+}
 
 if __name__ == "__main__":
     serve(ACTIONS)
