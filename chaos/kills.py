@@ -99,9 +99,12 @@ async def _kill_in_rounds(lab: Lab, crew: Crew, size: Size, kills: int, lease_s:
         victims = await _choose(lab, crew, count)
         moments = sorted(lab.rng.uniform(0.0, size.round_s) for _ in victims)
         waited_s = 0.0
-        for victim, moment in zip(victims, moments, strict=True):
+        for moment in moments:
             await asyncio.sleep(moment - waited_s)
             waited_s = moment
+            # The first one, at least, has something to lose.
+            victim = victims[0] if crew.died_at else await _find_busy(lab, victims)
+            victims.remove(victim)
             await asyncio.to_thread(crew.kill, victim)
             crew.hire(lease_s=lease_s)
         left -= count
@@ -120,6 +123,25 @@ async def _choose(lab: Lab, crew: Crew, count: int) -> list[Member]:
     return lab.rng.sample([member for member in crew.members if member.is_ready], count)
 
 
+async def _find_busy(lab: Lab, victims: list[Member]) -> Member:
+    """Find one that holds jobs at this moment."""
+    by_name = {member.name: member for member in victims}
+    busy: list[Member] = []
+
+    async def found() -> bool:
+        rows = await lab.fetch(BUSIEST, [*by_name])
+        busy[:] = [by_name[row["worker"]] for row in rows]
+        return bool(busy)
+
+    await lab.wait_for("a worker that holds jobs", found)
+    return busy[0]
+
+
+BUSIEST = """
+  select j.worker from dialectic.dialectic_generation_jobs j
+  where j.status = 'processing' and j.worker = any ($1)
+  group by j.worker order by count(*) desc, j.worker
+"""
 AT_WORK = """
   select count(distinct j.worker) from dialectic.dialectic_generation_jobs j
   where j.status = 'processing' and j.worker = any ($1)

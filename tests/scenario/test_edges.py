@@ -314,7 +314,7 @@ def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
         assert told.code == 2, told.stderr
         assert "no plain file" in told.stderr
     assert pipe.is_fifo()
-    assert home.tell("export", os.fsdecode(b"\xff")).code == 2
+    assert home.tell("export", os.fsdecode(b"no such project \xff")).code == 2
 
 
 def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(tmp_path: Path) -> None:
