@@ -27,7 +27,8 @@ async def conduct(
     name: str, size: Any, *, seed: int, sabotage: Sabotage = NONE, is_quiet: bool = False
 ) -> Report:
     """Conduct one experiment and return its verdict. To be stuck is a breach like any other."""
-    report = Report(name, seed, is_quiet)
+    is_small = size is EXPERIMENTS[name].SMALL
+    report = Report(name, seed, is_quiet, needs_coverage=not is_small)
     stuck: list[str] = []
     try:
         await EXPERIMENTS[name].run(report, size, sabotage)

@@ -27,6 +27,8 @@ class Report:
     name: str
     seed: int
     is_quiet: bool = False
+    # Whether it counts as a breach that chance never led to what was to be tried.
+    needs_coverage: bool = True
     checks: list[Check] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     elapsed_s: float = 0.0
@@ -66,6 +68,13 @@ class Report:
 
     def expect_at_least(self, name: str, seen: float, limit: float, unit: str = "") -> None:
         self._add(Check(name, f"≥ {limit:g}{unit}", f"{seen:g}{unit}", seen >= limit))
+
+    def expect_coverage(self, name: str, seen: int, limit: int) -> None:
+        """Promise that something was really tried; in a few seconds chance may not lead to it."""
+        if self.needs_coverage:
+            self.expect_at_least(name, seen, limit)
+        else:
+            self.note(name, seen)
 
     def finish(self) -> Report:
         self.elapsed_s = time.monotonic() - self._started

@@ -72,7 +72,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
         await _lose_all_messages(lab, crew, size)
         await crew.stop()
         await check_everything(lab, crew, report)
-        report.expect_at_least(
+        report.expect_coverage(
             "jobs taken over from the frozen", outcome.taken_over, len(size.freezes)
         )
         report.expect("contributions that changed when a zombie woke", outcome.changed, 0)

@@ -114,6 +114,15 @@ async def test_a_process_pinned_by_many_at_once_is_there_once(
     assert await count(admin, "dialectic_stages") == 2
 
 
+async def test_first_sessions_that_begin_at_once_share_process_domain_and_models(
+    engine: Engine,
+) -> None:
+    for number in range(6):
+        account = await open_account(engine.db, f"user {number}")
+        begun = await asyncio.gather(*(begin(engine, account) for _ in range(10)))
+        assert len({one.session_id for one in begun}) == 10
+
+
 async def test_a_changed_process_is_another_version_beside_the_first(
     engine: Engine, account: Account, admin: Admin
 ) -> None:

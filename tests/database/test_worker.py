@@ -31,7 +31,6 @@ from dialectic.pipeline.run import run_job
 from dialectic.storage.files import open_store
 from dialectic.store import jobs
 from dialectic.store.database import Address
-from dialectic.store.records import Account
 from dialectic.worker import RunJob, Worker
 from tests.database.machine import (
     MODELS,
@@ -40,73 +39,18 @@ from tests.database.machine import (
     STAGE,
     AdminConnection,
     Work,
-    build_job,
     database_of_a_module,
     forget_jobs,
-    insert_jobs,
     make_session,
     new_account,
     read_moves,
     until,
     working,
 )
+from tests.database.workshop import Workshop
 
 DOCUMENTS = ("business_case", "feature_spec", "technical_approach", "success_metrics")
 BUSY = ProviderTransient("Busy.", retry_after_s=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """A session whose jobs are run, and those who run them."""
-
-    engine: Engine
-    worker_engine: Engine
-    account: Account
-    session_id: UUID
-    project_id: UUID
-    admin: AdminConnection
-
-    async def insert(self, count: int = 1, **changes: Any) -> list[UUID]:
-        new = [build_job(self.session_id, **changes) for _ in range(count)]
-        return await insert_jobs(self.engine.db, self.account.tenant_id, new)
-
-    async def look(self, job_id: UUID) -> dict[str, Any]:
-        row = await self.admin.fetchrow(
-            "select *, error_details::text as errors from dialectic_generation_jobs where id = $1",
-            job_id,
-        )
-        assert row is not None
-        return {**row, "errors": json.loads(row["errors"])}
-
-    async def until_status(self, status: str, *job_ids: UUID) -> None:
-        async def reached() -> bool:
-            rows = await self.admin.fetch(
-                "select status from dialectic_generation_jobs where id = any ($1)", list(job_ids)
-            )
-            return [row["status"] for row in rows] == [status] * len(job_ids)
-
-        await until(reached, patience_s=2 * PATIENCE_S)
-
-    async def events(self, kind: str) -> list[Any]:
-        rows = await self.admin.fetch(
-            "select data::text from notifications where session_id = $1 and type = $2 order by id",
-            self.session_id,
-            kind,
-        )
-        return [json.loads(row["data"]) for row in rows]
-
-    async def rows(self, table: str) -> list[asyncpg.Record]:
-        """The tenant's rows of a table."""
-        return await self.admin.fetch(
-            f"select * from {table} where tenant_id = $1", self.account.tenant_id
-        )
-
-    async def hang_up_on_everyone(self) -> None:
-        """Break every connection to this database but the test's own."""
-        await self.admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and pid <> pg_backend_pid()"
-        )
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +189,7 @@ async def test_an_error_that_passes_is_survived_and_every_attempts_error_is_kept
         (1, "provider_transient", "Busy."),
         (2, "provider_transient", "Down."),
     ]
-    events = await shop.events("contribution_generation_retrying")
+    events = await shop.events_of("contribution_generation_retrying")
     assert [event["error"]["message"] for event in events] == ["Busy.", "Down."]
 
 
@@ -256,7 +200,7 @@ async def test_a_job_whose_retries_are_used_up_ends_and_says_so(shop: Workshop) 
     row = await shop.look(job_id)
     assert (row["attempt_count"], row["status_reason"]) == (3, "provider_transient")
     assert [error["attempt"] for error in row["errors"]] == [1, 2, 3]
-    (event,) = await shop.events("contribution_generation_failed")
+    (event,) = await shop.events_of("contribution_generation_failed")
     assert event["job_id"] == str(job_id)
     assert event["error"] == {"code": "provider_transient", "message": "Busy."}
 
@@ -297,7 +241,7 @@ async def test_a_job_without_money_is_paused_and_goes_on_when_resumed(shop: Work
             "insufficient_funds",
             "Nothing left.",
         )
-        assert len(await shop.events("contribution_generation_paused")) == 1
+        assert len(await shop.events_of("contribution_generation_paused")) == 1
         await sessions.resume(shop.engine, shop.account, shop.session_id)
         await shop.until_status("completed", job_id)
 
@@ -628,13 +572,13 @@ def check_contribution(row: asyncpg.Record, written: dict[str, bytes]) -> None:
 
 async def test_those_who_follow_are_told_of_each_document_and_of_the_end(shop: Workshop) -> None:
     job_ids = await generate(shop, shop.session_id)
-    received = await shop.events("dialectic_contribution_received")
+    received = await shop.events_of("dialectic_contribution_received")
     assert {event["job_id"] for event in received} == set(map(str, job_ids))
     assert all("content" not in event["contribution"] for event in received)
     assert {event["contribution"]["model_name"] for event in received} == set(MODELS)
-    steps = [event["current_step"] for event in await shop.events("dialectic_progress_update")]
+    steps = [event["current_step"] for event in await shop.events_of("dialectic_progress_update")]
     assert steps == [0, 1, 2, 3]
-    (end,) = await shop.events("contribution_generation_complete")
+    (end,) = await shop.events_of("contribution_generation_complete")
     assert (end["status"], end["completed"], end["failed"]) == ("complete", 3, 0)
 
 
@@ -646,7 +590,7 @@ async def test_a_stage_that_is_asked_for_many_times_is_generated_once(shop: Work
     again = await generate(shop, shop.session_id)
     assert again == asked[0]
     assert len(await shop.rows("dialectic_contributions")) == 3
-    assert len(await shop.events("contribution_generation_complete")) == 1
+    assert len(await shop.events_of("contribution_generation_complete")) == 1
 
 
 async def test_a_model_that_is_asked_twice_writes_two_documents(shop: Workshop) -> None:

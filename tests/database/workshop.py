@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import asyncpg
+
 from dialectic.domain.job import Job
 from dialectic.engine import Engine
 from dialectic.store import jobs
@@ -62,6 +64,23 @@ class Workshop:
             return [row["status"] for row in rows] == [status] * len(job_ids)
 
         await until(reached, patience_s=2 * PATIENCE_S)
+
+    async def events_of(self, kind: str) -> list[dict[str, Any]]:
+        """What was told of the session under one name, in order."""
+        return [data for found, data in await self.events() if found == kind]
+
+    async def rows(self, table: str) -> list[asyncpg.Record]:
+        """The tenant's rows of a table."""
+        return await self.admin.fetch(
+            f"select * from {table} where tenant_id = $1", self.account.tenant_id
+        )
+
+    async def hang_up_on_everyone(self) -> None:
+        """Break every connection to this database but the test's own."""
+        await self.admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
 
     async def events(self) -> list[tuple[str, dict[str, Any]]]:
         """All that was told of the session, in order."""

@@ -19,6 +19,7 @@ from dialectic.cli.terminal import Desk, load_settings, open_desk, run_async, sa
 from dialectic.errors import ExitCode
 
 Act = Callable[[Desk], Awaitable[ExitCode]]
+Callback = Callable[..., None]
 
 _out = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
@@ -28,6 +29,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="One JSON object pe
 _file = click.option(
     "--file", type=click.Path(path_type=Path), help="Read the text from a file, `-` for stdin."
 )
+
+
+def _goes_on(command: Callback) -> Callback:
+    """Give a command what all have that start something in a session and work until it ends."""
+    for decorate in (_json, _detach, _out, click.argument("session")):
+        command = decorate(command)
+    return command
 
 
 def _act(act: Act) -> None:
@@ -95,10 +103,7 @@ def rate(contribution: str, rating: int) -> None:
 
 
 @click.command(name="next")
-@click.argument("session")
-@_out
-@_detach
-@_json
+@_goes_on
 def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Submit the feedback on SESSION's stage and start the next one."""
 
@@ -110,10 +115,7 @@ def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
 
 
 @click.command()
-@click.argument("session")
-@_out
-@_detach
-@_json
+@_goes_on
 def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Run SESSION's process once more, with its last outputs and all feedback as input."""
 
@@ -125,10 +127,7 @@ def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> N
 
 
 @click.command()
-@click.argument("session")
-@_out
-@_detach
-@_json
+@_goes_on
 def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Run again what failed in SESSION; nothing that is saved is done again."""
 

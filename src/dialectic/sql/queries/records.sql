@@ -3,24 +3,27 @@
 -- name: open_account
 select * from dialectic.open_account($1)
 
+-- Two who keep the same thing for the first time meet on any of its unique keys, hence no key is
+-- named where such a conflict means that all is well.
+
 -- name: upsert_domain
 insert into dialectic_domains (tenant_id, id, name)
 values ($1, $2, $3)
-on conflict (tenant_id, id) do nothing
+on conflict do nothing
 
 -- name: insert_process
 -- Nothing comes back if this version is there already.
 insert into dialectic_process_templates
   (tenant_id, id, name, title, description, content_hash, definition, starting_stage_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
-on conflict (tenant_id, id) do nothing
+on conflict do nothing
 returning id
 
 -- name: upsert_prompts
 insert into system_prompts (tenant_id, id, name, content_hash, prompt_text)
 select $1, p.id, p.name, p.content_hash, p.prompt_text
 from unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) as p (id, name, content_hash, prompt_text)
-on conflict (tenant_id, id) do nothing
+on conflict do nothing
 
 -- name: insert_process_prompts
 insert into dialectic_process_prompts (tenant_id, process_template_id, system_prompt_id)
@@ -45,17 +48,21 @@ values ($1, $2, $3)
 insert into domain_specific_prompt_overlays
   (tenant_id, id, system_prompt_id, domain_id, overlay_values, content_hash)
 values ($1, $2, $3, $4, $5, $6)
-on conflict (tenant_id, id) do nothing
+on conflict do nothing
 
 -- name: insert_process_overlay
 insert into dialectic_process_overlays (tenant_id, process_template_id, overlay_id)
 values ($1, $2, $3)
 
 -- name: upsert_model
-insert into ai_providers (tenant_id, id, api_identifier, provider, config)
-values ($1, $2, $3, $4, $5)
-on conflict (tenant_id, id) do update set config = excluded.config, updated_at = dialectic.now()
-  where ai_providers.config is distinct from excluded.config
+with made as (
+  insert into ai_providers (tenant_id, id, api_identifier, provider, config)
+  values ($1, $2, $3, $4, $5)
+  on conflict do nothing
+)
+update ai_providers
+set config = $5, updated_at = dialectic.now()
+where id = $2 and config is distinct from $5::jsonb
 
 -- name: lock_slug
 -- Two projects of one name that are made at the same moment choose their folders one after another.
