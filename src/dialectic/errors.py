@@ -32,7 +32,8 @@ A message says what was wrong, where, and what to do. Messages never hold keys o
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 
 class Fate(enum.Enum):
@@ -193,6 +194,20 @@ class ContextWindowError(DialecticError):
     status = 413
 
 
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What a call that failed has left behind."""
+
+    # Whether the request may have been worked on: then it may cost money although it failed.
+    was_sent: bool = False
+    # What had arrived, and the input and output tokens that were reported for it, if any.
+    partial_text: str = ""
+    reported_usage: tuple[int, int] | None = None
+    request_id: str | None = None
+    # What came back, capped and without secrets, for the audit.
+    raw: dict[str, Any] | None = None
+
+
 class ProviderError(DialecticError):
     """The model's provider failed."""
 
@@ -200,9 +215,20 @@ class ProviderError(DialecticError):
     status = 502
     fate = Fate.RETRY
 
-    def __init__(self, message: str | None = None, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after_s: float | None = None,
+        retries_max: int | None = None,
+        remains: Remains | None = None,
+    ) -> None:
         super().__init__(message)
+        # How long the provider asks us to wait, as it said it: it may make no sense.
         self.retry_after_s = retry_after_s
+        # How often this very error is tried again at most, where that is less than the job allows.
+        self.retries_max = retries_max
+        self.remains = remains or Remains()
 
 
 class ProviderTransient(ProviderError):

@@ -6,7 +6,9 @@ number as the rate in credits per token. Rates are exact decimals; they are neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -23,11 +25,26 @@ class ModelCard:
     max_output_tokens: int
     input_credits_per_token: Decimal
     output_credits_per_token: Decimal
+    # How its tokens are counted, see `tokens`.
     tokenizer: str
+    # The name its endpoint knows it by, if that is not the second part of `name`.
+    wire_name: str | None = None
+    # Without one, the system instruction opens the first user message.
+    supports_system_prompt: bool = True
+    # A model that thinks before it speaks may be silent for minutes.
+    is_reasoning: bool = False
+    # Sent along with every request, as the operator wrote it.
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    # The day on which these facts were true, if they are not the operator's own.
+    facts_of: date | None = None
 
     @property
     def provider(self) -> str:
         return self.name.split("/", 1)[0]
+
+    @property
+    def sent_name(self) -> str:
+        return self.wire_name or self.name.split("/", 1)[1]
 
     def as_config(self) -> dict[str, Any]:
         """Build the record that is kept with a session, under the names used since the start."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
 
@@ -12,10 +14,35 @@ OnText = Callable[[str], None]
 """Called with each piece of text as it arrives; must not block."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as its provider lists it; what it does not say is None."""
+
+    name: str
+    context_window_tokens: int | None = None
+    max_output_tokens: int | None = None
+
+
 class Provider(Protocol):
     """Answers one request with one attempt: no hidden retries, so one hold pays for one call.
 
-    Raises a leaf of `ProviderError`. A cancelled call closes its connection.
+    Raises a leaf of `ProviderError`, or `ContextWindowError` if the provider says that the request
+    is too long. A cancelled call closes its connection.
     """
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply: ...
+
+
+class RemoteProvider(Provider, Protocol):
+    """A provider behind an endpoint."""
+
+    endpoint: Endpoint
+
+    async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
+        """Ask the provider for its own count of a request; None if it has none to give."""
+
+    async def list_models(self) -> list[ListedModel]:
+        """Ask which models there are."""
+
+    async def close(self) -> None:
+        """Close the connections that are kept open."""
