@@ -10,7 +10,8 @@ import dataclasses
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,19 @@ class Settings:
 def inherited_environment() -> dict[str, str]:
     """Copy this process's environment, for a program that it starts."""
     return dict(os.environ)
+
+
+@contextmanager
+def lent_variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable for a library that is told something in no other way, and put it back."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def default_home() -> Path:
