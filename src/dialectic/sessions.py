@@ -368,8 +368,7 @@ async def _begin_stages(
             around = await look_around(connection, scene, stage.slug, model_index=1)
             seed = build_seed_prompt(around, stage)
             await records.put_resources(connection, account.tenant_id, scene.owner, [seed])
-        for job in roots[stage.slug]:
-            await jobs.insert_job(connection, account.tenant_id, job)
+        await jobs.insert_jobs(connection, account.tenant_id, roots[stage.slug])
     return [job.id for job in roots[first.slug]]
 
 

@@ -58,10 +58,15 @@ def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
     import jinja2
 
     try:
-        text: str = _environment().from_string(template).render(values)
+        text: str = _compile(template).render(values)
         return text.strip() + "\n"
     except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
         raise InvalidProcess(f"Prompt {name!r} cannot be rendered: {error}.") from error
+
+
+@functools.lru_cache(maxsize=256)  # milliseconds each, and every turn of a step has the same
+def _compile(template: str) -> Any:
+    return _environment().from_string(template)
 
 
 @functools.cache

@@ -282,10 +282,9 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
     async def work(connection: Connection) -> None:
         await jobs.hold_plan(connection, job)
         existing = await jobs.list_children(connection, job.id)
-        for child in decision.children:
-            if (child.step_number, child.payload.rank) in existing:
-                continue  # also if it was dealt from fewer inputs: a file has one author
-            new = jobs.NewJob(
+        # One that is there stays, also if it was dealt from fewer inputs: a file has one author.
+        new = [
+            jobs.NewJob(
                 id=child.id,
                 session_id=job.session_id,
                 parent_job_id=job.id,
@@ -296,7 +295,10 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
                 max_retries=job.max_retries,
                 step_number=child.step_number,
             )
-            await jobs.insert_job(connection, job.tenant_id, new)
+            for child in decision.children
+            if (child.step_number, child.payload.rank) not in existing
+        ]
+        await jobs.insert_jobs(connection, job.tenant_id, new)
         await jobs.wait(connection, job, wait)
         engine.failpoints.reach("before_commit")
 

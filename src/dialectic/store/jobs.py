@@ -50,8 +50,17 @@ class NewJob:
 
 async def insert_job(connection: Connection, tenant_id: UUID, job: NewJob) -> bool:
     """Insert a job unless it is there already; say whether it was new."""
-    found = await connection.fetchval(
-        SQL["insert_job"],
+    return await connection.fetchval(SQL["insert_job"], *_bind(tenant_id, job)) is not None
+
+
+async def insert_jobs(connection: Connection, tenant_id: UUID, new: Sequence[NewJob]) -> None:
+    """Insert those jobs that are not there already, in one round trip."""
+    if new:
+        await connection.executemany(SQL["insert_job"], [_bind(tenant_id, job) for job in new])
+
+
+def _bind(tenant_id: UUID, job: NewJob) -> tuple[Any, ...]:
+    return (
         tenant_id,
         job.id,
         job.session_id,
@@ -69,7 +78,6 @@ async def insert_job(connection: Connection, tenant_id: UUID, job: NewJob) -> bo
         job.priority,
         list(job.awaits),
     )
-    return found is not None
 
 
 @dataclass(frozen=True, slots=True)
