@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -24,7 +21,6 @@ from dialectic.domain.bundle import (
     Manifest,
     check_size,
     is_finished,
-    is_made_for_export,
     readme_path,
     settings_path,
 )
@@ -32,21 +28,15 @@ from dialectic.domain.path import build_path
 from dialectic.domain.place import ExportArchive
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
-from dialectic.domain.project_export import build_rows, find_content, read_content
+from dialectic.domain.project_export import read_content
 from dialectic.domain.project_import import parse_rows
-from dialectic.domain.project_rows import (
-    ContentIn,
-    ContributionRow,
-    Json,
-    ProcessRow,
-    ProjectRows,
-    ResourceRow,
-)
+from dialectic.domain.project_rows import ProcessRow, ProjectRows, TextRow
 from dialectic.domain.readme import build_readme
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, InvalidBundle, InvalidProcess, NotFound, StorageUnavailable
+from dialectic.errors import Conflict, InvalidBundle, InvalidProcess
 from dialectic.publish import publish_waiting
-from dialectic.storage.archive import Archive, ArchiveWriter, open_archive, write_archive
+from dialectic.snapshot import PlacedText, place_texts, read_file, take_snapshot
+from dialectic.storage.archive import Archive, open_archive, write_archive
 from dialectic.store import bundles, records
 from dialectic.store.database import Connection
 from dialectic.store.records import Account, File
@@ -107,21 +97,19 @@ async def export_project(
 async def _export_once(
     engine: Engine, account: Account, project_id: UUID, out: Path, *, finished: bool
 ) -> Exported:
-    async def look(connection: Connection) -> dict[str, list[Json]]:
-        return await bundles.read_project(connection, project_id)
-
-    snapshot = await engine.db.transact(account.tenant_id, look)
-    for table, column in (
-        ("dialectic_files", "path"),
-        ("dialectic_project_resources", "storage_path"),
-    ):
-        snapshot[table] = [r for r in snapshot[table] if not is_made_for_export(r[column])]
-    rows = build_rows(snapshot)
+    tenant_id = account.tenant_id
+    snapshot = await take_snapshot(engine, tenant_id, project_id)
+    rows, placed = snapshot.rows, dict[UUID, PlacedText]()
     slug = rows.project.slug
+    chosen = [file for file in snapshot.files if not finished or is_finished(file["path"])]
+    check_size(file["size_bytes"] for file in chosen)
     with write_archive(out) as writer:
-        sources = await _add_files(engine, account, snapshot, writer, finished=finished)
+        for file in chosen:
+            data = await read_file(engine, tenant_id, file)
+            await asyncio.to_thread(writer.add, file["path"], data)
+            placed |= snapshot.find_texts(file["path"], data)
         if not finished:
-            rows = await _place_texts(engine, account, rows, sources)
+            rows = await place_texts(engine, tenant_id, rows, placed)
             await asyncio.to_thread(writer.add, settings_path(slug), rows.as_bytes())
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
@@ -140,110 +128,6 @@ async def export_into_storage(
         key = f"{account.tenant_id}/{build_path(place)}"
         await engine.files.write(key, await asyncio.to_thread(draft.read_bytes))
     return exported, engine.files.locate(key)
-
-
-async def describe_project(engine: Engine, account: Account, project_id: UUID) -> None:
-    """Write the readme and the settings to their places in the project's folder.
-
-    Like the archive they have no rows: they are made from the rows, and can always be made again.
-    """
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        draft = Path(folder, "export.zip")
-        exported = await export_project(engine, account, project_id, draft)
-        with open_archive(draft) as archive:
-            for path in (readme_path(exported.slug), settings_path(exported.slug)):
-                await engine.files.write(f"{account.tenant_id}/{path}", archive.read(path))
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """Where a row's text stands, and the hash it must have."""
-
-    content_in: ContentIn
-    sha256: str
-
-
-async def _add_files(
-    engine: Engine,
-    account: Account,
-    snapshot: Mapping[str, list[Json]],
-    writer: ArchiveWriter,
-    *,
-    finished: bool,
-) -> dict[UUID, _Text]:
-    """Add the files one by one; say where the text of each row stands, by the row's id."""
-    files = sorted(snapshot["dialectic_files"], key=lambda row: str(row["path"]))
-    chosen = [row for row in files if not finished or is_finished(row["path"])]
-    check_size(row["size_bytes"] for row in chosen)
-    texts: dict[str, list[Json]] = defaultdict(list)
-    for row in snapshot["dialectic_contributions"] + snapshot["dialectic_project_resources"]:
-        texts[row["storage_path"]].append(row)
-    sources: dict[UUID, _Text] = {}
-    for row in chosen:
-        data = await _read_file(engine, account, row["path"], row["sha256"])
-        await asyncio.to_thread(writer.add, row["path"], data)
-        for text in texts[row["path"]]:
-            sha256 = text["content_sha256"]
-            sources[UUID(text["id"])] = _Text(find_content(data, sha256), sha256)
-    return sources
-
-
-async def _read_file(engine: Engine, account: Account, path: str, sha256: str) -> bytes:
-    """Read a file from its row while it waits there, else from storage; never a wrong byte."""
-
-    async def look(connection: Connection) -> tuple[str | None, bytes | None]:
-        return await bundles.read_file(connection, path)
-
-    key = f"{account.tenant_id}/{path}"
-    data: bytes | None = None
-    # Twice, for it may be on its way from the one place to the other.
-    for _ in range(2):
-        now, data = await engine.db.transact(account.tenant_id, look)
-        if now != sha256:
-            raise Conflict(f"{path} was written anew while it was exported. Export again.")
-        if data is None:
-            with contextlib.suppress(NotFound):
-                data = await engine.files.read(key)
-        if data is not None and _hash(data) == sha256:
-            return data
-    trouble = "missing" if data is None else "damaged: its bytes are not those that were written"
-    raise StorageUnavailable(
-        f"{engine.files.locate(key)} is {trouble}. Put it back from a backup; nothing was exported."
-    )
-
-
-async def _place_texts(
-    engine: Engine, account: Account, rows: ProjectRows, sources: Mapping[UUID, _Text]
-) -> ProjectRows:
-    """Note where each row's text stands; a text that stands in no file is written down itself."""
-
-    async def place(row: Any) -> Any:
-        source = sources[row.id]
-        if source.content_in != "row":
-            return row.model_copy(update={"content_in": source.content_in})
-
-        async def look(connection: Connection) -> str:
-            return await bundles.read_text(connection, row.id)
-
-        text = await engine.db.transact(account.tenant_id, look)
-        if _hash(text.encode()) != source.sha256:
-            raise Conflict(f"{row.storage_path} was written anew. Export again.")
-        return row.model_copy(update={"content": text})
-
-    return rows.model_copy(
-        update={
-            "dialectic_contributions": tuple(
-                [await place(row) for row in rows.dialectic_contributions]
-            ),
-            "dialectic_project_resources": tuple(
-                [await place(row) for row in rows.dialectic_project_resources]
-            ),
-        }
-    )
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 # -- in --------------------------------------------------------------------------------------------
@@ -337,7 +221,7 @@ async def _write_files(
     before: ProjectRows,
     after: ProjectRows,
 ) -> None:
-    texts: dict[str, list[ContributionRow | ResourceRow]] = defaultdict(list)
+    texts: dict[str, list[TextRow]] = defaultdict(list)
     for row in after.texts:
         texts[row.storage_path].append(row)
     for old, new in zip(before.dialectic_files, after.dialectic_files, strict=True):
@@ -348,4 +232,4 @@ async def _write_files(
             text = row.content if row.content_in == "row" else read_content(data, row.content_in)
             if text is None:
                 raise InvalidBundle(f"{old.path!r} does not hold the text that its row promises.")
-            await bundles.write_text(connection, row, text)
+            await bundles.write_text(connection, account, row, text)

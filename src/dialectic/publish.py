@@ -1,5 +1,6 @@
 """Carry files from their rows into storage. Writing the same bytes twice is harmless, so any worker
-may finish what another one began. Knows nothing of what the files are."""
+may finish what another one began. Knows nothing of what the files are, but that the bytes of those
+that describe a project are made when they are carried (see `describe`)."""
 
 from __future__ import annotations
 
@@ -9,9 +10,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from dialectic.describe import build_descriptions
+from dialectic.domain.bundle import is_description, readme_path, settings_path
 from dialectic.engine import Engine
-from dialectic.errors import StorageUnavailable
+from dialectic.errors import DialecticError, StorageUnavailable
+from dialectic.store import descriptions
 from dialectic.store.database import Connection
+from dialectic.store.descriptions import Ticket
 from dialectic.store.records import SQL, File
 
 logger = logging.getLogger(__name__)
@@ -25,14 +30,20 @@ WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
 
 
-async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) -> bool:
+async def publish_files(
+    engine: Engine,
+    tenant_id: UUID,
+    files: Sequence[File],
+    *,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+) -> bool:
     """Write files to storage and let go of their bytes in the database; say whether that worked.
 
     Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
     """
     try:
         for file in files:
-            await _write(engine, f"{tenant_id}/{file.path}", file.data)
+            await _write(engine, f"{tenant_id}/{file.path}", file.data, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
         logger.warning("files wait in the database: %s", error.message)
         return False
@@ -44,20 +55,28 @@ async def publish_files(engine: Engine, tenant_id: UUID, files: Sequence[File]) 
         return [row["path"] for row in await connection.fetch(SQL["rearm_files"], paths, hashes)]
 
     left = await engine.db.transact(tenant_id, mark)
-    return await publish_waiting(engine, tenant_id, left) if left else True
+    if not left:
+        return True
+    return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)
 
 
-async def _write(engine: Engine, key: str, data: bytes) -> None:
+async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
     """Write one file within its time: storage on a network may never answer."""
     try:
-        await asyncio.wait_for(engine.files.write(key, data), timeout=WRITE_TIMEOUT_S)
+        await asyncio.wait_for(engine.files.write(key, data), timeout=timeout_s)
     except TimeoutError as error:
         raise StorageUnavailable(
-            f"{engine.files.locate(key)} could not be written within {WRITE_TIMEOUT_S:g} s."
+            f"{engine.files.locate(key)} could not be written within {timeout_s:g} s."
         ) from error
 
 
-async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str]) -> bool:
+async def publish_waiting(
+    engine: Engine,
+    tenant_id: UUID,
+    paths: Sequence[str],
+    *,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+) -> bool:
     """Write files whose bytes still wait in the database."""
 
     async def read(connection: Connection) -> list[File]:
@@ -66,15 +85,16 @@ async def publish_waiting(engine: Engine, tenant_id: UUID, paths: Sequence[str])
         ]
         return [File(path, data, "") for path, data in found if data is not None]
 
-    return await publish_files(engine, tenant_id, await engine.db.transact(tenant_id, read))
+    files = await engine.db.transact(tenant_id, read)
+    return await publish_files(engine, tenant_id, files, write_timeout_s=write_timeout_s)
 
 
 async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:
-    """Write every file of a project that still waits; return those that could not be written."""
+    """Write the documents of a project that still wait; return those that could not be written."""
 
     async def waiting(connection: Connection) -> list[str]:
         rows = await connection.fetch(SQL["list_waiting_files_of_project"], project_id)
-        return [row["path"] for row in rows]
+        return [row["path"] for row in rows if not is_description(row["path"])]
 
     await publish_waiting(engine, tenant_id, await engine.db.transact(tenant_id, waiting))
     return await engine.db.transact(tenant_id, waiting)
@@ -93,8 +113,11 @@ async def require_published(
         )
 
 
-async def publish_left_behind(engine: Engine) -> int:
-    """Write what workers that died left in the database, of all tenants; return how many files."""
+async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> int:
+    """Write what others left in the database, of all tenants; return how many files.
+
+    Workers that died leave documents; the end of a stage leaves a project to be described.
+    """
     done = 0
     while True:
         rows = await engine.db.fetch(
@@ -103,8 +126,65 @@ async def publish_left_behind(engine: Engine) -> int:
         # Each by itself: a file that cannot be written must not hold up the others.
         done += sum(
             await asyncio.gather(
-                *(publish_waiting(engine, row["tenant_id"], [row["path"]]) for row in rows)
+                *(
+                    publish_waiting(
+                        engine, row["tenant_id"], [row["path"]], write_timeout_s=write_timeout_s
+                    )
+                    for row in rows
+                    if not is_description(row["path"])
+                )
             )
         )
+        for tenant_id, slug in {
+            (row["tenant_id"], row["path"].partition("/")[0])
+            for row in rows
+            if is_description(row["path"])
+        }:
+            done += await _describe_if_possible(engine, tenant_id, slug)
         if len(rows) < TAKEN_AT_ONCE:
             return done
+
+
+# -- descriptions ----------------------------------------------------------------------------------
+
+
+async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+    """Describe a project as it is now, or raise what is in the way; then it stays due."""
+
+    async def make_due(connection: Connection) -> str:
+        return await descriptions.make_due(connection, project_id)
+
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
+
+
+async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
+    try:
+        return await _describe(engine, tenant_id, slug)
+    except DialecticError as error:
+        logger.warning("%s is not described yet: %s", slug, error.message)
+        return 0
+
+
+async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
+    """Make and write the files that are due; return how many are no longer."""
+
+    async def look(connection: Connection) -> dict[str, Ticket]:
+        paths = [readme_path(slug), settings_path(slug)]
+        return await descriptions.list_tickets(connection, paths)
+
+    due = await engine.db.transact(tenant_id, look)
+    if not due:
+        return 0
+    project_id = next(iter(due.values())).project_id
+    files = await build_descriptions(engine, tenant_id, project_id)
+    made = [(due[file.path], file) for file in files if file.path in due]
+    for _, file in made:
+        key = f"{tenant_id}/{file.path}"
+        await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
+
+    async def mark(connection: Connection) -> int:
+        return await descriptions.mark_made(connection, made)
+
+    count = await engine.db.transact(tenant_id, mark)
+    logger.info("%s is described", slug)
+    return count

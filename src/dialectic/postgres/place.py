@@ -1,0 +1,23 @@
+"""Where everything of one home's server lies. Knows names alone: it makes and opens nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class Place:
+    """The folder `<home>/postgres`, and what has its name in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home.absolute() / "postgres"
+        self.data = self.folder / "data"
+        self.partial = self.folder / "data.partial"
+        self.log = self.folder / "server.log"
+        self.old_log = self.folder / "server.old.log"
+        self.turn = self.folder / "turn.lock"
+        self.members = self.folder / "members.lock"
+        self.alive = self.folder / "alive.lock"
+
+    def measure_log(self) -> int:
+        """Return how many bytes the log has."""
+        return self.log.stat().st_size if self.log.exists() else 0

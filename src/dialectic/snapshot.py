@@ -1,0 +1,135 @@
+"""A project as it is at one moment: its rows, its files, and where each row's text stands.
+
+All rows are read in one look, files and texts one by one afterwards and held against the hashes
+found there. Knows neither archives nor what is made of a snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from dialectic.domain.bundle import is_made_for_export
+from dialectic.domain.project_export import build_rows, find_content
+from dialectic.domain.project_rows import ContentIn, Json, ProjectRows
+from dialectic.engine import Engine
+from dialectic.errors import Conflict, NotFound, StorageUnavailable
+from dialectic.store import bundles
+from dialectic.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedText:
+    """Where a row's text stands, and the hash it must have."""
+
+    content_in: ContentIn
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A project's rows, and of its files the name, the size and the hash, by path."""
+
+    rows: ProjectRows
+    files: list[Json]
+    _texts: dict[str, list[Json]] = field(repr=False)
+
+    def has_texts(self, path: str) -> bool:
+        """Tell whether a row may have its text in this file."""
+        return path in self._texts
+
+    def find_texts(self, path: str, data: bytes) -> dict[UUID, PlacedText]:
+        """Find out how a file holds the text of each row that it belongs to, by the row's id."""
+        return {
+            UUID(row["id"]): PlacedText(
+                find_content(data, row["content_sha256"]), row["content_sha256"]
+            )
+            for row in self._texts.get(path, ())
+        }
+
+
+async def take_snapshot(engine: Engine, tenant_id: UUID, project_id: UUID) -> Snapshot:
+    """Read all rows of a project, without the files that are made of them."""
+
+    async def look(connection: Connection) -> dict[str, list[Json]]:
+        return await bundles.read_project(connection, project_id)
+
+    tables = await engine.db.transact(tenant_id, look)
+    for table, column in (
+        ("dialectic_files", "path"),
+        ("dialectic_project_resources", "storage_path"),
+    ):
+        tables[table] = [row for row in tables[table] if not is_made_for_export(row[column])]
+    texts: dict[str, list[Json]] = defaultdict(list)
+    for table in ("dialectic_contributions", "dialectic_chunks", "dialectic_project_resources"):
+        for row in tables[table]:
+            texts[row["storage_path"]].append(row)
+    files = sorted(tables["dialectic_files"], key=lambda row: str(row["path"]))
+    # In a thread: a large project is checked for longer than a worker may be deaf.
+    return Snapshot(await asyncio.to_thread(build_rows, tables), files, dict(texts))
+
+
+async def read_file(engine: Engine, tenant_id: UUID, file: Json) -> bytes:
+    """Read a file from its row while it waits there, else from storage; never a wrong byte."""
+    path, sha256 = file["path"], file["sha256"]
+
+    async def look(connection: Connection) -> tuple[str | None, bytes | None]:
+        return await bundles.read_file(connection, path)
+
+    key = f"{tenant_id}/{path}"
+    data: bytes | None = None
+    # Twice, for it may be on its way from the one place to the other.
+    for _ in range(2):
+        now, data = await engine.db.transact(tenant_id, look)
+        if now != sha256:
+            raise Conflict(f"{path} was written anew while it was exported. Export again.")
+        if data is None:
+            with contextlib.suppress(NotFound):
+                data = await engine.files.read(key)
+        if data is not None and _hash(data) == sha256:
+            return data
+    trouble = "missing" if data is None else "damaged: its bytes are not those that were written"
+    raise StorageUnavailable(
+        f"{engine.files.locate(key)} is {trouble}. Put it back from a backup; nothing was exported."
+    )
+
+
+async def place_texts(
+    engine: Engine, tenant_id: UUID, rows: ProjectRows, placed: Mapping[UUID, PlacedText]
+) -> ProjectRows:
+    """Note where each row's text stands; a text that stands in no file is written down itself."""
+
+    async def place(row: Any) -> Any:
+        source = placed[row.id]
+        if source.content_in != "row":
+            return row.model_copy(update={"content_in": source.content_in})
+
+        async def look(connection: Connection) -> str:
+            return await bundles.read_text(connection, row.id)
+
+        text = await engine.db.transact(tenant_id, look)
+        if _hash(text.encode()) != source.sha256:
+            raise Conflict(f"{row.storage_path} was written anew. Export again.")
+        return row.model_copy(update={"content": text})
+
+    return rows.model_copy(
+        update={
+            "dialectic_contributions": tuple(
+                [await place(row) for row in rows.dialectic_contributions]
+            ),
+            "dialectic_chunks": tuple([await place(row) for row in rows.dialectic_chunks]),
+            "dialectic_project_resources": tuple(
+                [await place(row) for row in rows.dialectic_project_resources]
+            ),
+        }
+    )
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
