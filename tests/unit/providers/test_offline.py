@@ -281,12 +281,12 @@ class TestLimits:
         with pytest.raises(ProviderRejected) as refusal:
             asyncio.run(OfflineProvider().complete(small, request, lambda _: None))
         assert "100" in refusal.value.message
-        assert str(count_request_tokens(request, small.tokenizer)) in refusal.value.message
+        assert str(count_request_tokens(request, small).tokens) in refusal.value.message
         assert refusal.value.fate is Fate.FAIL
 
     def test_input_of_just_the_window_is_answered(self) -> None:
         request = request_of("x" * 40)
-        tokens = count_request_tokens(request, ARCHITECT.tokenizer)
+        tokens = count_request_tokens(request, ARCHITECT).tokens
         exact = dataclasses.replace(ARCHITECT, max_input_tokens=tokens)
         reply = asyncio.run(OfflineProvider().complete(exact, request, lambda _: None))
         assert reply.usage.input_tokens == tokens

@@ -1,0 +1,177 @@
+"""The Gemini API of Google. Knows no retry and no money.
+
+The key goes into a header, never into the address, where logs would keep it. Each chunk has the
+form of a whole answer; what a model thinks aloud comes in parts of its own and is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from dialectic.domain.endpoint import Endpoint
+from dialectic.domain.message import FinishReason, Reply, Request, Role
+from dialectic.domain.model import ModelCard
+from dialectic.domain.secret import Secret
+from dialectic.providers.base import ListedModel, OnText
+from dialectic.providers.conversation import Caps, build_sending, converse, encode_body, fold_system
+from dialectic.providers.draft import Draft
+from dialectic.providers.finish import Vendor
+from dialectic.providers.http import Line
+from dialectic.providers.lookup import PAGES_MAX, find_answer, load_page
+from dialectic.providers.strict_json import (
+    Garbled,
+    add_counts,
+    find_count,
+    find_text,
+    require_list,
+    require_object,
+    require_text,
+)
+
+_ROLES = {Role.USER: "user", Role.ASSISTANT: "model"}
+_PROMPT_NAMES = ("contents", "systemInstruction", "system_instruction")
+_OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount")
+
+
+class GoogleProvider:
+    """A provider that speaks Gemini."""
+
+    def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
+        self.endpoint = endpoint
+        self._caps = caps
+        self._line = Line(endpoint, key, lambda word: {"x-goog-api-key": word})
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        path = _build_path(card, "streamGenerateContent?alt=sse")
+        sending = build_sending(self.endpoint, card, path, build_body(card, request))
+        reader = ContentReader(Draft(card, request, on_text, self._line.key))
+        return await converse(self._line, sending, card, reader, self._caps)
+
+    async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
+        # Wrapped so, the system instruction is counted, too.
+        asked = {"model": f"models/{_wire_name(card)}", **build_prompt(card, request)}
+        body = encode_body(card, {"generateContentRequest": asked})
+        path = _build_path(card, "countTokens")
+        answer = await find_answer(self._line, path, body, card.sent_name, self._caps)
+        return None if answer is None else find_count(answer.get("totalTokens"))
+
+    async def list_models(self) -> list[ListedModel]:
+        listed: list[ListedModel] = []
+        path = "/models?pageSize=1000"
+        for _ in range(PAGES_MAX):
+            page, answer = await load_page(self._line, path, "models", self._caps)
+            listed += [
+                ListedModel(
+                    name.removeprefix("models/"),
+                    find_count(entry.get("inputTokenLimit")),
+                    find_count(entry.get("outputTokenLimit")),
+                )
+                for entry in page
+                if (name := find_text(entry.get("name"))) is not None and _writes(entry)
+            ]
+            token = find_text(answer.get("nextPageToken"))
+            if token is None:
+                break
+            path = f"/models?pageSize=1000&pageToken={quote(token, safe='')}"
+        return listed
+
+    async def close(self) -> None:
+        await self._line.close()
+
+
+def build_body(card: ModelCard, request: Request) -> dict[str, Any]:
+    """Build the body of a request; the operator's own fields cannot change what was paid for."""
+    extra = {name: value for name, value in card.extra_body.items() if name not in _PROMPT_NAMES}
+    config = extra.pop("generationConfig", {})
+    config = {
+        **(config if isinstance(config, dict) else {}),
+        "maxOutputTokens": request.max_output_tokens,
+    }
+    return {**extra, **build_prompt(card, request), "generationConfig": config}
+
+
+def build_prompt(card: ModelCard, request: Request) -> dict[str, Any]:
+    """Build the part of a request that is counted: system instruction and turns."""
+    system, turns = fold_system(card, request)
+    contents = [{"role": _ROLES[turn.role], "parts": [{"text": turn.content}]} for turn in turns]
+    if not system:
+        return {"contents": contents}
+    return {"systemInstruction": {"parts": [{"text": system}]}, "contents": contents}
+
+
+def _wire_name(card: ModelCard) -> str:
+    return card.sent_name.removeprefix("models/")
+
+
+def _build_path(card: ModelCard, method: str) -> str:
+    return f"/models/{quote(_wire_name(card), safe='')}:{method}"
+
+
+def _writes(entry: dict[str, Any]) -> bool:
+    """Whether a listed model writes text; others embed, or draw."""
+    methods = entry.get("supportedGenerationMethods")
+    return not isinstance(methods, list) or "generateContent" in methods
+
+
+class ContentReader:
+    """Reads chunks of generated content, or one whole."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.is_done = False
+        self._called_tool = False
+
+    def take(self, data: dict[str, Any]) -> None:
+        self.draft.check_id("responseId", data.get("responseId"))
+        self.draft.note({name: fact for name, fact in data.items() if name != "candidates"})
+        for candidate in _list_candidates(data):
+            self._take_candidate(candidate)
+        self._take_usage(data.get("usageMetadata"))
+        blocked = require_object(data.get("promptFeedback"), "promptFeedback").get("blockReason")
+        if blocked is not None and not self.draft.has_ended:
+            self.draft.end(Vendor.GEMINI, blocked)
+            # Whatever the reason is called, nothing but a filter stops a prompt.
+            self.draft.overrule(FinishReason.FILTER, blocked)
+
+    def take_whole(self, body: Any) -> None:
+        # Without `alt=sse` a stream is one list of chunks.
+        pieces = body if isinstance(body, list) else [body]
+        chunks = [require_object(piece, "answer") for piece in pieces]
+        for chunk in chunks:
+            self.take(chunk)
+        if not self.draft.has_ended:
+            if not any(_list_candidates(chunk) for chunk in chunks):
+                raise Garbled("it holds no candidate")
+            self.draft.end(Vendor.GEMINI, None)
+
+    def _take_candidate(self, candidate: dict[str, Any]) -> None:
+        content = require_object(candidate.get("content"), "content")
+        for part in require_list(content.get("parts"), "parts"):
+            part = require_object(part, "part")
+            self._called_tool |= bool(part.get("functionCall"))
+            if part.get("thought") is not True:
+                self.draft.write(require_text(part.get("text"), "text"))
+        self.draft.note({name: fact for name, fact in candidate.items() if name != "content"})
+        if (reason := candidate.get("finishReason")) not in (None, ""):
+            self.draft.end(Vendor.GEMINI, reason)
+            if self._called_tool:
+                # Calls of functions end with STOP.
+                self.draft.overrule(FinishReason.TOOL, "functionCall")
+
+    def _take_usage(self, usage: Any) -> None:
+        """Each chunk reports all of the answer so far; thoughts are paid as output."""
+        if not isinstance(usage, dict):
+            return
+        counts = [usage[name] for name in _OUTPUT_COUNTS if usage.get(name) is not None]
+        if not counts and self.draft.has_text:
+            counts = [None]
+        self.draft.report(usage.get("promptTokenCount"), add_counts(counts))
+
+
+def _list_candidates(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """List what belongs to the one answer that was asked for: the candidate of index 0."""
+    listed = [
+        require_object(c, "candidate") for c in require_list(data.get("candidates"), "candidates")
+    ]
+    return [candidate for candidate in listed if candidate.get("index") in (0, None)]

@@ -1,0 +1,179 @@
+"""Chat Completions: OpenAI, and every server that speaks as it does. Knows no retry and no money.
+
+What servers do differently is levelled here: one JSON body instead of a stream, content in parts,
+usage in a chunk of its own or in the last one, no usage, no last word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from dialectic.domain.endpoint import Endpoint
+from dialectic.domain.message import FinishReason, Reply, Request
+from dialectic.domain.model import ModelCard
+from dialectic.domain.secret import Secret
+from dialectic.providers.base import ListedModel, OnText
+from dialectic.providers.conversation import Caps, build_sending, converse, fold_system
+from dialectic.providers.draft import Draft
+from dialectic.providers.finish import Vendor
+from dialectic.providers.http import Line
+from dialectic.providers.lookup import load_page
+from dialectic.providers.strict_json import (
+    Garbled,
+    find_count,
+    find_text,
+    require_list,
+    require_object,
+    require_text,
+)
+
+OPENAI_HOST = "api.openai.com"
+# OpenAI took up a new name for the cap on an answer; most others know only the old one.
+NEW_CAP, OLD_CAP = "max_completion_tokens", "max_tokens"
+
+# Where servers say how long a request and an answer may be, among the facts of a model.
+_WINDOW_NAMES = ("context_window", "context_length", "max_context_length", "max_model_len")
+_OUTPUT_NAMES = ("max_completion_tokens", "max_output_tokens")
+# The answer itself, and padding against those who measure packets.
+_NOT_KEPT = ("choices", "obfuscation")
+
+
+class OpenAIProvider:
+    """A provider that speaks Chat Completions."""
+
+    def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
+        self.endpoint = endpoint
+        self._caps = caps
+        self._line = Line(endpoint, key, lambda word: {"authorization": f"Bearer {word}"})
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        body = build_body(self.endpoint, card, request)
+        sending = build_sending(self.endpoint, card, "/chat/completions", body)
+        reader = ChatReader(Draft(card, request, on_text, self._line.key))
+        return await converse(self._line, sending, card, reader, self._caps)
+
+    # There is no such question in Chat Completions.
+    async def count_tokens(self, card: ModelCard, request: Request) -> int | None:  # noqa: ARG002
+        return None
+
+    async def list_models(self) -> list[ListedModel]:
+        listed, _ = await load_page(self._line, "/models", "data", self._caps)
+        return [
+            ListedModel(name, _find_limit(entry, _WINDOW_NAMES), _find_limit(entry, _OUTPUT_NAMES))
+            for entry in listed
+            if (name := find_text(entry.get("id"))) is not None
+        ]
+
+    async def close(self) -> None:
+        await self._line.close()
+
+
+def build_body(endpoint: Endpoint, card: ModelCard, request: Request) -> dict[str, Any]:
+    """Build the body of a request.
+
+    The operator's own fields go in before what was counted and paid for, and cannot change it. An
+    empty table takes a field out that a server does not know, as `stream_options = {}`.
+    """
+    system, turns = fold_system(card, request)
+    messages = [{"role": turn.role.value, "content": turn.content} for turn in turns]
+    if system:
+        messages.insert(0, {"role": "system", "content": system})
+    asked = {"stream": True, "stream_options": {"include_usage": True}, **card.extra_body}
+    cap_name, paid_for = _choose_cap_name(endpoint, card), request.max_output_tokens
+    cap = min(find_count(asked.get(cap_name)) or paid_for, paid_for)
+    kept = {
+        name: value
+        for name, value in asked.items()
+        if value != {} and name not in (NEW_CAP, OLD_CAP)
+    }
+    return {**kept, "model": card.sent_name, "messages": messages, cap_name: cap}
+
+
+def _choose_cap_name(endpoint: Endpoint, card: ModelCard) -> str:
+    """Choose the name of the cap: the operator's if one is given, else by who is asked."""
+    for name in (NEW_CAP, OLD_CAP):
+        if name in card.extra_body:
+            return name
+    host = urlsplit(endpoint.base_url).hostname or ""
+    is_openai = host == OPENAI_HOST or host.endswith(f".{OPENAI_HOST}")
+    return NEW_CAP if is_openai else OLD_CAP
+
+
+class ChatReader:
+    """Reads chunks of a chat completion, or one whole."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.is_done = False
+        self._refusal: list[str] = []
+        self._called_tool = False
+
+    def take(self, data: dict[str, Any]) -> None:
+        for choice in _list_choices(data):
+            # Every chunk of one answer has its id, so a foreign one tells a mixture.
+            self.draft.check_id("id", data.get("id"))
+            self._take_message(require_object(choice.get("delta"), "delta"))
+            self._end(choice.get("finish_reason"))
+        self._take_facts(data)
+
+    def take_whole(self, body: Any) -> None:
+        data = require_object(body, "answer")
+        self._take_facts(data)
+        choices = _list_choices(data)
+        if not choices:
+            raise Garbled("it holds no choice")
+        self._take_message(require_object(choices[0].get("message"), "message"))
+        self.draft.end(Vendor.CHAT, choices[0].get("finish_reason"))
+        self._overrule()
+
+    def _take_facts(self, data: dict[str, Any]) -> None:
+        self.draft.note({name: fact for name, fact in data.items() if name not in _NOT_KEPT})
+        usage = data.get("usage")
+        if isinstance(usage, dict):
+            self.draft.report(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+
+    def _take_message(self, message: dict[str, Any]) -> None:
+        self._called_tool |= bool(message.get("tool_calls") or message.get("function_call"))
+        if refusal := require_text(message.get("refusal"), "refusal"):
+            self._refusal.append(refusal)
+        self.draft.write(_join_content(message.get("content")))
+
+    def _end(self, raw: Any) -> None:
+        # Until the last chunk the reason is null, or empty.
+        if raw not in (None, ""):
+            self.draft.note({"finish_reason": raw})
+            self.draft.end(Vendor.CHAT, raw)
+            self._overrule()
+
+    def _overrule(self) -> None:
+        """Some say `stop` after a refusal, or after calling tools that nobody offered them."""
+        if self._refusal:
+            self.draft.note({"refusal": "".join(self._refusal)})
+            self.draft.overrule(FinishReason.FILTER, "refusal")
+        elif self._called_tool:
+            self.draft.overrule(FinishReason.TOOL, "tool_calls")
+
+
+def _list_choices(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """List what belongs to the one answer that was asked for: the choice of index 0."""
+    choices = [
+        require_object(choice, "choice") for choice in require_list(data.get("choices"), "choices")
+    ]
+    return [choice for choice in choices if choice.get("index") in (0, None)]
+
+
+def _join_content(content: Any) -> str:
+    """Join content that comes as one text or in parts; thoughts are no part of the answer."""
+    if not isinstance(content, list):
+        return require_text(content, "content")
+    parts = [part if isinstance(part, dict) else {"text": part} for part in content]
+    return "".join(
+        require_text(part.get("text"), "text")
+        for part in parts
+        if part.get("type", "text") == "text"
+    )
+
+
+def _find_limit(entry: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((count for name in names if (count := find_count(entry.get(name)))), None)

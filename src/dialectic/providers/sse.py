@@ -1,0 +1,130 @@
+"""Server-sent events: bytes in, events out, however they are cut. Knows no vendor and no JSON.
+
+Time is linear in the bytes and memory is bounded by one event. Lines may end in CR, LF or both,
+and a piece may end anywhere, inside a character too: bytes become text one whole line at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dialectic.providers.strict_json import Garbled
+
+EVENT_BYTES_MAX = 4 << 20
+
+_BOM = b"\xef\xbb\xbf"
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event; `id` is None unless it was sent with this very event."""
+
+    data: str
+    name: str = "message"
+    id: str | None = None
+
+
+class EventParser:
+    """Takes a stream apart. Raises `Garbled` for an event longer than `bytes_max`."""
+
+    def __init__(self, *, bytes_max: int = EVENT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._line = bytearray()
+        self._after_cr = False
+        self._is_first_line = True
+        self._name = ""
+        self._id: str | None = None
+        self._data: list[str] = []
+        self._data_size = 0
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """Take in more bytes; give out the events that are complete with them."""
+        if self._after_cr and piece.startswith(b"\n"):
+            # The second half of a CR LF that was cut in two; its line has ended already.
+            piece = piece[1:]
+            self._after_cr = False
+        events: list[Event] = []
+        for line in piece.splitlines(keepends=True):
+            if line.endswith((b"\n", b"\r")):
+                self._take_line(self._completed(line), events)
+            else:
+                self._keep(line)
+        if piece:
+            self._after_cr = piece.endswith(b"\r")
+        return events
+
+    def finish(self) -> Event | None:
+        """Give out what stands at the end without the blank line it should have.
+
+        Some servers never send that line; after others were cut off half an event stands here.
+        Only who reads it can tell.
+        """
+        events: list[Event] = []
+        self._take_line(self._completed(b""), events)
+        self._take_line("", events)
+        return events[0] if events else None
+
+    def _keep(self, part: bytes) -> None:
+        self._line += part
+        if self._data_size + len(self._line) > self._bytes_max:
+            raise Garbled(f"one event is longer than {self._bytes_max} bytes")
+
+    def _completed(self, end: bytes) -> str:
+        self._keep(end.rstrip(b"\r\n"))
+        raw = bytes(self._line)
+        self._line.clear()
+        if self._is_first_line:
+            self._is_first_line = False
+            raw = raw.removeprefix(_BOM)
+        # Broken bytes become lone halves, which are put right and noted where text is cleaned.
+        return raw.decode("utf-8", "surrogateescape")
+
+    def _take_line(self, line: str, events: list[Event]) -> None:
+        if not line:
+            if self._data:
+                events.append(Event("\n".join(self._data), self._name or "message", self._id))
+            self._name, self._id, self._data, self._data_size = "", None, [], 0
+            return
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match field:
+            case "data":
+                self._data.append(value)
+                self._data_size += len(line)
+            case "event":
+                self._name = value
+            case "id" if "\x00" not in value:
+                self._id = value
+            case _:  # a comment, `retry`, or something newer than this
+                pass
+
+
+class Numbering:
+    """Finds events that come again, where a server numbers them. Holds one number and one event.
+
+    Few do. Where the same number comes with other data it means something else, and is let be.
+    """
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._last_data = ""
+        self._has_gap = False
+        self._means_something_else = False
+
+    def is_repeat(self, event: Event) -> bool:
+        """Whether an event was there before. Raises `Garbled` for one that comes too late."""
+        if self._means_something_else or event.id is None or not _NUMBER.fullmatch(event.id):
+            return False
+        number, last = int(event.id), self._last
+        if last is None or number > last:
+            self._has_gap = self._has_gap or (last is not None and number > last + 1)
+            self._last, self._last_data = number, event.data
+            return False
+        if number == last and event.data != self._last_data:
+            self._means_something_else = True
+            return False
+        if number < last and self._has_gap:
+            raise Garbled(f"event {number} came after event {last}", event.data)
+        return True
