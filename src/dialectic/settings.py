@@ -1,7 +1,7 @@
 """Settings: one typed object, read from the environment, then from HOME/config.toml.
 
-The only reader of the environment. An unknown name is an error that names the nearest known one:
-a typo never silently means the default.
+The only reader of the environment, also of the keys of providers, which it hands out as secrets. An
+unknown name is an error that names the nearest known one: a typo never silently means the default.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import dataclasses
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialectic.domain.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
+from dialectic.domain.endpoint_config import Declared, Place, parse_endpoints
+from dialectic.domain.secret import Secret
 from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"
@@ -77,6 +79,9 @@ class Settings:
     max_spend_fraction: float = _setting(
         0.2, _number(0.0, 1.0, above=True), "Share of the balance one call may cost unasked."
     )
+    confirm_above_usd: float = _setting(
+        1.0, _number(0.0, 1_000_000.0), "A run that is expected to cost more is asked about first."
+    )
     worker_concurrency: int = _setting(64, _whole(2, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
     log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
@@ -87,6 +92,15 @@ class Settings:
         10, _whole(0, 1000), "Workers that may die with one job before it is given up."
     )
     failpoints: str = _setting("", _text, "Where a test makes this process die; see failpoints.")
+    endpoints: Mapping[str, Declared] = field(
+        default_factory=dict, metadata={"doc": "Where models are asked; tables in config.toml."}
+    )
+    keys: Mapping[str, Secret] = field(
+        default_factory=dict,
+        repr=False,
+        compare=False,
+        metadata={"doc": "Keys of endpoints, by the variables that hold them."},
+    )
 
     @property
     def storage_location(self) -> str:
@@ -97,38 +111,50 @@ class Settings:
         """Where a person puts processes of their own, to be found by name."""
         return self.home / "processes"
 
+    def list_endpoints(self) -> dict[str, Endpoint]:
+        """List all endpoints by name: those built in, as config.toml changes them, and its own."""
+        return BUILT_IN | {name: declared.endpoint for name, declared in self.endpoints.items()}
+
+    def find_key(self, endpoint: Endpoint) -> Secret | None:
+        """Find the key of an endpoint; None if its variable is not set, or it has none."""
+        return next((self.keys[name] for name in _variables(endpoint) if name in self.keys), None)
+
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Read the environment, then HOME/config.toml; the environment wins."""
+        variables = os.environ if environ is None else environ
         given = {
             name.removeprefix(PREFIX).lower(): (value, f"environment variable {name}")
-            for name, value in sorted((os.environ if environ is None else environ).items())
+            for name, value in sorted(variables.items())
             if name.startswith(PREFIX)
         }
         home_text, _ = given.pop("home", ("", ""))
         home = _parse_home(home_text) if home_text else default_home()
+        path = home / "config.toml"
+        config = _read_config(path)
+        tables, _ = config.pop("endpoints", ({}, ""))
         values: dict[str, Any] = {}
-        for name, (value, place) in {**_read_config(home / "config.toml"), **given}.items():
+        for name, (value, place) in {**config, **given}.items():
             values[name] = _parse(name, value, place)
-        return cls(home=home, **values)
+        endpoints = parse_endpoints(tables, Place(str(path), ("endpoints",)))
+        keyless = cls(home=home, endpoints=endpoints, **values)
+        return dataclasses.replace(keyless, keys=_collect_keys(keyless, variables))
+
+
+def _variables(endpoint: Endpoint) -> list[str]:
+    """List the variables that an endpoint's key may be in, the first that counts first."""
+    names = (endpoint.api_key_env, SECOND_NAMES.get(endpoint.api_key_env or ""))
+    return [name for name in names if name]
+
+
+def _collect_keys(settings: Settings, variables: Mapping[str, str]) -> dict[str, Secret]:
+    wanted = [name for end in settings.list_endpoints().values() for name in _variables(end)]
+    return {name: Secret(key) for name in wanted if (key := variables.get(name, "").strip())}
 
 
 def inherited_environment() -> dict[str, str]:
     """Copy this process's environment, for a program that it starts."""
     return dict(os.environ)
-
-
-@contextmanager
-def lent_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable for a library that is told something in no other way, and put it back."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
 
 
 def default_home() -> Path:
@@ -148,16 +174,19 @@ def _parse_home(text: str) -> Path:
         ) from None
 
 
-KNOWN = tuple(f.name for f in dataclasses.fields(Settings))
+# Those that are one value each; `endpoints` is a table and stands in the file alone.
+KNOWN = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("endpoints", "keys"))
 
 
 def _parse(name: str, value: Any, place: str) -> Any:
-    known = {f.name: f for f in dataclasses.fields(Settings)}
+    known = {f.name: f for f in dataclasses.fields(Settings) if f.name in KNOWN}
     if name not in known:
         is_variable = place.startswith("environment")
         spelled = {key: f"{PREFIX}{key.upper()}" if is_variable else key for key in KNOWN}
+        if not is_variable:
+            spelled["endpoints"] = "[endpoints.NAME]"
         # A wrong guess sounds like advice: only what is surely a slip of the pen is corrected.
-        near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.65)
+        near = difflib.get_close_matches(name, spelled, n=1, cutoff=0.65)
         hint = (
             f"Did you mean `{spelled[near[0]]}`?"
             if near

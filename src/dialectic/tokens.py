@@ -1,36 +1,144 @@
-"""Token counts of what is really sent. Pure: text in, number out.
+"""Token counts of what is really sent: text in, number out. Knows no provider and no database.
 
-A tokenizer is named by a string in the model's card. `chars:N` counts one token for every N
-characters begun; it is exact for the offline models, whose tokens are defined that way.
+A count carries its method. It is exact where the model's own vocabulary is at hand, the provider's
+where it was asked, and otherwise an estimate with a margin. Counting is linear in the text whatever
+stands in it, and a text that was counted before is not counted again.
 """
 
 from __future__ import annotations
 
+import asyncio
+import enum
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import ceil
+from typing import TYPE_CHECKING
 
 from dialectic.domain.message import Request
+from dialectic.domain.model import ModelCard
+from dialectic.domain.tokenizer import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
+from dialectic.vocabulary import count_text, load_encoding
+
+if TYPE_CHECKING:
+    import tiktoken
+
+logger = logging.getLogger(__name__)
 
 MESSAGE_OVERHEAD_TOKENS = 3
 REPLY_PRIMER_TOKENS = 3
+# How far an estimate may be off: text in general, and text for which no vocabulary could be loaded.
+MARGIN = Fraction(11, 10)
+BLIND_MARGIN = Fraction(3, 2)
+BLIND_BYTES_PER_TOKEN = 3
+# From here on counting takes a millisecond or more, so an event loop leaves it to a thread.
+ASIDE_CHARS = 20_000
+# Shorter texts are counted as quickly as they are looked up.
+REMEMBERED_CHARS_MIN = 500
+REMEMBERED_BYTES_MAX = 8_000_000
+# What one remembered count takes: key, value and their place in the table.
+_ENTRY_BYTES = 400
 
 Count = Callable[[str], int]
 
 
+class CountMethod(enum.StrEnum):
+    """How a count was come by."""
+
+    EXACT = "exact"
+    PROVIDER = "provider"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """How many tokens something has, and how many it has at most as far as one can know."""
+
+    tokens: int
+    method: CountMethod
+    upper_tokens: int
+
+
 def find_counter(tokenizer: str) -> Count:
     """Find the counting function of a tokenizer by its name."""
-    kind, _, argument = tokenizer.partition(":")
-    if kind == "chars" and argument.isdecimal() and int(argument) > 0:
-        chars_per_token = int(argument)
-        return lambda text: -(-len(text) // chars_per_token)
-    raise ConfigurationError(
-        f"Tokenizer {tokenizer!r} is not known. Known is `chars:N`, with N characters to a token."
-    )
+    parsed = parse_tokenizer(tokenizer)
+    return lambda text: _count(text, parsed)
 
 
-def count_request_tokens(request: Request, tokenizer: str) -> int:
+def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
     """Count the whole request: system, every turn, and what frames them."""
-    count = find_counter(tokenizer)
-    system = count(request.system) + MESSAGE_OVERHEAD_TOKENS if request.system else 0
-    turns = sum(count(message.content) + MESSAGE_OVERHEAD_TOKENS for message in request.messages)
-    return system + turns + REPLY_PRIMER_TOKENS
+    tokenizer = parse_tokenizer(card.tokenizer)
+    texts = _list_texts(request)
+    frames = MESSAGE_OVERHEAD_TOKENS * len(texts) + REPLY_PRIMER_TOKENS
+    tokens = sum(_count(text, tokenizer) for text in texts) + frames
+    if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
+        return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * BLIND_MARGIN))
+    if tokenizer.factor is not None:
+        return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * MARGIN))
+    return TokenCount(tokens, CountMethod.EXACT, tokens)
+
+
+async def count_request_tokens_aside(request: Request, card: ModelCard) -> TokenCount:
+    """Count a request; a long one in a thread, so that the event loop goes on meanwhile."""
+    if sum(map(len, _list_texts(request))) < ASIDE_CHARS:
+        return count_request_tokens(request, card)
+    return await asyncio.to_thread(count_request_tokens, request, card)
+
+
+def _list_texts(request: Request) -> list[str]:
+    system = [request.system] if request.system else []
+    return system + [message.content for message in request.messages]
+
+
+def _count(text: str, tokenizer: Tokenizer) -> int:
+    if tokenizer.vocabulary is None:
+        tokens = -(-len(text) // tokenizer.chars_per_token)
+    elif (encoding := _find_encoding(tokenizer.vocabulary)) is None:
+        tokens = -(-len(text.encode("utf-8", "surrogatepass")) // BLIND_BYTES_PER_TOKEN)
+    else:
+        tokens = _remembered.count(encoding, text)
+    return tokens if tokenizer.factor is None else ceil(tokens * tokenizer.factor)
+
+
+@cache
+def _find_encoding(vocabulary: str) -> tiktoken.Encoding | None:
+    """Find a vocabulary; None, once and for all, if it is not there or damaged."""
+    try:
+        return load_encoding(vocabulary)
+    except ConfigurationError as error:
+        logger.warning("tokens are only estimated: %s", error.message)
+        return None
+
+
+class _Remembered:
+    """Counts of long texts, by their digests; the ones not asked for longest are forgotten."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._entries_max = bytes_max // _ENTRY_BYTES
+        self._counts: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def count(self, encoding: tiktoken.Encoding, text: str) -> int:
+        if len(text) < REMEMBERED_CHARS_MIN:
+            return count_text(encoding, text)
+        data = text.encode("utf-8", "surrogatepass")
+        key = encoding.name, hashlib.blake2b(data, digest_size=16).digest()
+        with self._lock:
+            if (known := self._counts.get(key)) is not None:
+                self._counts.move_to_end(key)
+                return known
+        tokens = count_text(encoding, text)
+        with self._lock:
+            self._counts[key] = tokens
+            while len(self._counts) > self._entries_max:
+                self._counts.popitem(last=False)
+        return tokens
+
+
+_remembered = _Remembered(REMEMBERED_BYTES_MAX)

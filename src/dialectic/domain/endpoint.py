@@ -36,3 +36,37 @@ class Endpoint:
     timeout_s: float = WHOLE_CALL_S
     first_byte_s: float = FIRST_BYTE_S
     idle_s: float = IDLE_S
+
+
+# There from the start, and used as soon as their keys are set.
+BUILT_IN = {
+    endpoint.name: endpoint
+    for endpoint in (
+        Endpoint(
+            name="openai",
+            kind=WireFormat.OPENAI,
+            base_url="https://api.openai.com/v1",
+            api_key_env="OPENAI_API_KEY",
+        ),
+        Endpoint(
+            name="anthropic",
+            kind=WireFormat.ANTHROPIC,
+            base_url="https://api.anthropic.com/v1",
+            api_key_env="ANTHROPIC_API_KEY",
+        ),
+        Endpoint(
+            name="google",
+            kind=WireFormat.GOOGLE,
+            base_url="https://generativelanguage.googleapis.com/v1beta",
+            api_key_env="GEMINI_API_KEY",
+        ),
+    )
+}
+# What some know a variable by: it is looked at when the first is not set.
+SECOND_NAMES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+KEY_VARIABLES = (
+    *(endpoint.api_key_env for endpoint in BUILT_IN.values() if endpoint.api_key_env),
+    *SECOND_NAMES.values(),
+)
+# First parts of names that mean something else.
+RESERVED = ("offline", "builtin")

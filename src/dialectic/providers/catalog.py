@@ -1,50 +1,187 @@
-"""Which models there are: facts by name, and who answers for them. Data from the providers."""
+"""Which models there are: facts by name, where they come from, and who answers for them."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import cycle, islice
 
+from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.model import ModelCard, parse_model_list
-from dialectic.errors import NotFound, UnknownModel
-from dialectic.providers.base import Provider
+from dialectic.domain.secret import Secret
+from dialectic.errors import KeyMissing, NotFound, UnknownModel
+from dialectic.providers.base import Provider, RemoteProvider
+from dialectic.providers.shipped import load_shipped
+from dialectic.settings import Settings
+
+OFFLINE = "offline"
+DEFAULT_MODELS_COUNT = 3
+NAMES_SHOWN_MAX = 12
+
+
+class Origin(enum.StrEnum):
+    """Where the facts about a model come from."""
+
+    OFFLINE = "offline"
+    BUILT_IN = "built-in"
+    CONFIG = "config.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One model that is known here; `missing` is the variable without which it cannot be asked."""
+
+    card: ModelCard
+    origin: Origin
+    missing: str | None = None
+
+
+class Providers(Mapping[str, Provider]):
+    """Those who answer, by the names of their endpoints; each is opened when it is first needed."""
+
+    def __init__(
+        self, local: Mapping[str, Provider], remote: Mapping[str, tuple[Endpoint, Secret | None]]
+    ) -> None:
+        self._local, self._remote = dict(local), dict(remote)
+        self._opened: dict[str, RemoteProvider] = {}
+
+    def __getitem__(self, name: str) -> Provider:
+        return self.find_remote(name) or self._local[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._local or name in self._remote
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._local, *self._remote])
+
+    def __len__(self) -> int:
+        return len(self._local) + len(self._remote)
+
+    def find_remote(self, name: str) -> RemoteProvider | None:
+        """Find who answers behind an endpoint; None if nobody does."""
+        if name not in self._remote:
+            return None
+        if name not in self._opened:
+            from dialectic.providers.remote import open_provider  # an HTTP client: 0.1 s
+
+            self._opened[name] = open_provider(*self._remote[name])
+        return self._opened[name]
+
+    async def close(self) -> None:
+        """Close the connections of those that were opened."""
+        opened, self._opened = self._opened, {}
+        await asyncio.gather(*(provider.close() for provider in opened.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The models that can be asked here, by name."""
+    """The models that can be asked here, by name, and those that are only known."""
 
     cards: Mapping[str, ModelCard]
     providers: Mapping[str, Provider]
+    entries: tuple[Entry, ...] = ()
+    # Where the remote ones are asked, by the first part of the names of their models.
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    # Asked by a run that names no model, over and over: one of each provider whose key is set.
+    defaults: tuple[str, ...] = ()
 
     def load_card(self, name: str) -> ModelCard:
+        """Load the facts about a model that can be asked."""
         if (card := self.cards.get(name)) is not None:
             return card
-        near = difflib.get_close_matches(name, self.cards, n=1, cutoff=0.4)
-        hint = f"Did you mean `{near[0]}`? " if near else ""
-        raise UnknownModel(
-            f"There is no model {name!r}. {hint}Known here: {', '.join(sorted(self.cards))}."
-        )
+        for entry in self.entries:
+            if entry.card.name == name:
+                raise _miss_key(entry)
+        raise self._miss_model(name)
 
     def load_provider(self, card: ModelCard) -> Provider:
         if (provider := self.providers.get(card.provider)) is not None:
             return provider
         raise NotFound(f"Nobody answers for {card.provider!r} here.")
 
+    def find_endpoint(self, card: ModelCard) -> Endpoint | None:
+        """Find where a model is asked; None for one that needs no endpoint."""
+        return self.endpoints.get(card.provider)
 
-def build_catalog() -> Catalog:
-    """Build the catalogue of what can be asked without any configuration: the offline models."""
-    from dialectic.providers.offline import CARDS, OfflineProvider
+    def find_remote(self, endpoint: str) -> RemoteProvider | None:
+        """Find who answers behind an endpoint; None for one without, and for one without a key."""
+        return (
+            self.providers.find_remote(endpoint) if isinstance(self.providers, Providers) else None
+        )
 
-    return Catalog(
-        cards={card.name: card for card in CARDS},
-        providers={"offline": OfflineProvider()},
+    async def close(self) -> None:
+        """Close what was opened for those who answer."""
+        if isinstance(self.providers, Providers):
+            await self.providers.close()
+
+    def _miss_model(self, name: str) -> UnknownModel:
+        known = sorted({entry.card.name for entry in self.entries} | set(self.cards))
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        hint = f" Did you mean `{near[0]}`?" if near else ""
+        endpoint, _, model = name.partition("/")
+        if endpoint in self.endpoints and model:
+            return UnknownModel(
+                f"The catalogue has no model {name!r}.{hint} To use a model of {endpoint} that is "
+                "not in it, give its window, limits, prices and tokenizer in config.toml under "
+                f'`[endpoints.{endpoint}.models."{model}"]`.'
+            )
+        usable = sorted(self.cards)
+        shown = (
+            f"Known here: {', '.join(usable)}."
+            if len(usable) <= NAMES_SHOWN_MAX
+            else "`dialectic models list` shows those that are known."
+        )
+        return UnknownModel(f"There is no model {name!r}.{hint} {shown}")
+
+
+def _miss_key(entry: Entry) -> KeyMissing:
+    assert entry.missing is not None, "a model that lacks nothing can be asked"
+    return KeyMissing(
+        f"{entry.card.name} cannot be asked: the environment variable {entry.missing} is not set. "
+        f"Set it to your key for {entry.card.provider}."
     )
 
 
-def choose_default_models(catalog: Catalog, setting: str) -> list[str]:
-    """Choose the models of a run that names none: those set, else three offline ones."""
-    if setting:
-        return parse_model_list(setting)
-    return [name for name in catalog.cards if name.startswith("offline/")][:3]
+def build_catalog(settings: Settings) -> Catalog:
+    """Build the catalogue: the offline models, those that are shipped, those of config.toml.
+
+    A model of config.toml takes the place of a shipped one of the same name.
+    """
+    from dialectic.providers.offline import CARDS, OfflineProvider
+
+    endpoints, shipped = settings.list_endpoints(), load_shipped().values()
+    known = {card.name: (card, Origin.OFFLINE) for card in CARDS}
+    for part in shipped:
+        known |= {card.name: (card, Origin.BUILT_IN) for card in part.cards}
+    for declared in settings.endpoints.values():
+        known |= {card.name: (card, Origin.CONFIG) for card in declared.cards}
+    lacking = {
+        name: endpoint.api_key_env
+        for name, endpoint in endpoints.items()
+        if endpoint.api_key_env and settings.find_key(endpoint) is None
+    }
+    entries = tuple(
+        Entry(card, origin, lacking.get(card.provider)) for card, origin in known.values()
+    )
+    cards = {entry.card.name: entry.card for entry in entries if entry.missing is None}
+    return Catalog(
+        cards=cards,
+        providers=Providers(
+            {OFFLINE: OfflineProvider()},
+            {n: (e, settings.find_key(e)) for n, e in endpoints.items() if n not in lacking},
+        ),
+        entries=entries,
+        endpoints=endpoints,
+        defaults=tuple(part.default for part in shipped if part.default in cards),
+    )
+
+
+def choose_default_models(catalog: Catalog, settings: Settings) -> list[str]:
+    """Choose the models of a run that names none: those set, else three."""
+    if settings.default_models:
+        return parse_model_list(settings.default_models)
+    offline = [name for name, card in catalog.cards.items() if card.provider == OFFLINE]
+    return list(islice(cycle(catalog.defaults or offline), DEFAULT_MODELS_COUNT))

@@ -1,0 +1,88 @@
+"""The catalogue as a list for people: what is known, what was listed, what is missing. Pure."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dialectic.domain.model import ModelCard
+from dialectic.providers.base import ListedModel
+from dialectic.providers.catalog import Catalog, Entry, Origin
+from dialectic.providers.seen import Seen
+
+# How a version of a model is told from the model: `-20251001`, `-2026-03-05`.
+_VERSION = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+
+
+class State(enum.StrEnum):
+    """Whether a model can be asked, and if not, why."""
+
+    USABLE = "usable"
+    KEY_MISSING = "key missing"
+    NO_LONGER_LISTED = "no longer listed"
+    UNCONFIGURED = "listed, unusable until configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model as it is listed; without a card if nothing but its name is known."""
+
+    name: str
+    state: State
+    # What to do or to know about it.
+    note: str = ""
+    card: ModelCard | None = None
+    origin: Origin | None = None
+    listed: ListedModel | None = None
+
+
+def build_listing(catalog: Catalog, seen: Mapping[str, Seen]) -> list[Row]:
+    """Build the list: every model of the catalogue, then what endpoints listed beside it."""
+    rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
+    known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
+    for endpoint, part in seen.items():
+        rows.extend(
+            Row(
+                f"{endpoint}/{listed.name}",
+                State.UNCONFIGURED,
+                f"listed on {part.on}",
+                listed=listed,
+            )
+            for listed in part.models
+            if endpoint in catalog.endpoints and (endpoint, listed.name) not in known
+        )
+    return rows
+
+
+def _describe(entry: Entry, seen: Seen | None) -> Row:
+    card, state, note = entry.card, State.USABLE, ""
+    if entry.missing is not None:
+        state, note = State.KEY_MISSING, f"set {entry.missing}"
+    elif seen is not None and not is_listed(card.sent_name, (m.name for m in seen.models)):
+        state, note = State.NO_LONGER_LISTED, f"not listed on {seen.on}"
+    return Row(card.name, state, note, card, entry.origin)
+
+
+def is_listed(name: str, listed: Iterable[str]) -> bool:
+    """Say whether a model is listed, by its name or as a dated version of it."""
+    return any(name in (other, _VERSION.sub("", other)) for other in listed)
+
+
+def build_snippet(row: Row) -> str:
+    """Build what to add to config.toml for a model of which only the name is known."""
+    assert row.listed is not None, "a model that is configured needs no advice"
+    endpoint, model = row.name.split("/", 1)
+    window, output = row.listed.context_window_tokens, row.listed.max_output_tokens
+    return "\n".join(
+        [
+            f"[endpoints.{endpoint}.models.{json.dumps(model)}]",
+            f"context_window_tokens = {window or '?'}",
+            f"max_output_tokens = {output or '?'}",
+            "input_usd_per_million = ?",
+            "output_usd_per_million = ?",
+            'tokenizer = "o200k_base*1.5"    # a careful guess',
+        ]
+    )
