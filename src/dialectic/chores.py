@@ -1,0 +1,52 @@
+"""Chores: what a worker does again and again beside its jobs. Knows no job.
+
+What asks the database has a connection of its own, and opens a new one when it is lost: a full
+pool never keeps it waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError
+from dialectic.publish import publish_left_behind
+from dialectic.store.database import CONNECTION_LOST, WORKER_ROLE, Address, Connection, connect
+
+logger = logging.getLogger(__name__)
+
+RECONNECT_MAX_S = 1.0
+
+Look = Callable[[Connection], Awaitable[None]]
+
+
+async def repeat(address: Address, look: Look, *, interval_s: float) -> None:
+    """Do something at an interval, for as long as we live."""
+    while True:
+        try:
+            connection = await connect(address, WORKER_ROLE)
+        except (*CONNECTION_LOST, asyncpg.PostgresError):
+            await asyncio.sleep(min(interval_s, RECONNECT_MAX_S))
+            continue
+        try:
+            while not connection.is_closed():
+                await look(connection)
+                await asyncio.sleep(interval_s)
+        except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
+            logger.warning("interrupted: %s", error)
+        finally:
+            connection.terminate()
+
+
+async def publish(engine: Engine, *, interval_s: float) -> None:
+    """Carry files to storage that others left behind; storage may hang, and only this waits."""
+    while True:
+        try:
+            await publish_left_behind(engine)
+        except (DialecticError, asyncpg.PostgresError) as error:
+            logger.warning("files wait in the database: %s", error)
+        await asyncio.sleep(interval_s)

@@ -1,0 +1,72 @@
+"""Lanes: how many jobs of each kind a worker takes at a time. Knows no queue, no clock and no job.
+
+Each endpoint's calls have a lane of their own, so that one that hangs holds up nobody else's; so
+have plans, which call nobody. A lane takes only as many jobs as get through: whoever is turned away
+makes it narrower, by its own place, and whoever gets through makes it a little wider again. A lane
+in which nobody may call for a while is closed for that while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# The first two words that dispatch.sql knows, and the beginning of all others.
+ANY, PLAN, CALL = "job", "plan", "call:"
+
+
+def name_lane(endpoint: str) -> str:
+    """Name the lane of the calls to an endpoint."""
+    return f"{CALL}{endpoint}"
+
+
+@dataclass(slots=True)
+class Lane:
+    """One lane: its places, how many of them it uses, and how many are taken."""
+
+    places: int
+    width: float
+    taken: int = 0
+    closed_until_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Lanes:
+    """All lanes of one worker."""
+
+    # The places of a lane that nothing else is said about.
+    places: int
+    by_name: dict[str, Lane] = field(default_factory=dict)
+
+    def add(self, name: str, places: int | None = None) -> None:
+        """Make a lane, unless it is there."""
+        count = self.places if places is None else min(places, self.places)
+        self.by_name.setdefault(name, Lane(count, float(count)))
+
+    def enter(self, name: str) -> None:
+        self.by_name[name].taken += 1
+
+    def leave(self, name: str) -> None:
+        lane = self.by_name[name]
+        assert lane.taken > 0, f"nobody is in lane {name}"
+        lane.taken -= 1
+
+    def list_room(self, now_s: float) -> Mapping[str, int]:
+        """List how many more jobs each lane takes now; those that take none are left out."""
+        room = {
+            name: int(lane.width) - lane.taken
+            for name, lane in self.by_name.items()
+            if lane.closed_until_s <= now_s
+        }
+        return {name: count for name, count in room.items() if count > 0}
+
+    def widen(self, name: str) -> None:
+        """Note that a job got through. It takes as many of them as the lane is wide to add one."""
+        lane = self.by_name[name]
+        lane.width = min(lane.width + 1 / lane.width, float(lane.places))
+
+    def narrow(self, name: str, *, until_s: float) -> None:
+        """Note that a job in the lane was turned away, and that nobody gets through until then."""
+        lane = self.by_name[name]
+        lane.width = max(1.0, min(lane.width, lane.taken - 1))
+        lane.closed_until_s = max(lane.closed_until_s, until_s)

@@ -1,0 +1,206 @@
+"""A call asks its endpoint's limits first and reports how it went, whatever came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from dialectic import limits
+from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.engine import Engine
+from dialectic.errors import (
+    CircuitOpen,
+    EndpointBusy,
+    ProviderError,
+    ProviderMalformed,
+    ProviderQuota,
+    ProviderThrottled,
+    ProviderTransient,
+)
+from dialectic.pipeline.call import call
+from dialectic.pipeline.hold import hold
+from dialectic.providers.base import OnText
+from dialectic.providers.catalog import Catalog
+from dialectic.providers.offline import CARDS
+from dialectic.store.database import Address
+from tests.database.endpoints import Caller
+from tests.database.machine import Machine
+
+REQUEST = Request("remote/model", "Be brief.", (Message(Role.USER, "Why?"),), 1000)
+
+
+@pytest.fixture(scope="module")
+def address(module_address: Address) -> Address:
+    return module_address
+
+
+@pytest.fixture
+async def machine(engine: Engine) -> AsyncIterator[Machine]:
+    async with Machine.open(engine) as opened:
+        yield opened
+
+
+@dataclass(slots=True)
+class Scripted:
+    """Answers, unless its script has an error next."""
+
+    script: list[ProviderError] = field(default_factory=list)
+    sent: int = 0
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        self.sent += 1
+        if self.script:
+            raise self.script.pop(0)
+        usage = Usage(10, 20, UsageSource.REPORTED)
+        return Reply("Because.", FinishReason.STOP, "stop", usage, "request-1")
+
+
+@dataclass(slots=True)
+class Line:
+    """Jobs of one endpoint that call its provider."""
+
+    caller: Caller
+    engine: Engine
+    card: ModelCard
+    provider: Scripted
+    wallet_id: UUID
+
+    @classmethod
+    async def open(
+        cls, machine: Machine, engine: Engine, *script: ProviderError, **limits: Any
+    ) -> Line:
+        caller = await Caller.open(machine, jobs=2, **limits)
+        name = caller.endpoint.name
+        card = replace(
+            CARDS[0],
+            name=f"{name}/model",
+            input_credits_per_token=Decimal(0),
+            output_credits_per_token=Decimal(0),
+        )
+        provider = Scripted(list(script))
+        catalog = Catalog({card.name: card}, {name: provider}, endpoints={name: caller.endpoint})
+        ours = replace(engine, db=machine.db, catalog=catalog)
+        return cls(caller, ours, card, provider, machine.account.wallet_id)
+
+    async def call(self, nth: int = 0) -> None:
+        job, wallet_id = self.caller.jobs[nth], self.wallet_id
+        held = await hold(self.engine, job, self.card, REQUEST, wallet_id=wallet_id, turn=0)
+        await call(self.engine, job, self.card, held)
+
+    async def fail(self, kind: type[ProviderError], times: int = 1) -> None:
+        for _ in range(times):
+            with pytest.raises(kind):
+                await self.call()
+
+
+async def test_a_model_without_an_endpoint_is_called_without_asking(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine)
+    line.engine = replace(line.engine, catalog=replace(line.engine.catalog, endpoints={}))
+    await line.call()
+    assert line.provider.sent == 1
+    assert await limits.list_endpoints(machine.db) == []
+
+
+async def test_a_call_that_failed_leaves_its_place_and_its_tokens_to_others(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(
+        machine, engine, ProviderTransient("Down."), max_concurrency=1, tokens_per_minute=1100
+    )
+    await line.fail(ProviderTransient)
+    await line.call(1)
+    assert line.provider.sent == 2
+
+
+async def test_a_call_counts_what_it_used_and_not_what_it_might_have(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, tokens_per_minute=1500)
+    for _ in range(3):
+        await line.call()
+    assert line.provider.sent == 3, "thirty tokens each, although each might have taken a thousand"
+
+
+async def test_when_the_limits_are_reached_nothing_is_sent(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, requests_per_minute=6)
+    await line.call()
+    with pytest.raises(EndpointBusy) as caught:
+        await line.call(1)
+    assert 10 < caught.value.wait_s < 11
+    assert line.provider.sent == 1
+
+
+async def test_when_an_endpoint_asks_for_patience_nobody_else_calls_it_meanwhile(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, ProviderThrottled("Slowly.", retry_after_s=7.0))
+    await line.fail(ProviderThrottled)
+    with pytest.raises(EndpointBusy) as caught:
+        await line.call(1)
+    assert caught.value.wait_s == 7.0
+    await machine.advance(7.0)
+    await line.call(1)
+    assert line.provider.sent == 2
+
+
+async def test_an_endpoint_that_keeps_failing_is_left_alone_until_one_call_finds_it_well(
+    machine: Machine, engine: Engine
+) -> None:
+    failures = [*[ProviderTransient("HTTP 500.")] * 5, *[ProviderMalformed("HTML.")] * 5]
+    line = await Line.open(machine, engine, *failures)
+    await line.fail(ProviderTransient, 5)
+    await line.fail(ProviderMalformed, 5)
+    for nth in range(2):
+        with pytest.raises(CircuitOpen, match=r"HTML\."):
+            await line.call(nth)
+    assert line.provider.sent == 10
+    await machine.advance(15.0)
+    await line.call(1)
+    await line.call(0)
+    assert line.provider.sent == 12
+
+
+async def test_an_empty_account_pauses_whoever_comes_next_without_a_call(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, ProviderQuota("No money."))
+    await line.fail(ProviderQuota)
+    with pytest.raises(ProviderQuota, match=r"Nothing was sent\."):
+        await line.call(1)
+    assert line.provider.sent == 1
+
+
+async def test_an_answer_is_not_lost_because_nobody_hears_how_it_went(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, max_concurrency=1)
+    waiting = asyncio.Event()
+
+    class Slow(Scripted):
+        async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+            waiting.set()
+            await machine.db.fetch("select set_config('statement_timeout', '50', false)")
+            return await Scripted.complete(self, card, request, on_text)
+
+    catalog = replace(line.engine.catalog, providers={line.caller.endpoint.name: Slow()})
+    line.engine = replace(line.engine, catalog=catalog)
+    async with machine.begin() as other:
+        task = asyncio.create_task(line.call())
+        await waiting.wait()
+        await other.fetch(
+            "select dialectic.admit_call($1, $2, $3, 1, null, null, 9, 0, interval '1 s', 0)",
+            line.caller.endpoint.name,
+            *line.caller.jobs[1].key,
+        )
+        await task

@@ -1,0 +1,267 @@
+"""The circuit of an endpoint: when it opens, who tries it, and when it closes again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from dialectic import limits, sessions
+from dialectic.engine import Engine
+from dialectic.errors import (
+    CircuitOpen,
+    ContextWindowError,
+    ProviderAuth,
+    ProviderError,
+    ProviderFiltered,
+    ProviderMalformed,
+    ProviderQuota,
+    ProviderRejected,
+    ProviderThrottled,
+    ProviderTransient,
+    Remains,
+    StreamTruncated,
+)
+from dialectic.limits import Calm, Outcome, build_failure
+from dialectic.store.database import APP_ROLE, Address
+from tests.database.endpoints import ANSWERED, FAILED, QUOTA, Caller, ask, build_endpoint
+from tests.database.machine import Machine, Work
+
+FIRST_PROBE_S = 15.0
+
+
+@pytest.fixture(scope="module")
+def address(module_address: Address) -> Address:
+    return module_address
+
+
+@pytest.fixture
+async def machine(engine: Engine) -> AsyncIterator[Machine]:
+    async with Machine.open(engine) as opened:
+        yield opened
+
+
+async def open_circuit(machine: Machine, *, jobs: int = 1) -> Caller:
+    caller = await Caller.open(machine, jobs=jobs)
+    await caller.tell_often(FAILED, 10)
+    return caller
+
+
+async def state(caller: Caller) -> str:
+    circuit: str = (await caller.describe())["circuit"]
+    return circuit
+
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answered", "failed", "expected"),
+    [(0, 9, "closed"), (0, 10, "open"), (5, 5, "open"), (6, 5, "closed"), (50, 49, "closed")],
+)
+async def test_it_opens_when_half_of_at_least_ten_calls_in_a_minute_fail(
+    machine: Machine, answered: int, failed: int, expected: str
+) -> None:
+    caller = await Caller.open(machine)
+    await caller.tell_often(ANSWERED, answered)
+    await caller.tell_often(FAILED, failed)
+    assert await state(caller) == expected
+
+
+async def test_an_answer_opens_nothing_however_many_calls_failed_before_it(
+    machine: Machine,
+) -> None:
+    caller = await Caller.open(machine)
+    await caller.tell_often(FAILED, 9)
+    await caller.tell(ANSWERED)
+    assert await state(caller) == "closed"
+    await caller.tell(FAILED)
+    assert await state(caller) == "open"
+
+
+async def test_what_failed_long_ago_does_not_count(machine: Machine) -> None:
+    caller = await Caller.open(machine)
+    await caller.tell_often(FAILED, 9)
+    await machine.advance(61.0)
+    await caller.tell_often(FAILED, 9)
+    assert await state(caller) == "closed"
+    await caller.tell(FAILED)
+    assert await state(caller) == "open"
+
+
+async def test_failures_of_a_minute_count_together_however_they_are_spread(
+    machine: Machine,
+) -> None:
+    caller = await Caller.open(machine)
+    for _ in range(9):
+        await caller.tell(FAILED)
+        await machine.advance(5.0)
+    await caller.tell(FAILED)
+    assert await state(caller) == "open"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ProviderTransient(), Outcome.FAILED),
+        (StreamTruncated(), Outcome.FAILED),
+        (ProviderMalformed(), Outcome.FAILED),
+        (ProviderThrottled(), Outcome.THROTTLED),
+        (ProviderQuota(), Outcome.QUOTA),
+        (ProviderAuth(), Outcome.KEY),
+        (ProviderRejected(), Outcome.ANSWERED),
+        (ProviderFiltered(), Outcome.ANSWERED),
+        (ContextWindowError(), Outcome.ANSWERED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_only_what_speaks_against_the_endpoint_counts_against_it(
+    machine: Machine, error: ProviderError | ContextWindowError, outcome: Outcome
+) -> None:
+    told = build_failure(error)
+    assert told.outcome is outcome
+    caller = await Caller.open(machine)
+    await caller.tell_often(told, 12)
+    opens = outcome in (Outcome.FAILED, Outcome.QUOTA)
+    assert await state(caller) == ("open" if opens else "closed")
+
+
+def test_the_report_of_a_failure_tells_what_it_cost_if_anyone_knows() -> None:
+    def used(**remains: object) -> int | None:
+        return build_failure(ProviderTransient(remains=Remains(**remains))).used_tokens  # type: ignore[arg-type]
+
+    assert used() == 0
+    assert used(was_sent=True) is None
+    assert used(was_sent=True, reported_usage=(10, 5)) == 15
+
+
+# -- while it is open ------------------------------------------------------------------------------
+
+
+async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_back(
+    machine: Machine,
+) -> None:
+    caller = await open_circuit(machine)
+    verdict = await caller.ask()
+    assert (verdict.verdict, verdict.wait_s, verdict.failure) == (
+        "open",
+        FIRST_PROBE_S,
+        "It is down.",
+    )
+    with pytest.raises(CircuitOpen, match=r"keeps failing since .* It is down\.") as caught:
+        await limits.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
+    assert caught.value.wait_s == FIRST_PROBE_S
+    await machine.advance(FIRST_PROBE_S - 0.1)
+    assert not (await caller.ask()).may_go
+
+
+async def test_of_sixteen_who_ask_at_once_exactly_one_probes(machine: Machine) -> None:
+    caller = await open_circuit(machine, jobs=16)
+    await machine.advance(FIRST_PROBE_S)
+    for job in caller.jobs:
+        await machine.beat(job)
+    async with machine.others(16) as others:
+        verdicts = await asyncio.gather(*(ask(others, caller.endpoint, job) for job in caller.jobs))
+    assert sum(verdict.may_go for verdict in verdicts) == 1
+    assert {verdict.verdict for verdict in verdicts} == {"go", "open"}
+    assert await state(caller) == "probing"
+
+
+async def test_calls_that_were_under_way_when_it_opened_change_nothing(machine: Machine) -> None:
+    caller = await open_circuit(machine, jobs=2)
+    await caller.tell(ANSWERED, 1)
+    await caller.tell(FAILED, 1)
+    assert await state(caller) == "open"
+    assert (await caller.ask()).wait_s == FIRST_PROBE_S
+
+
+async def test_a_probe_that_succeeds_closes_it(machine: Machine) -> None:
+    caller = await open_circuit(machine, jobs=2)
+    await machine.advance(FIRST_PROBE_S)
+    assert (await caller.ask(0)).may_go
+    assert not (await caller.ask(1)).may_go
+    await caller.tell(ANSWERED, 0)
+    assert await state(caller) == "closed"
+    assert (await caller.ask(1)).is_calm
+    await caller.tell_often(FAILED, 9)
+    assert await state(caller) == "closed", "what failed before is forgotten"
+
+
+async def test_each_probe_that_fails_doubles_the_wait_up_to_five_minutes(machine: Machine) -> None:
+    caller = await open_circuit(machine)
+    waits_s = []
+    for _ in range(7):
+        verdict = await caller.ask()
+        waits_s.append(verdict.wait_s)
+        await machine.advance(verdict.wait_s)
+        assert (await caller.ask()).may_go
+        await caller.tell(FAILED)
+    assert waits_s == pytest.approx([15, 30, 60, 120, 240, 300, 300])
+
+
+async def test_a_probe_whose_worker_died_is_followed_by_another(machine: Machine) -> None:
+    caller = await open_circuit(machine, jobs=2)
+    await machine.advance(FIRST_PROBE_S)
+    await machine.beat(*caller.jobs)
+    assert (await caller.ask(0)).may_go
+    await machine.lose_lease(caller.jobs[0])
+    await machine.take(caller.jobs[0].id, worker="second")
+    assert (await caller.ask(1)).may_go
+    await caller.tell(FAILED, 0)
+    assert await state(caller) == "probing", "the dead one has nothing to say"
+
+
+async def test_one_endpoints_circuit_is_not_anothers(machine: Machine) -> None:
+    caller = await open_circuit(machine)
+    other = build_endpoint()
+    assert (await ask(machine.db, other, caller.jobs[0])).may_go
+
+
+# -- empty accounts and refused keys ---------------------------------------------------------------
+
+
+async def test_an_empty_account_opens_it_at_once_and_for_long(machine: Machine) -> None:
+    caller = await Caller.open(machine, jobs=2)
+    await caller.tell(QUOTA)
+    with pytest.raises(ProviderQuota, match=r"is empty since .* No money\. .*dialectic resume"):
+        await limits.admit(machine.db, Calm(), caller.endpoint, caller.jobs[1])
+    await machine.advance(3599.0)
+    assert (await caller.ask(1)).verdict == "quota"
+    await machine.advance(1.0)
+    assert (await caller.ask(1)).may_go
+
+
+async def test_a_person_who_resumes_lets_one_call_try_an_empty_account(
+    machine: Machine, engine: Engine
+) -> None:
+    caller = await Caller.open(machine, jobs=2)
+    await caller.tell(QUOTA)
+    name = caller.endpoint.name
+
+    class Asks(Work):
+        model_name: str = f"{name}/model"
+
+    paused = await machine.take(await machine.insert(payload=Asks()))
+    await machine.pause(paused)
+    other = await Caller.open(machine)
+    await other.tell(QUOTA)
+
+    async with machine.others(1, APP_ROLE) as db:
+        await sessions.resume(replace(engine, db=db), machine.account, machine.session_id)
+    assert [(await caller.ask(n)).verdict for n in range(2)] == ["go", "open"]
+    assert (await other.ask()).verdict == "quota", "nobody waits for that one"
+    await caller.tell(ANSWERED, 0)
+    assert (await caller.ask(1)).may_go
+
+
+async def test_a_refused_key_is_noted_until_a_call_is_answered(machine: Machine) -> None:
+    caller = await Caller.open(machine)
+    await caller.tell(build_failure(ProviderAuth("The key is not known.")))
+    noted = await caller.describe()
+    assert noted["key_refused_at"] == machine.clock
+    assert (noted["key_message"], noted["circuit"]) == ("The key is not known.", "closed")
+    assert not (await caller.ask()).is_calm, "whoever calls now is to say how it went"
+    await caller.tell(ANSWERED)
+    assert (await caller.describe())["key_refused_at"] is None
