@@ -1,0 +1,298 @@
+"""Write what a turn leaves: a chunk, or the document with its files and records. Pure.
+
+Nothing here holds a time or knows where it will stand on a disk: the same work makes the same
+bytes. `save` commits what is written here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from uuid import UUID
+
+from dialectic.domain.artifact import cut_documents, list_sections
+from dialectic.domain.chunk import Chunk, sum_usage
+from dialectic.domain.document import render_document
+from dialectic.domain.job import Job, derive_chunk_id, derive_contribution_id
+from dialectic.domain.message import Reply, Request
+from dialectic.domain.path import build_path
+from dialectic.domain.place import (
+    ChunkFile,
+    ContributionFile,
+    ContributionName,
+    Intermediate,
+    RawResponse,
+    StageDocument,
+    StageFolder,
+    WorkItem,
+    WorkStatus,
+)
+from dialectic.domain.process import ExpectedDocument
+from dialectic.domain.slug import slugify_name
+from dialectic.pipeline.call import Answer
+from dialectic.pipeline.follow import Finish, GoOn
+from dialectic.pipeline.gather import Material
+from dialectic.store.chunks import NewChunk
+from dialectic.store.records import MARKDOWN, File, NewContribution, NewResource
+
+FieldValue: TypeAlias = str | int | bool | list[str] | None
+
+REPAIRED = "repaired"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one turn leaves behind, ready to be committed."""
+
+    chunk: NewChunk | None
+    contribution: NewContribution | None
+    files: tuple[File, ...]
+    resources: tuple[NewResource, ...] = ()
+
+    @property
+    def stored_id(self) -> UUID:
+        """The id under which the answer of this turn is kept."""
+        kept = self.chunk or self.contribution
+        assert kept is not None, "a turn leaves something"
+        return kept.id
+
+
+def write(job: Job, material: Material, answer: Answer | None, outcome: Finish | GoOn) -> Written:
+    """Write a turn down. Without an answer the document is made of what was said before."""
+    name = replace(material.name, version=material.payload.edition)
+    chunk, said, files = None, list(material.chunks), list[File]()
+    if answer is not None:
+        is_whole = isinstance(outcome, Finish) and not said
+        raw = build_raw(material, name, answer, turn=None if is_whole else len(said))
+        said.append(build_said(material, name, answer, raw.path))
+        files.append(raw)
+        if not is_whole:
+            chunk = build_chunk(job, material, said[-1])
+            files.append(chunk.file)
+    if isinstance(outcome, GoOn):
+        return Written(chunk, None, tuple(files))
+    contribution, resources = build_contribution(job, material, name, said, outcome)
+    return Written(chunk, contribution, (contribution.file, *files), tuple(resources))
+
+
+def build_said(material: Material, name: ContributionName, answer: Answer, raw_path: str) -> Chunk:
+    """Build one turn: what was said, what it took, what is to be known about it."""
+    reply, turn = answer.reply, len(material.chunks)
+    return Chunk(
+        turn=turn,
+        text=reply.text,
+        usage=reply.usage,
+        finish_reason=reply.finish_reason,
+        raw_finish_reason=reply.raw_finish_reason,
+        request_id=reply.request_id,
+        elapsed_ms=answer.elapsed_ms,
+        flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
+        path=build_path(ChunkFile(material.folder, name, turn)),
+        raw_path=raw_path,
+        opening=material.words.as_opening() if turn == 0 else None,
+    )
+
+
+def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
+    """Build the record and the file of one turn of a document that takes several."""
+    chunk_id, contribution_id = (
+        derive_chunk_id(job.id, turn=said.turn),
+        derive_contribution_id(job.id),
+    )
+    fields: dict[str, FieldValue] = {
+        "chunk_id": str(chunk_id),
+        "contribution_id": str(contribution_id),
+        "turn": said.turn,
+        "model": material.payload.model_name,
+        "finish_reason": said.finish_reason.value,
+        **({"flags": list(said.flags)} if said.flags else {}),
+        "tokens_input": said.usage.input_tokens,
+        "tokens_output": said.usage.output_tokens,
+        "usage_source": said.usage.source.value,
+    }
+    return NewChunk(
+        id=chunk_id,
+        contribution_id=contribution_id,
+        model_name=material.payload.model_name,
+        said=said,
+        file=File(said.path, render_document(fields, said.text).encode(), MARKDOWN),
+    )
+
+
+def build_contribution(
+    job: Job, material: Material, name: ContributionName, said: list[Chunk], outcome: Finish
+) -> tuple[NewContribution, list[NewResource]]:
+    """Build the record of a document, and the documents that are cut out of it."""
+    contribution_id = derive_contribution_id(job.id)
+    cut = cut_documents(outcome.text, material.expected, is_complete=not outcome.is_incomplete)
+    noted = [
+        *outcome.flags,
+        *(flag for turn in said for flag in turn.flags),
+        *([REPAIRED] if cut.is_repaired else []),
+        *(f"missing:{key}" for key in cut.missing),
+    ]
+    flags = tuple(dict.fromkeys(noted))
+    payload, last = material.payload, said[-1]
+    contribution = NewContribution(
+        id=contribution_id,
+        model_id=payload.model_id,
+        model_name=payload.model_name,
+        model_index=payload.model_index,
+        contribution_type=material.output_type,
+        prompt_template_name=material.words.template_name,
+        reply=Reply(
+            text=outcome.text,
+            finish_reason=last.finish_reason,
+            raw_finish_reason=last.raw_finish_reason,
+            usage=sum_usage(said),
+            request_id=last.request_id,
+        ),
+        file=build_document(job, material, name, said, outcome, flags),
+        raw_path=last.raw_path,
+        is_incomplete=outcome.is_incomplete,
+        is_intermediate=material.is_intermediate,
+        flags=flags,
+        processing_time_ms=sum(turn.elapsed_ms for turn in said),
+        rank=material.rank,
+        origin=material.origin,
+        source_group=material.source_group,
+        target_contribution_id=material.target_contribution_id,
+        source_contribution_ids=tuple(
+            item.source_id for item in material.words.inputs if item.source_id is not None
+        ),
+        edit_version=payload.edition,
+        original_model_contribution_id=payload.replaces,
+    )
+    return contribution, list(build_resources(job, material, name, contribution_id, cut.found))
+
+
+def build_document(
+    job: Job,
+    material: Material,
+    name: ContributionName,
+    said: list[Chunk],
+    outcome: Finish,
+    flags: tuple[str, ...],
+) -> File:
+    """Build the document a person reads. It holds no time: the same work makes the same bytes."""
+    about, usage = material.target_contribution_id, sum_usage(said)
+    fields: dict[str, FieldValue] = {
+        "contribution_id": str(derive_contribution_id(job.id)),
+        "type": material.output_type,
+        "stage": material.folder.stage,
+        "iteration": job.iteration_number,
+        "model": material.payload.model_name,
+        **({"target_contribution_id": str(about)} if about else {}),
+        **({"source_group": str(material.source_group)} if material.source_group else {}),
+        **({"turns": len(said)} if len(said) > 1 else {}),
+        "finish_reason": said[-1].finish_reason.value,
+        "incomplete": outcome.is_incomplete,
+        **({"flags": list(flags)} if flags else {}),
+        **({"left_out": list(material.left_out)} if material.left_out else {}),
+        "tokens_input": usage.input_tokens,
+        "tokens_output": usage.output_tokens,
+        "usage_source": usage.source.value,
+    }
+    text = render_document(fields, outcome.text)
+    kind = Intermediate if material.is_intermediate else ContributionFile
+    return File(build_path(kind(material.folder, name)), text.encode(), MARKDOWN)
+
+
+def build_raw(
+    material: Material, name: ContributionName, answer: Answer, *, turn: int | None
+) -> File:
+    """Build the record of a call: what was sent, and the provider's own record of the answer."""
+    record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
+    text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
+    path = build_path(RawResponse(material.folder, name, turn))
+    # Half a character, which no encoding has, stays in the record as the escape JSON knows it by.
+    return File(path, text.encode(errors="backslashreplace"), "application/json")
+
+
+def _describe_request(request: Request) -> dict[str, object]:
+    return {
+        "model": request.model,
+        "max_output_tokens": request.max_output_tokens,
+        "system": request.system,
+        "messages": [{"role": m.role.value, "content": m.content} for m in request.messages],
+    }
+
+
+# -- documents out of documents -------------------------------------------------------------------
+
+
+def build_resources(
+    job: Job,
+    material: Material,
+    name: ContributionName,
+    contribution_id: UUID,
+    found: dict[str, str],
+) -> Iterator[NewResource]:
+    """Build the documents that were cut out of an answer, and the lead's files in Pending/."""
+    for expected in material.expected:
+        if expected.key not in found:
+            continue
+        yield build_stage_document(
+            expected,
+            found[expected.key],
+            folder=material.folder,
+            name=name,
+            session_id=job.session_id,
+            contribution_id=contribution_id,
+            model_name=material.payload.model_name,
+        )
+        if expected.fills_pending and material.is_lead and material.payload.edition == 1:
+            yield from build_work_items(
+                expected, found[expected.key], material.folder, contribution_id
+            )
+
+
+def build_stage_document(
+    expected: ExpectedDocument,
+    body: str,
+    *,
+    folder: StageFolder,
+    name: ContributionName,
+    session_id: UUID,
+    contribution_id: UUID,
+    model_name: str,
+) -> NewResource:
+    """Build one of the documents that a stage promises, as it was cut out of a contribution."""
+    fields: dict[str, FieldValue] = {
+        "document": expected.key,
+        "title": expected.title,
+        "stage": folder.stage,
+        "iteration": folder.iteration,
+        "model": model_name,
+        "contribution_id": str(contribution_id),
+    }
+    return NewResource(
+        resource_type="document",
+        path=build_path(StageDocument(folder, name, expected.key)),
+        text=render_document(fields, f"# {expected.title}\n\n{body}\n"),
+        session_id=session_id,
+        iteration_number=folder.iteration,
+        stage_slug=folder.stage,
+        source_contribution_id=contribution_id,
+        document_key=expected.key,
+    )
+
+
+def build_work_items(
+    expected: ExpectedDocument, body: str, folder: StageFolder, contribution_id: UUID
+) -> Iterator[NewResource]:
+    """Build the files of the agreed plan: one for each section below the document's heading."""
+    level = len((expected.heading or "##").split(" ")[0]) + 1
+    sections = list_sections(body, level) or [(expected.title, body)]
+    prefix = f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
+    for number, (title, text) in enumerate(sections, start=1):
+        slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
+        yield NewResource(
+            resource_type="work_item",
+            path=build_path(WorkItem(folder.project, WorkStatus.PENDING, slug)),
+            text=f"# {title}\n\n{text}\n",
+            source_contribution_id=contribution_id,
+            document_key=expected.key,
+        )
