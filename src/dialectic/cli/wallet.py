@@ -1,0 +1,288 @@
+"""`dialectic wallet`: what there is to spend, where it went, and whether the books are right."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any
+from uuid import UUID, uuid4
+
+import click
+
+from dialectic import sessions
+from dialectic.cli.terminal import (
+    Desk,
+    count,
+    load_settings,
+    open_desk,
+    printable,
+    run_async,
+    say,
+)
+from dialectic.domain.price import format_credits, parse_usd
+from dialectic.domain.text import clean_text
+from dialectic.errors import ExitCode, UsageError
+from dialectic.ledger import audit, wallets
+from dialectic.ledger.audit import Cost, Transfer
+from dialectic.ledger.wallets import Deposit, Wallet
+from dialectic.store import jobs
+from dialectic.store.database import Connection
+
+HISTORY_MAX = 10_000
+NOTE_CHARS_MAX = 500
+# A minus at the beginning is part of an amount, to be refused in words, and no option.
+AMOUNT = {"ignore_unknown_options": True}
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+
+
+@click.group()
+def wallet() -> None:
+    """Money: what there is, where it went, and whether the books are right."""
+
+
+def _at_desk(work: Callable[[Desk], Awaitable[ExitCode]]) -> None:
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            return await work(desk)
+
+    sys.exit(run_async(main()))
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+@wallet.command()
+@as_json_option
+def balance(*, as_json: bool) -> None:
+    """Show what the wallet holds, what is set aside for calls in flight, and what is left."""
+
+    async def work(desk: Desk) -> ExitCode:
+        found = await _load(desk)
+        if as_json:
+            _echo_json(dataclasses.asdict(found))
+        else:
+            click.echo("\n".join(describe_wallet(found)))
+        return ExitCode.DONE
+
+    _at_desk(work)
+
+
+async def _load(desk: Desk) -> Wallet:
+    async def work(connection: Connection) -> Wallet:
+        return await wallets.load_wallet(connection, desk.account.wallet_id)
+
+    return await desk.engine.db.transact(desk.account.tenant_id, work)
+
+
+def describe_wallet(found: Wallet) -> Iterator[str]:
+    """Put a wallet into words, play money apart."""
+    yield _describe_money(found.balance_credits, found.held_credits, is_play=False)
+    yield _describe_money(found.play_balance_credits, found.play_held_credits, is_play=True)
+    if found.is_count_only:
+        yield "unlimited: everything is counted, nothing is refused for want of money"
+
+
+def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -> str:
+    shown = format_credits(balance_credits, is_play=is_play)
+    if not held_credits:
+        return shown
+    held, left = (
+        format_credits(amount, is_play=is_play)
+        for amount in (held_credits, balance_credits - held_credits)
+    )
+    return f"{shown}, of which {held} is set aside for calls in flight; {left} is available"
+
+
+@wallet.command(context_settings=AMOUNT)
+@click.argument("amount_usd")
+@click.option("--note", help="What to remember about it.")
+@click.option("--play", is_flag=True, help="Play money, for offline models.")
+def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
+    """Put AMOUNT_USD dollars into the wallet, as in `20` or `0.5`."""
+    remembered = " ".join(clean_text(note or "")[0].split())
+    if len(remembered) > NOTE_CHARS_MAX:
+        raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
+    # Named before it is tried: however often the database is asked, it is put in once.
+    deposit = Deposit(
+        key=str(uuid4()),
+        amount_credits=parse_usd(amount_usd),
+        is_play=play,
+        note=remembered or None,
+    )
+
+    async def work(desk: Desk) -> ExitCode:
+        owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
+
+        async def put_in_and_wake(connection: Connection) -> list[UUID]:
+            await wallets.top_up(connection, desk.account.wallet_id, owned)
+            return await jobs.resume_funded(connection, desk.account.wallet_id)
+
+        woken = await desk.engine.db.transact(desk.account.tenant_id, put_in_and_wake)
+        put_in = format_credits(deposit.amount_credits, is_play=play)
+        say(f"Put in {put_in}. The wallet holds:")
+        click.echo("\n".join(describe_wallet(await _load(desk))))
+        _tell_woken(woken)
+        return ExitCode.DONE
+
+    _at_desk(work)
+
+
+def _tell_woken(woken: list[UUID]) -> None:
+    for session_id in woken:
+        say(
+            f"Session {session_id} waited for money: `dialectic resume {str(session_id)[:8]}` "
+            "goes on with it."
+        )
+
+
+@wallet.command()
+@click.option("--off", is_flag=True, help="Let the wallet have its limit again.")
+def unlimited(*, off: bool) -> None:
+    """Let the wallet only count what is spent, without a limit."""
+
+    async def work(desk: Desk) -> ExitCode:
+        async def set_and_wake(connection: Connection) -> list[UUID]:
+            wallet_id = desk.account.wallet_id
+            await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
+            return [] if off else await jobs.resume_funded(connection, wallet_id)
+
+        woken = await desk.engine.db.transact(desk.account.tenant_id, set_and_wake)
+        click.echo("\n".join(describe_wallet(await _load(desk))))
+        _tell_woken(woken)
+        return ExitCode.DONE
+
+    _at_desk(work)
+
+
+# -- where it went ---------------------------------------------------------------------------------
+
+
+@wallet.command()
+@click.option("--limit", type=click.IntRange(1, HISTORY_MAX), default=50, show_default=True)
+@as_json_option
+def history(*, limit: int, as_json: bool) -> None:
+    """Show what happened to the wallet, the newest first."""
+
+    async def work(desk: Desk) -> ExitCode:
+        found = await desk.engine.db.transact(
+            desk.account.tenant_id,
+            lambda c: audit.list_history(c, desk.account.wallet_id, limit=limit),
+        )
+        if as_json:
+            _echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
+        for transfer in () if as_json else found:
+            click.echo(printable(describe_transfer(transfer)))
+        return ExitCode.DONE
+
+    _at_desk(work)
+
+
+def describe_transfer(transfer: Transfer) -> str:
+    """Put one row of the journal into words."""
+    amount = format_credits(
+        transfer.change_credits or transfer.amount_credits, is_play=transfer.is_play
+    )
+    after = format_credits(transfer.balance_after_credits, is_play=transfer.is_play)
+    parts = (
+        transfer.purpose,
+        transfer.model_name,
+        transfer.stage_slug,
+        str(transfer.session_id)[:8] if transfer.session_id else None,
+        transfer.notes,
+        None if transfer.change_credits else "not charged to the wallet",
+    )
+    about = ", ".join(part for part in parts if part)
+    return (
+        f"{transfer.created_at:%Y-%m-%d %H:%M}  {transfer.transaction_type:<8}"
+        f"  {amount:>16}  {after:>20}  {about}"
+    ).rstrip()
+
+
+@wallet.command()
+@click.argument("session")
+@as_json_option
+def costs(session: str, *, as_json: bool) -> None:
+    """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
+
+    async def work(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        found = await desk.engine.db.transact(
+            desk.account.tenant_id, lambda c: audit.report_costs(c, session_id)
+        )
+        if as_json:
+            _echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
+            return ExitCode.DONE
+        for line in describe_costs(found):
+            click.echo(printable(line))
+        if not found:
+            say("This session has spent nothing yet.")
+        return ExitCode.DONE
+
+    _at_desk(work)
+
+
+def describe_costs(found: list[Cost]) -> Iterator[str]:
+    """Put costs into a table, each kind of money with a sum of its own."""
+    for cost in found:
+        kind = "" if cost.purpose == "call" else f" {cost.purpose}"
+        spent = format_credits(cost.charged_credits, is_play=cost.is_play)
+        yield (
+            f"{cost.stage_slug or '-':<14}  {cost.model_name + kind:<28}"
+            f"  {count(cost.calls, 'call'):>9}  {cost.input_tokens:>11,} read"
+            f"  {cost.output_tokens:>9,} written  {spent:>14}{_describe_rest(cost)}"
+        )
+    for is_play in (False, True):
+        of_kind = [cost for cost in found if cost.is_play is is_play]
+        if of_kind:
+            total = sum(cost.charged_credits for cost in of_kind)
+            calls = sum(cost.calls for cost in of_kind)
+            yield f"total  {count(calls, 'call')}, {format_credits(total, is_play=is_play)}"
+
+
+def _describe_rest(cost: Cost) -> str:
+    def tell(words: str, amount: int) -> Iterable[str]:
+        if amount:
+            yield f"; {words} {format_credits(amount, is_play=cost.is_play)}"
+
+    return "".join(
+        [
+            *tell("set aside", cost.held_credits),
+            *tell("beyond what was held, not charged:", cost.overrun_credits),
+            *tell(f"{count(cost.lost_calls, 'answer')} lost, not charged:", cost.lost_credits),
+        ]
+    )
+
+
+# -- whether the books are right -------------------------------------------------------------------
+
+
+@wallet.command()
+@as_json_option
+def verify(*, as_json: bool) -> None:
+    """Check the books; exits 1 with what is wrong in them."""
+
+    async def work(desk: Desk) -> ExitCode:
+        tenant_id = desk.account.tenant_id
+        breaches = await desk.engine.db.transact(tenant_id, audit.verify)
+        size = await desk.engine.db.transact(tenant_id, audit.count_all)
+        if as_json:
+            found = [dataclasses.asdict(breach) for breach in breaches]
+            _echo_json({"breaches": found, **dataclasses.asdict(size)})
+        else:
+            for breach in breaches:
+                click.echo(printable(f"{breach.invariant:<4} {breach.place}: {breach.detail}"))
+            checked = (
+                f"{count(size.wallets, 'wallet')}, {count(size.holds, 'hold')} and "
+                f"{count(size.transfers, 'transfer')}"
+            )
+            say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")
+        return ExitCode.FAILED if breaches else ExitCode.DONE
+
+    _at_desk(work)
+
+
+def _echo_json(thing: dict[str, Any]) -> None:
+    click.echo(json.dumps(thing, ensure_ascii=False, default=str))

@@ -1,0 +1,343 @@
+"""Holds: money is set aside before a call and settled with its answer, once. Knows no pipeline.
+
+Money is moved by the functions in sql/functions/ledger.sql and by nothing else. `reserve` stands in
+a short transaction of its own. `settle`, `void` and `lose` may stand in a larger one, as its very
+last statement: they lock the wallet, at which everyone meets.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NoReturn
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.domain.price import (
+    Purse,
+    Rates,
+    advise_top_up,
+    build_funds_error,
+    format_credits,
+)
+from dialectic.domain.usage import Actual
+from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound
+from dialectic.store.database import Connection, Database
+from dialectic.store.queries import load_queries
+
+logger = logging.getLogger(__name__)
+
+SQL = load_queries("ledger")
+SWEEP_LIMIT = 500
+# Longer than any call and the lease around it: a hold without a job is given up after this.
+GIVE_UP_AFTER_S = 1_900.0
+
+# What the functions refuse, by the code they raise.
+NO_FUNDS, OVER_BUDGET, MISSING, DONE_OTHERWISE, ATTEMPT_OVER = (
+    f"DJ10{number}" for number in range(1, 6)
+)
+
+
+class Purpose(enum.StrEnum):
+    """What a hold is for."""
+
+    CALL = "call"
+    EMBEDDING = "embedding"
+    COMPRESSION = "compression"
+    CHAT = "chat"
+    TRIAL = "trial"
+
+
+class HoldState(enum.StrEnum):
+    """What became of a hold."""
+
+    PENDING = "pending"
+    POSTED = "posted"
+    VOIDED = "voided"
+    LOST = "lost"
+
+
+def derive_hold_key(job_id: UUID, *, attempt: int, turn: int) -> str:
+    """Derive the key of the hold for one call of a job: the same call asks for the same hold."""
+    return f"{job_id}:{attempt}:{turn}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewHold:
+    """Money to be set aside for one call."""
+
+    key: str
+    wallet_id: UUID
+    is_play: bool
+    purpose: Purpose
+    model_name: str
+    amount_credits: int
+    # As they are now: they count for this call whatever comes.
+    rates: Rates
+    counted_input_tokens: int
+    output_cap_tokens: int
+    session_id: UUID | None = None
+    stage_slug: str | None = None
+    job_id: UUID | None = None
+    # The fencing token; the hold is refused if the job's attempt is over.
+    attempt: int | None = None
+    # The request leaves right after this commit. Otherwise `mark_sent` says when it does.
+    is_sent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Money that is or was set aside for one call."""
+
+    key: str
+    wallet_id: UUID
+    is_play: bool
+    purpose: Purpose
+    model_name: str
+    amount_credits: int
+    rates: Rates
+    counted_input_tokens: int
+    output_cap_tokens: int
+    state: HoldState
+    # Once it is resolved: what the call cost, and what the wallet paid of it.
+    cost_credits: int | None
+    charged_credits: int | None
+    flags: tuple[str, ...]
+    answer_id: UUID | None
+
+    @property
+    def overrun_credits(self) -> int:
+        """What the call cost beyond what was held: nobody's money but the operator's."""
+        if self.state is not HoldState.POSTED:
+            return 0
+        return (self.cost_credits or 0) - (self.charged_credits or 0)
+
+    @classmethod
+    def from_row(cls, row: asyncpg.Record) -> Hold:
+        return cls(
+            key=row["hold_key"],
+            wallet_id=row["wallet_id"],
+            is_play=row["is_play"],
+            purpose=Purpose(row["purpose"]),
+            model_name=row["model_name"],
+            amount_credits=row["amount_credits"],
+            rates=Rates(row["input_credits_per_token"], row["output_credits_per_token"]),
+            counted_input_tokens=row["counted_input_tokens"],
+            output_cap_tokens=row["output_cap_tokens"],
+            state=HoldState(row["state"]),
+            cost_credits=row["cost_credits"],
+            charged_credits=row["charged_credits"],
+            flags=tuple(row["flags"]),
+            answer_id=row["answer_id"],
+        )
+
+
+# -- a call ----------------------------------------------------------------------------------------
+
+
+async def reserve(connection: Connection, new: NewHold) -> Hold:
+    """Set money aside, or raise because there is not so much; asking again finds the same hold.
+
+    After an error the transaction is of no more use.
+    """
+    try:
+        row = await connection.fetchrow(
+            SQL["reserve"],
+            new.key,
+            new.wallet_id,
+            new.is_play,
+            new.purpose,
+            new.model_name,
+            new.session_id,
+            new.stage_slug,
+            new.job_id,
+            new.attempt,
+            new.amount_credits,
+            new.rates.input,
+            new.rates.output,
+            new.counted_input_tokens,
+            new.output_cap_tokens,
+            new.is_sent,
+        )
+    except asyncpg.PostgresError as error:
+        _refuse(error, new)
+    return _as_hold(row)
+
+
+async def mark_sent(connection: Connection, key: str, *, request_id: str | None = None) -> Hold:
+    """Note that the request is about to leave, or how its provider names it."""
+    try:
+        return _as_hold(await connection.fetchrow(SQL["mark_sent"], key, request_id))
+    except asyncpg.PostgresError as error:
+        _refuse(error)
+
+
+async def send(db: Database, tenant_id: UUID, key: str) -> None:
+    """Note that the request leaves now, in a commit of its own; raise if it must not any more."""
+    (row,) = await db.fetch(SQL["send"], tenant_id, key)
+    if not row["is_open"]:
+        raise LeaseLost(f"Nothing was called: the hold {key} was given up.")
+
+
+async def settle(
+    connection: Connection,
+    key: str,
+    actual: Actual,
+    answer_id: UUID | None,
+    *,
+    request_id: str | None = None,
+) -> Hold:
+    """Pay for a call by the tokens it used; once, however often it is asked for.
+
+    The wallet pays no more than was held. Without an answer the call is marked as unfinished. The
+    very last statement of its transaction.
+    """
+    try:
+        row = await connection.fetchrow(
+            SQL["settle"],
+            key,
+            actual.input_tokens,
+            actual.output_tokens,
+            actual.source,
+            actual.is_doubted,
+            actual.reported,
+            list(actual.flags),
+            answer_id,
+            request_id,
+        )
+    except asyncpg.PostgresError as error:
+        _refuse(error)
+    hold = _as_hold(row)
+    if hold.overrun_credits:
+        logger.warning(
+            "hold %s of %s was too small by %s: the provider counts more than we do",
+            key,
+            hold.model_name,
+            format_credits(hold.overrun_credits, is_play=hold.is_play),
+        )
+    return hold
+
+
+async def void(connection: Connection, key: str) -> Hold:
+    """Free the money of a call that was not made, or that was turned away."""
+    try:
+        return _as_hold(await connection.fetchrow(SQL["void"], key))
+    except asyncpg.PostgresError as error:
+        _refuse(error)
+
+
+async def lose(connection: Connection, key: str) -> Hold:
+    """Free the money of a call whose answer is gone, and book what it cost as a loss."""
+    try:
+        return _as_hold(await connection.fetchrow(SQL["lose"], key))
+    except asyncpg.PostgresError as error:
+        _refuse(error)
+
+
+async def load_hold(connection: Connection, key: str) -> Hold:
+    """Load a hold as it stands."""
+    found = await find_hold(connection, key)
+    if found is None:
+        raise NotFound(f"There is no hold {key}.")
+    return found
+
+
+async def find_hold(connection: Connection, key: str) -> Hold | None:
+    """Find a hold as it stands, if it was made."""
+    row = await connection.fetchrow(SQL["load_hold"], key)
+    return None if row is None else Hold.from_row(row)
+
+
+async def list_open(connection: Connection, job_id: UUID, attempt: int) -> list[Hold]:
+    """List what an attempt has set aside and not paid for yet."""
+    rows = await connection.fetch(SQL["list_open_holds"], job_id, attempt)
+    return [Hold.from_row(row) for row in rows]
+
+
+async def give_up_earlier(connection: Connection, job_id: UUID, attempt: int) -> None:
+    """Resolve what earlier attempts have left open: their answers will never come.
+
+    The sweeper does the same when it comes by; whoever tries again need not wait for the money.
+    """
+    for row in await connection.fetch(SQL["list_left_holds"], job_id, attempt):
+        resolve = void if row["sent_at"] is None else lose
+        await resolve(connection, row["hold_key"])
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many holds were given up."""
+
+    voided: int
+    lost: int
+
+
+async def sweep_lost(connection: Connection, *, age_s: float = GIVE_UP_AFTER_S) -> Swept:
+    """Resolve the holds of attempts that are over, of all tenants; in a transaction of its own.
+
+    Holds without a job are given up at this age.
+    """
+    row = await connection.fetchrow(SQL["sweep"], timedelta(seconds=age_s), SWEEP_LIMIT)
+    assert row is not None
+    return Swept(row["voided"], row["lost"])
+
+
+def _as_hold(row: asyncpg.Record | None) -> Hold:
+    assert row is not None, "these functions return a hold or raise"
+    return Hold.from_row(row)
+
+
+def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoReturn:
+    """Turn what the functions refuse into an error of ours; raise the rest as it came."""
+    code = error.sqlstate
+    if new is not None and code == NO_FUNDS:
+        raise build_shortage(new, json.loads(error.detail or "{}")) from error
+    if new is not None and code == OVER_BUDGET:
+        raise build_overspending(new, json.loads(error.detail or "{}")) from error
+    if code == MISSING:
+        raise NotFound(f"Nothing was paid: {error}.") from error
+    if code == DONE_OTHERWISE:
+        raise Conflict(f"Nothing was paid: {error}.") from error
+    if code == ATTEMPT_OVER:
+        raise LeaseLost(f"Nothing was called: {error}.") from error
+    raise error
+
+
+def name_session(session_id: UUID | None) -> str:
+    """Name a session as commands take it: by the beginning of its id."""
+    return "SESSION" if session_id is None else str(session_id)[:8]
+
+
+def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
+    """Say what a wallet lacks; if calls in flight have it set aside, that it may come back."""
+    balance, held = wallet["balance"], wallet["held"]
+    needed = new.amount_credits
+
+    def show(amount_credits: int) -> str:
+        return format_credits(amount_credits, is_play=new.is_play)
+
+    return FundsError(
+        f"One call of {new.model_name} may cost {show(needed)}, and {show(balance - held)} is "
+        f"available: the wallet holds {show(balance)}, of which {show(held)} is set aside for "
+        f"calls in flight. Nothing was called. {advise_top_up(is_play=new.is_play)}",
+        is_held_by_others=needed <= balance,
+    )
+
+
+def build_overspending(new: NewHold, session: Mapping[str, int]) -> FundsError:
+    """Say what is left of a budget."""
+    budget, spent, held = session["budget"], session["spent"], session["held"]
+    purse = Purse(
+        None,
+        budget,
+        budget - spent - held,
+        budget_held_credits=held,
+        is_play=new.is_play,
+        session=name_session(new.session_id),
+    )
+    return build_funds_error(purse, new.amount_credits)

@@ -1,0 +1,131 @@
+"""Wallets: what they hold, how money comes in, and the budget of a session. Knows no calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.domain.price import Purse
+from dialectic.errors import Conflict, NotFound
+from dialectic.ledger.holds import MISSING, name_session
+from dialectic.store.database import Connection
+from dialectic.store.queries import load_queries
+
+SQL = load_queries("ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A wallet as it stands: real money, and play money apart from it."""
+
+    id: UUID
+    user_id: UUID | None
+    balance_credits: int
+    held_credits: int
+    play_balance_credits: int
+    play_held_credits: int
+    # It only counts: nothing is refused for want of money.
+    is_count_only: bool
+
+    @property
+    def available_credits(self) -> int:
+        return self.balance_credits - self.held_credits
+
+    @property
+    def play_available_credits(self) -> int:
+        return self.play_balance_credits - self.play_held_credits
+
+
+async def open_wallet(connection: Connection, user_id: UUID | None) -> UUID:
+    """Open the wallet of a user, or of the tenant as a whole; it begins with play money alone."""
+    wallet_id: UUID = await _ask(connection, SQL["open_wallet"], user_id)
+    return wallet_id
+
+
+async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
+    """Load a wallet."""
+    row = await connection.fetchrow(SQL["load_wallet"], wallet_id)
+    if row is None:
+        raise NotFound(f"There is no wallet {wallet_id}.")
+    return Wallet(**dict(row))
+
+
+async def load_purse(
+    connection: Connection, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
+) -> Purse:
+    """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
+    row = await connection.fetchrow(SQL["load_purse"], wallet_id, session_id, is_play)
+    if row is None:
+        raise NotFound(f"There is no wallet {wallet_id}.")
+    return Purse(**dict(row), is_play=is_play, session=name_session(session_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deposit:
+    """Money to be put into a wallet."""
+
+    # Named by whoever wants it, before it is tried: trying again puts nothing in twice.
+    key: str
+    amount_credits: int
+    is_play: bool = False
+    user_id: UUID | None = None
+    note: str | None = None
+
+
+async def top_up(connection: Connection, wallet_id: UUID, deposit: Deposit) -> int:
+    """Put in what its owner pays; return the balance after it."""
+    return await _fund(connection, wallet_id, "top_up", deposit)
+
+
+async def grant(connection: Connection, wallet_id: UUID, deposit: Deposit) -> int:
+    """Put in a gift of the operator's; return the balance after it."""
+    return await _fund(connection, wallet_id, "grant", deposit)
+
+
+async def _fund(connection: Connection, wallet_id: UUID, kind: str, deposit: Deposit) -> int:
+    balance: int = await _ask(
+        connection,
+        SQL["fund_wallet"],
+        wallet_id,
+        deposit.is_play,
+        kind,
+        deposit.amount_credits,
+        deposit.key,
+        deposit.user_id,
+        deposit.note,
+    )
+    return balance
+
+
+async def set_unlimited(connection: Connection, wallet_id: UUID, *, is_unlimited: bool) -> None:
+    """Let a wallet only count, or let it have its limit again, if it holds what is set aside."""
+    try:
+        await _ask(connection, SQL["set_count_only"], wallet_id, is_unlimited)
+    except asyncpg.CheckViolationError as error:
+        raise Conflict(
+            "The wallet cannot have a limit now: more was spent or is set aside than it holds. "
+            "`dialectic wallet balance` shows how much; put that in with `dialectic wallet topup`."
+        ) from error
+
+
+async def set_budget(connection: Connection, session_id: UUID, budget_credits: int | None) -> None:
+    """Set the most a session may spend of each kind of money, or no limit."""
+    try:
+        await _ask(connection, SQL["set_budget"], session_id, budget_credits)
+    except asyncpg.CheckViolationError as error:
+        raise Conflict(
+            f"The budget of session {session_id} cannot be so low: more is spent or set aside "
+            "already. `dialectic wallet costs` shows how much."
+        ) from error
+
+
+async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
+    try:
+        return await connection.fetchval(statement, *arguments)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == MISSING:
+            raise NotFound(f"{str(error).capitalize()}.") from error
+        raise

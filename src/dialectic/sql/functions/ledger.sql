@@ -1,0 +1,334 @@
+-- How money moves. These functions are the only writers of wallets, holds, the journal and the
+-- spending of sessions. Each acts for the current tenant and takes its locks in one order: the hold,
+-- the session's spending, the wallet. The wallet comes last, because everybody meets there: it is
+-- locked for the rest of the transaction, so nothing may be waited for behind it.
+-- Codes: DJ101 not enough money, DJ102 over the budget, DJ103 no such thing, DJ104 resolved or made
+-- otherwise already, DJ105 the attempt is over.
+
+-- Set money aside for one call. The same call asked for again is answered with the hold it has.
+create or replace function dialectic.reserve_funds(
+  p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text, p_model_name text,
+  p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer, p_amount bigint,
+  p_input_rate numeric, p_output_rate numeric, p_input_tokens bigint, p_output_cap bigint,
+  p_is_sent boolean
+) returns dialectic.token_wallet_holds
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_hold dialectic.token_wallet_holds;
+begin
+  -- Whoever lost its job must not call any more.
+  if p_job_id is not null and not exists (
+    select from dialectic.dialectic_generation_jobs j
+    where j.tenant_id = v_tenant and j.id = p_job_id
+      and j.attempt_count = p_attempt and j.status = 'processing'
+  ) then
+    raise exception 'attempt % of job % is over', p_attempt, p_job_id using errcode = 'DJ105';
+  end if;
+  insert into dialectic.token_wallet_holds
+    (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, session_id, stage_slug, job_id,
+     attempt, amount_credits, input_credits_per_token, output_credits_per_token,
+     counted_input_tokens, output_cap_tokens, sent_at)
+  values
+    (v_tenant, p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id, p_stage_slug,
+     p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens, p_output_cap,
+     case when p_is_sent then dialectic.now() end)
+  on conflict (tenant_id, hold_key) do nothing
+  returning * into v_hold;
+  if not found then
+    select h.* into v_hold from dialectic.token_wallet_holds h
+    where h.tenant_id = v_tenant and h.hold_key = p_key;
+    if (v_hold.wallet_id, v_hold.is_play, v_hold.amount_credits, v_hold.state)
+        is distinct from (p_wallet_id, p_is_play, p_amount, 'pending') then
+      raise exception 'hold % exists with % credits and is %', p_key, v_hold.amount_credits,
+        v_hold.state using errcode = 'DJ104';
+    end if;
+    return v_hold;
+  end if;
+  if p_session_id is not null then
+    perform dialectic.hold_within_budget(v_tenant, p_session_id, p_is_play, p_amount);
+  end if;
+  perform dialectic.hold_in_wallet(v_tenant, p_wallet_id, p_is_play, p_amount);
+  return v_hold;
+end
+$$;
+
+-- Let a session hold more, within its budget. Its row is made with its first hold.
+create or replace function dialectic.hold_within_budget(
+  p_tenant_id uuid, p_session_id uuid, p_is_play boolean, p_amount bigint
+) returns void
+language plpgsql
+as $$
+declare
+  v_real bigint := case when p_is_play then 0 else p_amount end;
+  v_play bigint := p_amount - v_real;
+  v_spending dialectic.dialectic_session_spending;
+begin
+  insert into dialectic.dialectic_session_spending as s
+    (tenant_id, session_id, held_credits, play_held_credits, first_hold_at)
+  values (p_tenant_id, p_session_id, v_real, v_play, dialectic.now())
+  on conflict (tenant_id, session_id) do update
+  set held_credits = s.held_credits + v_real,
+      play_held_credits = s.play_held_credits + v_play,
+      first_hold_at = coalesce(s.first_hold_at, excluded.first_hold_at)
+  where s.budget_credits is null
+    or (case when p_is_play then s.play_spent_credits + s.play_held_credits
+        else s.spent_credits + s.held_credits end) + p_amount <= s.budget_credits;
+  if not found then
+    select s.* into v_spending from dialectic.dialectic_session_spending s
+    where s.tenant_id = p_tenant_id and s.session_id = p_session_id;
+    raise exception 'the budget of session % is used up', p_session_id
+      using errcode = 'DJ102', detail = jsonb_build_object(
+        'budget', v_spending.budget_credits,
+        'spent', case when p_is_play then v_spending.play_spent_credits
+          else v_spending.spent_credits end,
+        'held', case when p_is_play then v_spending.play_held_credits
+          else v_spending.held_credits end)::text;
+  end if;
+end
+$$;
+
+-- Take the money out of what is free in the wallet. The last lock of whoever calls it.
+create or replace function dialectic.hold_in_wallet(
+  p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_amount bigint
+) returns void
+language plpgsql
+as $$
+declare
+  v_wallet dialectic.token_wallets;
+begin
+  update dialectic.token_wallets w
+  set held_credits = w.held_credits + case when p_is_play then 0 else p_amount end,
+      play_held_credits = w.play_held_credits + case when p_is_play then p_amount else 0 end
+  where w.tenant_id = p_tenant_id and w.id = p_wallet_id
+    and (w.is_count_only or p_amount <= case when p_is_play
+      then w.play_balance_credits - w.play_held_credits
+      else w.balance_credits - w.held_credits end);
+  if not found then
+    select w.* into v_wallet from dialectic.token_wallets w
+    where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
+    if v_wallet.id is null then
+      raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+    end if;
+    raise exception 'wallet % has not enough', p_wallet_id
+      using errcode = 'DJ101', detail = jsonb_build_object(
+        'balance', case when p_is_play then v_wallet.play_balance_credits
+          else v_wallet.balance_credits end,
+        'held', case when p_is_play then v_wallet.play_held_credits
+          else v_wallet.held_credits end)::text;
+  end if;
+end
+$$;
+
+-- The request is about to leave, or its provider has named it: from now on it may cost money.
+create or replace function dialectic.mark_hold_sent(p_key text, p_request_id text)
+returns dialectic.token_wallet_holds
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'pending');
+begin
+  update dialectic.token_wallet_holds h
+  set sent_at = coalesce(h.sent_at, dialectic.now()),
+      provider_request_id = coalesce(p_request_id, h.provider_request_id)
+  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
+  returning * into v_hold;
+  return v_hold;
+end
+$$;
+
+-- The same for a worker, of whatever tenant its job is: one statement and one round trip before each
+-- call. False if the hold is not open any more: then nothing may be sent.
+create or replace function dialectic.send_hold(p_tenant_id uuid, p_key text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update dialectic.token_wallet_holds h
+  set sent_at = coalesce(h.sent_at, dialectic.now())
+  where h.tenant_id = p_tenant_id and h.hold_key = p_key and h.state = 'pending';
+  return found;
+end
+$$;
+
+-- A hold of the current tenant, locked; one that is neither pending nor in the wanted state is
+-- refused, because it was resolved another way.
+create or replace function dialectic.take_hold(p_key text, p_wanted_state text)
+returns dialectic.token_wallet_holds
+language plpgsql
+as $$
+declare
+  v_hold dialectic.token_wallet_holds;
+begin
+  select h.* into v_hold from dialectic.token_wallet_holds h
+  where h.tenant_id = dialectic.current_tenant() and h.hold_key = p_key
+  for no key update;
+  if not found then
+    raise exception 'there is no hold %', p_key using errcode = 'DJ103';
+  end if;
+  if v_hold.state not in ('pending', p_wanted_state) then
+    raise exception 'hold % was % already', p_key, v_hold.state using errcode = 'DJ104';
+  end if;
+  return v_hold;
+end
+$$;
+
+-- The call was answered: its price is what the hold's own rates make of the tokens, rounded up once.
+-- The wallet pays no more than was held. Usage that is not believed costs no more either.
+-- Settling again changes nothing and returns the same.
+create or replace function dialectic.settle_hold(
+  p_key text, p_input_tokens bigint, p_output_tokens bigint, p_usage_source text,
+  p_is_doubted boolean, p_reported_usage jsonb, p_flags text[], p_answer_id uuid, p_request_id text
+) returns dialectic.token_wallet_holds
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'posted');
+  v_cost bigint;
+begin
+  if v_hold.state = 'posted' then
+    return v_hold;
+  end if;
+  v_cost := ceil(p_input_tokens * v_hold.input_credits_per_token
+    + p_output_tokens * v_hold.output_credits_per_token);
+  if p_is_doubted then
+    v_cost := least(v_cost, v_hold.amount_credits);
+  end if;
+  update dialectic.token_wallet_holds h
+  set state = 'posted', cost_credits = v_cost, charged_credits = least(v_cost, h.amount_credits),
+      input_tokens = p_input_tokens, output_tokens = p_output_tokens,
+      usage_source = p_usage_source, reported_usage = p_reported_usage,
+      flags = p_flags
+        || case when v_cost > h.amount_credits then array['overrun'] else '{}' end
+        || case when p_answer_id is null and h.purpose in ('call', 'chat')
+             then array['unfinished'] else '{}' end,
+      answer_id = p_answer_id,
+      sent_at = coalesce(h.sent_at, dialectic.now()),
+      provider_request_id = coalesce(p_request_id, h.provider_request_id),
+      resolved_at = dialectic.now()
+  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
+  returning * into v_hold;
+  perform dialectic.move_funds(v_hold);
+  return v_hold;
+end
+$$;
+
+-- The call was never made, or was turned away without being worked on.
+create or replace function dialectic.void_hold(p_key text) returns dialectic.token_wallet_holds
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'voided');
+begin
+  if v_hold.state = 'voided' then
+    return v_hold;
+  end if;
+  update dialectic.token_wallet_holds h
+  set state = 'voided', cost_credits = 0, charged_credits = 0, resolved_at = dialectic.now()
+  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
+  returning * into v_hold;
+  perform dialectic.move_funds(v_hold);
+  return v_hold;
+end
+$$;
+
+-- The call was made and its answer is gone. The wallet pays nothing; what it cost at most is booked
+-- as a loss.
+create or replace function dialectic.lose_hold(p_key text) returns dialectic.token_wallet_holds
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'lost');
+begin
+  if v_hold.state = 'lost' then
+    return v_hold;
+  end if;
+  update dialectic.token_wallet_holds h
+  set state = 'lost', cost_credits = dialectic.estimate_cost(h), charged_credits = 0,
+      sent_at = coalesce(h.sent_at, dialectic.now()), resolved_at = dialectic.now()
+  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
+  returning * into v_hold;
+  perform dialectic.move_funds(v_hold);
+  return v_hold;
+end
+$$;
+
+-- What a call costs whose answer uses all the room it was given.
+create or replace function dialectic.estimate_cost(p_hold dialectic.token_wallet_holds)
+returns bigint
+language sql immutable
+as $$
+  select ceil(p_hold.counted_input_tokens * p_hold.input_credits_per_token
+    + p_hold.output_cap_tokens * p_hold.output_credits_per_token)::bigint
+$$;
+
+-- Carry out what a resolved hold says: free what it held, pay what it was charged, write it down.
+-- The wallet is locked by the second of these statements; the journal follows because each of its
+-- rows tells the balance, and their numbers then follow each other as the balances do.
+create or replace function dialectic.move_funds(p_hold dialectic.token_wallet_holds) returns void
+language plpgsql
+as $$
+declare
+  v_balance bigint;
+begin
+  if p_hold.session_id is not null then
+    update dialectic.dialectic_session_spending s
+    set held_credits = s.held_credits - case when p_hold.is_play then 0 else p_hold.amount_credits end,
+        spent_credits = s.spent_credits
+          + case when p_hold.is_play then 0 else p_hold.charged_credits end,
+        play_held_credits = s.play_held_credits
+          - case when p_hold.is_play then p_hold.amount_credits else 0 end,
+        play_spent_credits = s.play_spent_credits
+          + case when p_hold.is_play then p_hold.charged_credits else 0 end
+    where s.tenant_id = p_hold.tenant_id and s.session_id = p_hold.session_id;
+  end if;
+  update dialectic.token_wallets w
+  set held_credits = w.held_credits - case when p_hold.is_play then 0 else p_hold.amount_credits end,
+      balance_credits = w.balance_credits
+        - case when p_hold.is_play then 0 else p_hold.charged_credits end,
+      play_held_credits = w.play_held_credits
+        - case when p_hold.is_play then p_hold.amount_credits else 0 end,
+      play_balance_credits = w.play_balance_credits
+        - case when p_hold.is_play then p_hold.charged_credits else 0 end
+  where w.tenant_id = p_hold.tenant_id and w.id = p_hold.wallet_id
+  returning case when p_hold.is_play then w.play_balance_credits else w.balance_credits end
+    into v_balance;
+  if p_hold.cost_credits = 0 then
+    return;
+  end if;
+  insert into dialectic.token_wallet_transactions
+    (tenant_id, wallet_id, is_play, transaction_type, from_account, to_account, amount_credits,
+     balance_after_credits, idempotency_key)
+  select p_hold.tenant_id, p_hold.wallet_id, p_hold.is_play, t.type, t.from_account, 'provider',
+    t.amount, v_balance, p_hold.hold_key
+  from (values
+    ('usage', 'wallet', p_hold.charged_credits),
+    (case p_hold.state when 'lost' then 'loss' else 'overrun' end,
+     case p_hold.state when 'lost' then 'loss' else 'overrun' end,
+     p_hold.cost_credits - p_hold.charged_credits)
+  ) as t (type, from_account, amount)
+  where t.amount > 0;
+end
+$$;
+
+-- Before a hold is written again: only one that is open changes, and what it is for never does.
+create or replace function dialectic.hold_guard() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if old.state <> 'pending' then
+    raise exception 'hold % was % already', old.hold_key, old.state using errcode = 'DJ002';
+  end if;
+  if (new.tenant_id, new.hold_key, new.wallet_id, new.is_play, new.purpose, new.model_name,
+      new.session_id, new.stage_slug, new.job_id, new.attempt, new.amount_credits,
+      new.input_credits_per_token, new.output_credits_per_token, new.counted_input_tokens,
+      new.output_cap_tokens, new.created_at)
+    is distinct from (old.tenant_id, old.hold_key, old.wallet_id, old.is_play, old.purpose,
+      old.model_name, old.session_id, old.stage_slug, old.job_id, old.attempt, old.amount_credits,
+      old.input_credits_per_token, old.output_credits_per_token, old.counted_input_tokens,
+      old.output_cap_tokens, old.created_at) then
+    raise exception 'what hold % is for never changes', old.hold_key using errcode = 'DJ002';
+  end if;
+  return new;
+end
+$$;

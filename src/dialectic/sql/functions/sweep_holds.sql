@@ -1,0 +1,60 @@
+-- Resolve holds that nobody will resolve any more, across all tenants: their attempt is over (another
+-- one has begun, or the job has ended, waits or is gone), or their holder has been silent for longer
+-- than any call takes. What may have been sent is lost, the rest is void.
+-- An attempt that is over can save nothing, so no settlement can come after this.
+-- Locks are taken kind after kind, as everyone takes them: holds, spending, wallets, each in order.
+-- Whoever froze in the middle of a commit is not waited for: it would hold up the wallets of all.
+create or replace function dialectic.sweep_holds(p_age interval, p_limit integer)
+returns table (tenant_id uuid, hold_key text, state text)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
+as $$
+#variable_conflict use_column
+declare
+  v_hold dialectic.token_wallet_holds;
+  v_holds dialectic.token_wallet_holds[] := '{}';
+begin
+  if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_holds')) then
+    return;
+  end if;
+  for v_hold in
+    select h.* from dialectic.token_wallet_holds h
+    left join dialectic.dialectic_generation_jobs j
+      on j.tenant_id = h.tenant_id and j.id = h.job_id
+    where h.state = 'pending'
+      and case
+        when h.job_id is null then h.created_at < dialectic.now() - p_age
+        else j.id is null or j.attempt_count <> h.attempt or j.status <> 'processing'
+          or j.lease_until < dialectic.now() - p_age
+      end
+    order by h.tenant_id, h.hold_key
+    limit p_limit
+    for no key update of h skip locked  -- one that someone has locked is being resolved
+  loop
+    v_holds := array_append(v_holds, v_hold);
+  end loop;
+  perform from dialectic.dialectic_session_spending s
+  join (select distinct h.tenant_id, h.session_id from unnest(v_holds) h) mine
+    on s.tenant_id = mine.tenant_id and s.session_id = mine.session_id
+  order by s.tenant_id, s.session_id
+  for no key update of s;
+  perform from dialectic.token_wallets w
+  join (select distinct h.tenant_id, h.wallet_id from unnest(v_holds) h) mine
+    on w.tenant_id = mine.tenant_id and w.id = mine.wallet_id
+  order by w.tenant_id, w.id
+  for no key update of w;
+  foreach v_hold in array v_holds loop
+    update dialectic.token_wallet_holds h
+    set state = case when h.sent_at is null then 'voided' else 'lost' end,
+        cost_credits = case when h.sent_at is null then 0 else dialectic.estimate_cost(h) end,
+        charged_credits = 0, resolved_at = dialectic.now()
+    where h.tenant_id = v_hold.tenant_id and h.hold_key = v_hold.hold_key
+    returning * into v_hold;
+    perform dialectic.move_funds(v_hold);
+    tenant_id := v_hold.tenant_id;
+    hold_key := v_hold.hold_key;
+    state := v_hold.state;
+    return next;
+  end loop;
+end
+$$;

@@ -1,0 +1,125 @@
+-- Wallets: made, filled, and freed of their limit. A session's budget.
+
+-- A wallet of a user, or of the tenant as a whole, with play money to begin with: 1,000 dollars' worth.
+create or replace function dialectic.make_wallet(p_tenant_id uuid, p_user_id uuid) returns uuid
+language plpgsql
+as $$
+declare
+  v_id uuid;
+begin
+  insert into dialectic.token_wallets (tenant_id, id, user_id)
+  values (p_tenant_id, gen_random_uuid(), p_user_id)
+  on conflict (tenant_id, user_id) do nothing
+  returning id into v_id;
+  if v_id is null then
+    select w.id into v_id from dialectic.token_wallets w
+    where w.tenant_id = p_tenant_id and w.user_id is not distinct from p_user_id;
+    return v_id;
+  end if;
+  perform dialectic.put_in(p_tenant_id, v_id, true, 'grant', 1000000000, 'play money',
+    p_user_id, 'play money to begin with');
+  return v_id;
+end
+$$;
+
+-- The wallet of one of the current tenant's users, or of the tenant, made at the first call.
+create or replace function dialectic.open_wallet(p_user_id uuid) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+begin
+  if p_user_id is not null and not exists (
+    select from dialectic.memberships m where m.tenant_id = v_tenant and m.user_id = p_user_id
+  ) then
+    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+  end if;
+  return dialectic.make_wallet(v_tenant, p_user_id);
+end
+$$;
+
+-- Put money into a wallet of the current tenant, once per key, and say what it holds then.
+create or replace function dialectic.fund_wallet(
+  p_wallet_id uuid, p_is_play boolean, p_type text, p_amount bigint, p_key text, p_user_id uuid,
+  p_notes text
+) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return dialectic.put_in(dialectic.current_tenant(), p_wallet_id, p_is_play, p_type, p_amount,
+    p_key, p_user_id, p_notes);
+end
+$$;
+
+-- For functions of the owner: a transfer into a wallet. The wallet is locked before the key is looked
+-- for, so that two who bring the same key meet here and not at an error.
+create or replace function dialectic.put_in(
+  p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_type text, p_amount bigint, p_key text,
+  p_user_id uuid, p_notes text
+) returns bigint
+language plpgsql
+as $$
+declare
+  v_balance bigint;
+begin
+  perform from dialectic.token_wallets w
+  where w.tenant_id = p_tenant_id and w.id = p_wallet_id
+  for no key update;
+  if not found then
+    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+  end if;
+  select t.balance_after_credits into v_balance from dialectic.token_wallet_transactions t
+  where t.tenant_id = p_tenant_id and t.wallet_id = p_wallet_id
+    and t.idempotency_key = p_key and t.transaction_type = p_type;
+  if found then
+    return v_balance;
+  end if;
+  update dialectic.token_wallets w
+  set balance_credits = w.balance_credits + case when p_is_play then 0 else p_amount end,
+      play_balance_credits = w.play_balance_credits + case when p_is_play then p_amount else 0 end
+  where w.tenant_id = p_tenant_id and w.id = p_wallet_id
+  returning case when p_is_play then w.play_balance_credits else w.balance_credits end
+    into v_balance;
+  insert into dialectic.token_wallet_transactions
+    (tenant_id, wallet_id, is_play, transaction_type, from_account, to_account, amount_credits,
+     balance_after_credits, idempotency_key, recorded_by_user_id, notes)
+  values
+    (p_tenant_id, p_wallet_id, p_is_play, p_type, 'grants', 'wallet', p_amount, v_balance, p_key,
+     p_user_id, p_notes);
+  return v_balance;
+end
+$$;
+
+-- Let a wallet only count, or let it have a limit again. It can have one when it holds at least what
+-- is set aside.
+create or replace function dialectic.set_wallet_count_only(p_wallet_id uuid, p_is_count_only boolean)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update dialectic.token_wallets w
+  set is_count_only = p_is_count_only
+  where w.tenant_id = dialectic.current_tenant() and w.id = p_wallet_id;
+  if not found then
+    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+  end if;
+end
+$$;
+
+-- Set the most that a session may spend, or no limit. What is spent and held already must fit.
+create or replace function dialectic.set_session_budget(p_session_id uuid, p_budget bigint)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select from dialectic.dialectic_sessions s
+    where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id
+  ) then
+    raise exception 'there is no session %', p_session_id using errcode = 'DJ103';
+  end if;
+  insert into dialectic.dialectic_session_spending as s (tenant_id, session_id, budget_credits)
+  values (dialectic.current_tenant(), p_session_id, p_budget)
+  on conflict (tenant_id, session_id) do update set budget_credits = excluded.budget_credits;
+end
+$$;

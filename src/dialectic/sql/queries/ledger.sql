@@ -1,0 +1,312 @@
+-- Money, as the ledger asks for it. What moves it are functions; the rest only looks.
+
+-- name: reserve
+select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+
+-- name: mark_sent
+select * from dialectic.mark_hold_sent($1, $2)
+
+-- name: send
+select dialectic.send_hold($1, $2) as is_open
+
+-- name: settle
+select * from dialectic.settle_hold($1, $2, $3, $4, $5, $6, $7, $8, $9)
+
+-- name: void
+select * from dialectic.void_hold($1)
+
+-- name: lose
+select * from dialectic.lose_hold($1)
+
+-- name: sweep
+select count(*) filter (where state = 'voided') as voided, count(*) filter (where state = 'lost') as lost
+from dialectic.sweep_holds($1, $2)
+
+-- name: open_wallet
+select dialectic.open_wallet($1)
+
+-- name: fund_wallet
+select dialectic.fund_wallet($1, $2, $3, $4, $5, $6, $7)
+
+-- name: set_count_only
+select dialectic.set_wallet_count_only($1, $2)
+
+-- name: set_budget
+select dialectic.set_session_budget($1, $2)
+
+-- name: load_wallet
+select id, user_id, balance_credits, held_credits, play_balance_credits, play_held_credits,
+  is_count_only
+from token_wallets
+where id = $1
+
+-- name: load_purse
+-- What a session may spend of one kind of money at this moment.
+select
+  case when w.is_count_only then null
+    when $3 then w.play_balance_credits - w.play_held_credits
+    else w.balance_credits - w.held_credits
+  end as available_credits,
+  s.budget_credits,
+  s.budget_credits - case when $3 then s.play_spent_credits + s.play_held_credits
+    else s.spent_credits + s.held_credits end as budget_left_credits,
+  case when $3 then w.play_held_credits else w.held_credits end as held_credits,
+  coalesce(case when $3 then s.play_held_credits else s.held_credits end, 0) as budget_held_credits
+from token_wallets w
+left join dialectic_session_spending s on s.tenant_id = w.tenant_id and s.session_id = $2
+where w.id = $1
+
+-- name: list_open_holds
+-- What an attempt has set aside and not paid for yet.
+select * from token_wallet_holds
+where state = 'pending' and job_id = $1 and attempt = $2
+order by hold_key
+
+-- name: list_left_holds
+-- What earlier attempts have left behind: they are over, and nobody will pay for it.
+select * from token_wallet_holds
+where state = 'pending' and job_id = $1 and attempt < $2
+order by hold_key
+
+-- name: load_hold
+select * from token_wallet_holds where hold_key = $1
+
+-- name: list_history
+-- The newest transfers of a wallet, with the call that each was for.
+select t.id, t.created_at, t.transaction_type, t.is_play, t.amount_credits,
+  case when t.to_account = 'wallet' then t.amount_credits
+    when t.from_account = 'wallet' then -t.amount_credits else 0 end as change_credits,
+  t.balance_after_credits, t.notes, h.purpose, h.model_name, h.session_id, h.stage_slug
+from token_wallet_transactions t
+left join token_wallet_holds h
+  on h.tenant_id = t.tenant_id and h.hold_key = t.idempotency_key
+  and t.transaction_type in ('usage', 'overrun', 'loss')
+where t.wallet_id = $1
+order by t.id desc
+limit $2
+
+-- name: report_costs
+select stage_slug, model_name, purpose, is_play,
+  count(*) filter (where state = 'posted') as calls,
+  coalesce(sum(input_tokens), 0)::bigint as input_tokens,
+  coalesce(sum(output_tokens), 0)::bigint as output_tokens,
+  coalesce(sum(charged_credits), 0)::bigint as charged_credits,
+  coalesce(sum(cost_credits - charged_credits) filter (where state = 'posted'), 0)::bigint
+    as overrun_credits,
+  count(*) filter (where state = 'lost') as lost_calls,
+  coalesce(sum(cost_credits) filter (where state = 'lost'), 0)::bigint as lost_credits,
+  coalesce(sum(amount_credits) filter (where state = 'pending'), 0)::bigint as held_credits
+from token_wallet_holds
+where session_id = $1
+group by stage_slug, model_name, purpose, is_play
+order by min(created_at), model_name, purpose, is_play
+
+-- name: be_patient
+-- Checking all there ever was may take longer than a transaction is otherwise allowed. Servers before
+-- version 17 have no such limit.
+select set_config(name, setting, true)
+from (values ('transaction_timeout', '0'), ('work_mem', '256MB')) as wanted (name, setting)
+where name in (select s.name from pg_settings s)
+
+-- name: count_all
+select (select count(*) from token_wallets) as wallets,
+  (select count(*) from token_wallet_holds) as holds,
+  (select count(*) from token_wallet_transactions) as transfers
+
+-- name: verify_limits
+-- I1: a wallet with a limit holds at least what it has set aside, and no wallet sets aside less than
+-- nothing.
+select 'I1' as invariant, 'wallet ' || w.id as place,
+  format('%s %s, of which %s is held', m.kind, m.balance, m.held) as detail
+from token_wallets w
+cross join lateral (values
+  ('real', w.balance_credits, w.held_credits), ('play', w.play_balance_credits, w.play_held_credits)
+) as m (kind, balance, held)
+where m.held < 0 or (not w.is_count_only and m.balance < m.held)
+limit $1
+
+-- name: verify_balances
+-- I2: a balance is what came in less what went out.
+-- I3: what a wallet has set aside is the sum of its open holds.
+with moved as (
+  select tenant_id, wallet_id, is_play,
+    sum(case when to_account = 'wallet' then amount_credits
+      when from_account = 'wallet' then -amount_credits else 0 end) as credits
+  from token_wallet_transactions
+  group by tenant_id, wallet_id, is_play
+), held as (
+  select tenant_id, wallet_id, is_play, sum(amount_credits) as credits
+  from token_wallet_holds
+  where state = 'pending'
+  group by tenant_id, wallet_id, is_play
+), wallets as (
+  select w.tenant_id, w.id as wallet_id, m.is_play, m.balance, m.held
+  from token_wallets w
+  cross join lateral (values
+    (false, w.balance_credits, w.held_credits),
+    (true, w.play_balance_credits, w.play_held_credits)
+  ) as m (is_play, balance, held)
+)
+select b.invariant, 'wallet ' || wallet_id as place,
+  format('%s %s is %s, but its %s come to %s', case when is_play then 'play' else 'real' end,
+    b.what, b.kept, b.made_of, b.counted) as detail
+from wallets w
+full join moved m using (tenant_id, wallet_id, is_play)
+full join held h using (tenant_id, wallet_id, is_play)
+cross join lateral (values
+  ('I2', 'balance', w.balance, 'transfers', coalesce(m.credits, 0)),
+  ('I3', 'held', w.held, 'open holds', coalesce(h.credits, 0))
+) as b (invariant, what, kept, made_of, counted)
+where b.kept is distinct from b.counted
+limit $1
+
+-- name: verify_accounts
+-- I4: each transfer moves something from one account of its kind to another, so all sum up to nothing.
+select 'I4' as invariant, format('transfer %s of wallet %s', id, wallet_id) as place,
+  format('%s of %s from %s to %s', transaction_type, amount_credits, from_account, to_account)
+    as detail
+from token_wallet_transactions
+where amount_credits <= 0 or (transaction_type, from_account, to_account) not in (
+  ('top_up', 'grants', 'wallet'), ('grant', 'grants', 'wallet'), ('usage', 'wallet', 'provider'),
+  ('overrun', 'overrun', 'provider'), ('loss', 'loss', 'provider'))
+limit $1
+
+-- name: verify_usages
+-- I5: what the journal holds of a hold is what the hold says became of it. That nothing is written
+-- twice is seen to by the constraint that I8 looks for.
+select 'I5' as invariant, 'hold ' || coalesce(hold_key, t.idempotency_key) as place,
+  format('charged %s in the hold, %s in the journal', coalesce(h.charged_credits, 0),
+    coalesce(t.amount_credits, 0)) as detail
+from (
+  select * from token_wallet_holds where state <> 'pending' and charged_credits <> 0
+) h
+full join (
+  select * from token_wallet_transactions where transaction_type = 'usage'
+) t on t.tenant_id = h.tenant_id and t.idempotency_key = h.hold_key
+where (h.wallet_id, h.is_play, h.charged_credits)
+  is distinct from (t.wallet_id, t.is_play, t.amount_credits)
+limit $1
+
+-- name: verify_extras
+-- I5, for what is paid by nobody's wallet: overruns and losses.
+select 'I5' as invariant, 'hold ' || coalesce(hold_key, t.idempotency_key) as place,
+  format('%s of %s in the hold, %s of %s in the journal', coalesce(h.type, 'none'),
+    coalesce(h.credits, 0), coalesce(t.transaction_type, 'none'), coalesce(t.amount_credits, 0))
+    as detail
+from (
+  select tenant_id, hold_key, wallet_id, is_play, cost_credits - charged_credits as credits,
+    case state when 'lost' then 'loss' else 'overrun' end as type
+  from token_wallet_holds where state <> 'pending' and cost_credits <> charged_credits
+) h
+full join (
+  select * from token_wallet_transactions where transaction_type in ('overrun', 'loss')
+) t on t.tenant_id = h.tenant_id and t.idempotency_key = h.hold_key
+where (h.wallet_id, h.is_play, h.type, h.credits)
+  is distinct from (t.wallet_id, t.is_play, t.transaction_type, t.amount_credits)
+limit $1
+
+-- name: verify_answers
+-- I6: since its session first held money, each answer that a model gave has one posted hold, and each
+-- posted call has its answer unless it is marked as unfinished. The answers of a document that took
+-- several turns are its chunks.
+with answers as not materialized (
+  select c.tenant_id, c.session_id, c.id, c.created_at, 'contribution' as kind
+  from dialectic_contributions c
+  where c.job_id is not null and c.raw_response_storage_path is not null
+    and not exists (
+      select from dialectic_chunks k
+      where k.tenant_id = c.tenant_id and k.root_contribution_id = c.id)
+  union all
+  select k.tenant_id, k.session_id, k.id, k.created_at, 'chunk' from dialectic_chunks k
+)
+select 'I6' as invariant, a.kind || ' ' || a.id as place, 'no posted hold' as detail
+from answers a
+join dialectic_session_spending s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
+where a.created_at >= s.first_hold_at
+  and not exists (
+    select from token_wallet_holds h
+    where h.tenant_id = a.tenant_id and h.answer_id = a.id and h.state = 'posted'
+  )
+union all
+select 'I6', 'hold ' || h.hold_key, case when h.answer_id is null then 'posted without an answer'
+  else 'its answer ' || h.answer_id || ' is not there' end
+from token_wallet_holds h
+where h.state = 'posted' and h.purpose = 'call'
+  and case when h.answer_id is null then not 'unfinished' = any (h.flags)
+    else exists (
+        select from dialectic_sessions s where s.tenant_id = h.tenant_id and s.id = h.session_id
+      ) and not exists (
+        select from answers a where a.tenant_id = h.tenant_id and a.id = h.answer_id
+      )
+  end
+limit $1
+
+-- name: verify_spending
+-- I7: a session has spent and holds what its holds say, and no more than its budget.
+with sums as (
+  select tenant_id, session_id,
+    coalesce(sum(amount_credits) filter (where state = 'pending' and not is_play), 0) as held,
+    coalesce(sum(charged_credits) filter (where not is_play), 0) as spent,
+    coalesce(sum(amount_credits) filter (where state = 'pending' and is_play), 0) as play_held,
+    coalesce(sum(charged_credits) filter (where is_play), 0) as play_spent
+  from token_wallet_holds
+  group by tenant_id, session_id
+)
+select 'I7' as invariant, 'session ' || session_id as place,
+  format('real %s spent and %s held, play %s and %s, budget %s; its holds come to %s, %s, %s and %s',
+    s.spent_credits, s.held_credits, s.play_spent_credits, s.play_held_credits,
+    coalesce(s.budget_credits::text, 'none'), h.spent, h.held, h.play_spent, h.play_held) as detail
+from dialectic_session_spending s full join sums h using (tenant_id, session_id)
+where session_id is not null and (
+  (s.held_credits, s.spent_credits, s.play_held_credits, s.play_spent_credits)
+    is distinct from (coalesce(h.held, 0), coalesce(h.spent, 0), coalesce(h.play_held, 0),
+      coalesce(h.play_spent, 0))
+  or s.spent_credits + s.held_credits > s.budget_credits
+  or s.play_spent_credits + s.play_held_credits > s.budget_credits)
+limit $1
+
+-- name: verify_guards
+-- I8: what is written stays written, and is written once, because triggers and constraints refuse the
+-- rest.
+select 'I8' as invariant, wanted.kind || ' ' || wanted.name as place, 'not in place' as detail
+from (values
+  ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_change'),
+  ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_vanish'),
+  ('trigger', 'token_wallet_holds', 'holds_resolve_once'),
+  ('trigger', 'token_wallet_holds', 'holds_never_vanish'),
+  ('constraint', 'token_wallet_transactions', 'a_transfer_happens_once'),
+  ('constraint', 'token_wallet_holds', 'token_wallet_holds_pkey')
+) as wanted (kind, table_name, name)
+where not exists (
+    select from pg_trigger t
+    where t.tgrelid = to_regclass('dialectic.' || wanted.table_name) and t.tgname = wanted.name
+      and t.tgenabled in ('O', 'A')
+  ) and not exists (
+    select from pg_constraint c
+    where c.conrelid = to_regclass('dialectic.' || wanted.table_name) and c.conname = wanted.name
+      and c.convalidated
+  )
+limit $1
+
+-- name: verify_replay
+-- I9: replayed from its beginning, the journal comes to the balance that each of its rows tells.
+select 'I9' as invariant, format('transfer %s of wallet %s', id, wallet_id) as place,
+  format('%s %s makes %s, not %s', transaction_type, change, before + change, after) as detail
+from (
+  select id, wallet_id, transaction_type, balance_after_credits as after,
+    case when to_account = 'wallet' then amount_credits
+      when from_account = 'wallet' then -amount_credits else 0 end as change,
+    coalesce(lag(balance_after_credits) over (
+      partition by tenant_id, wallet_id, is_play order by id), 0) as before
+  from token_wallet_transactions
+) as replayed
+where before + change <> after
+limit $1
+
+-- name: verify_pending
+-- I10: no hold is open for longer than a call and the search for lost ones can take.
+select 'I10' as invariant, 'hold ' || hold_key as place,
+  format('open since %s; a worker gives it up, if one runs', created_at) as detail
+from token_wallet_holds
+where state = 'pending' and created_at < dialectic.now() - $2::interval
+limit $1

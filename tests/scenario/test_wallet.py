@@ -1,0 +1,146 @@
+"""`dialectic wallet` as a person calls it: put in, spend, look, check."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from functools import partial
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from dialectic import embedded
+from dialectic.ledger import holds
+from dialectic.store.database import WORKER_ROLE, Address, Database
+from tests.database.purse import PLAIN, used
+from tests.scenario.test_run import Home, Told, open_home
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A home whose server stays up between commands."""
+    with (
+        open_home(tmp_path_factory.mktemp("wallet") / "home") as opened,
+        embedded.join_server(opened.path),
+    ):
+        yield opened
+
+
+def find_url(home: Home) -> str:
+    told = home.tell("db", "url")
+    assert told.code == 0, told.stderr
+    return told.stdout.strip()
+
+
+def ask(home: Home, *words: str) -> Told:
+    told = home.tell("wallet", *words)
+    assert told.code == 0, told.stderr
+    return told
+
+
+async def spend(url: str, session_id: UUID) -> None:
+    """Make two calls in a session as a worker does, one of them of a model that costs nothing."""
+    connection = await asyncpg.connect(url)
+    row = await connection.fetchrow("select tenant_id, id from dialectic.token_wallets")
+    assert row is not None
+    tenant_id, wallet_id = row
+    await connection.close()
+    async with Database.open(Address(url, is_embedded=True), WORKER_ROLE, size=1) as db:
+        for model, is_play in (("maker/model", False), ("offline/skeptic", True)):
+            new = holds.NewHold(
+                key=str(uuid4()),
+                wallet_id=wallet_id,
+                is_play=is_play,
+                purpose=holds.Purpose.TRIAL,
+                model_name=model,
+                amount_credits=60_000,
+                rates=PLAIN,
+                counted_input_tokens=0,
+                output_cap_tokens=60_000,
+                session_id=session_id,
+                stage_slug="thesis",
+                is_sent=True,
+            )
+            await db.transact(tenant_id, partial(holds.reserve, new=new))
+            await db.transact(
+                tenant_id,
+                partial(holds.settle, key=new.key, actual=used(55_000), answer_id=None),
+            )
+
+
+def test_a_wallet_from_its_first_dollar_to_the_last_look(home: Home) -> None:
+    assert ask(home, "balance").stdout.splitlines() == ["$0.00", "play 1,000.00"]
+    told = ask(home, "topup", "20", "--note", "for the\tbakery \udcff")
+    assert told.stdout.splitlines() == ["$20.00", "play 1,000.00"]
+
+    started = home.tell("run", "--detach", "--models", "offline/skeptic", "A booking service.")
+    session = started.stdout.strip()
+    asyncio.run(spend(find_url(home), UUID(session)))
+
+    assert ask(home, "balance").stdout.splitlines() == ["$19.9450", "play 999.9450"]
+    costs = ask(home, "costs", session[:8]).stdout.splitlines()
+    assert [line.split()[:2] for line in costs[:2]] == [
+        ["thesis", "maker/model"],
+        ["thesis", "offline/skeptic"],
+    ]
+    assert costs[2:] == ["total  1 call, $0.0550", "total  1 call, play 0.0550"]
+    report = json.loads(ask(home, "costs", session, "--json").stdout)
+    assert [cost["charged_credits"] for cost in report["costs"]] == [55_000, 55_000]
+
+    history = ask(home, "history", "--limit", "3").stdout.splitlines()
+    assert [line.split()[2] for line in history] == ["usage", "usage", "top_up"]
+    assert "play -0.0550" in history[0]
+    assert "-$0.0550" in history[1]
+    assert "for the bakery" in history[2]
+    transfers = json.loads(ask(home, "history", "--json").stdout)["transfers"]
+    assert len(transfers) == 4
+
+    assert "all is right" in ask(home, "verify").stderr
+
+
+def test_a_wallet_can_be_told_to_only_count(home: Home) -> None:
+    assert "unlimited" in ask(home, "unlimited").stdout
+    assert json.loads(ask(home, "balance", "--json").stdout)["is_count_only"] is True
+    assert "unlimited" not in ask(home, "unlimited", "--off").stdout
+
+
+def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
+    ask(home, "topup", "--play", "1")
+    change = "update dialectic.token_wallets set play_balance_credits = play_balance_credits + {}"
+
+    async def execute(statement: str) -> None:
+        connection = await asyncpg.connect(find_url(home))
+        await connection.execute(statement)
+        await connection.close()
+
+    asyncio.run(execute(change.format(7)))
+    told = home.tell("wallet", "verify")
+    assert told.code == 1
+    assert told.stdout.startswith("I2   wallet ")
+    assert "1 wrong" in told.stderr
+    found = json.loads(home.tell("wallet", "verify", "--json").stdout)
+    assert [breach["invariant"] for breach in found["breaches"]] == ["I2"]
+    asyncio.run(execute(change.format(-7)))
+    assert "all is right" in ask(home, "verify").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("topup", "-5"), "'-5' is not an amount"),
+        (("topup", "1e999"), "'1e999' is not an amount"),
+        (("topup", ""), "'' is not an amount"),
+        (("topup", "5", "--note", "x" * 501), "note is longer than 500"),
+        (("costs", "nothing"), "'nothing' is not the id of a session"),
+        (("history", "--limit", "0"), "--limit"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    home: Home, words: tuple[str, ...], answer: str
+) -> None:
+    told = home.tell("wallet", *words)
+    assert told.code == 2
+    assert answer in told.stderr
+    assert "Traceback" not in told.stderr
