@@ -1,47 +1,90 @@
-"""Call the provider: one attempt, timed, its text made fit to keep. Knows no database; decides
-nothing about the answer."""
+"""Call the provider: with leave of its endpoint's limits, one attempt, timed, its text made fit to
+keep. Decides nothing about the answer; an error leaves as the provider raised it."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
 
+from dialectic import limits
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
-from dialectic.domain.text import clean_text
+from dialectic.domain.text import clean_part, clean_text
 from dialectic.engine import Engine
+from dialectic.errors import ContextWindowError, ProviderError
+from dialectic.ledger import holds
+from dialectic.pipeline.hold import Held
+from dialectic.providers.base import OnText
+from dialectic.tokens import count_request_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply with what it took to get it."""
+    """A reply with what it answers and what it took to get it."""
 
+    request: Request
     reply: Reply
     elapsed_ms: int
     # What was wrong with the text and was put right.
     notes: tuple[str, ...] = ()
 
 
-async def call(engine: Engine, card: ModelCard, request: Request) -> Answer:
-    """Send the request once and wait for the whole answer."""
-    provider = engine.catalog.load_provider(card)
+async def call(
+    engine: Engine,
+    caller: limits.Caller,
+    card: ModelCard,
+    held: Held,
+    on_text: OnText = lambda _piece: None,
+) -> Answer:
+    """Send a request that is paid for, once, and wait for the whole answer.
+
+    Raises `EndpointBusy`, before anything is sent, when the endpoint takes no call yet.
+    """
+    request, provider = held.request, engine.catalog.load_provider(card)
+    permit = await _ask_for_leave(engine, caller, card, request)
     engine.failpoints.reach("before_send")
+    # From here on it may cost money, whatever comes back.
+    await holds.send(engine.db, caller.tenant_id, held.key)
     started = time.monotonic()
-    reply = await provider.complete(card, request, lambda _piece: None)
+    try:
+        reply = await provider.complete(card, request, on_text)
+    except (ProviderError, ContextWindowError) as error:
+        await _report(engine, permit, limits.build_failure(error))
+        raise
+    elapsed_ms = round((time.monotonic() - started) * 1000)
     engine.failpoints.reach("after_reply")
-    return build_answer(reply, elapsed_ms=round((time.monotonic() - started) * 1000))
+    await _report(engine, permit, limits.build_report(reply.usage))
+    return build_answer(request, reply, elapsed_ms=elapsed_ms)
 
 
-def build_answer(reply: Reply, *, elapsed_ms: int) -> Answer:
+async def _ask_for_leave(
+    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request
+) -> limits.Permit | None:
+    """Ask for leave to call; a model without an endpoint needs none."""
+    endpoint = engine.catalog.find_endpoint(card)
+    if endpoint is None:
+        return None
+    tokens = 0
+    if endpoint.tokens_per_minute is not None:
+        tokens = count_request_tokens(request, card).upper_tokens + request.max_output_tokens
+    return await limits.admit(engine.db, engine.calm, endpoint, caller, tokens=tokens)
+
+
+async def _report(engine: Engine, permit: limits.Permit | None, told: limits.Report) -> None:
+    if permit is not None:
+        await limits.report(engine.db, engine.calm, permit, told)
+
+
+def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
     """Build an answer that can be stored and shown; the provider's own record stays as it came."""
-    text, notes = clean_text(reply.text)
+    text, notes = clean_part(reply.text)
     clean = replace(
         reply,
         text=text,
         raw_finish_reason=_clean(reply.raw_finish_reason),
         request_id=_clean(reply.request_id),
     )
-    return Answer(clean, elapsed_ms, tuple(notes))
+    return Answer(request, clean, elapsed_ms, tuple(notes))
 
 
 def _clean(word: str | None) -> str | None:

@@ -6,10 +6,15 @@
 
     gather      the words of one turn: its own inputs, and nothing else of the stage (pure)
     assemble    one complete request, counted in tokens, that fits the model (pure)
+    hold        money set aside for the call: a commit, before any byte leaves
     call        one attempt at the provider
-    follow      what the answer means for the job (pure)
+    follow      what the answer means for the job: done, or cut off and to be gone on with (pure)
 
-    save        one commit: what was planned or written, the job's move, those who wait, the news
+    save        one commit: what was planned or written, the job's move, those who wait, the news,
+                the money
+
+A document that does not fit into one answer takes several turns. Each is a claim of the same job
+and a commit of its own; the last one makes the document of all of them.
 
 No transaction is open while a model thinks. A process that dies before `save` has changed nothing
 but the job's lease; after it, everything.
@@ -21,13 +26,15 @@ from typing import assert_never
 
 from dialectic.domain.job import ExecutePayload, Job, PlanPayload, parse_payload
 from dialectic.engine import Engine
+from dialectic.errors import ContextWindowError
 from dialectic.pipeline.assemble import assemble
 from dialectic.pipeline.call import call
-from dialectic.pipeline.follow import follow
+from dialectic.pipeline.follow import WINDOW_FULL, Limits, close, follow
 from dialectic.pipeline.gather import gather
+from dialectic.pipeline.hold import hold
 from dialectic.pipeline.look import Scene, look
 from dialectic.pipeline.plan import decide_plan, find_missing
-from dialectic.pipeline.save import save_plan, save_seed, save_turn, save_wait
+from dialectic.pipeline.save import Paid, save_plan, save_seed, save_turn, save_wait
 
 
 async def run_job(engine: Engine, job: Job) -> None:
@@ -36,9 +43,9 @@ async def run_job(engine: Engine, job: Job) -> None:
     payload = parse_payload(job.payload_json)
     scene = await look(engine, job, payload)
     match payload:
-        case PlanPayload():
+        case PlanPayload() if not scene.chunks:
             await run_plan(engine, job, payload, scene)
-        case ExecutePayload():
+        case PlanPayload() | ExecutePayload():
             await run_turn(engine, job, payload, scene)
         case unreachable:
             assert_never(unreachable)
@@ -66,10 +73,20 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: Scene)
 async def run_turn(
     engine: Engine, job: Job, payload: PlanPayload | ExecutePayload, scene: Scene
 ) -> None:
-    """One document by one model."""
+    """One document by one model, or as much of it as fits into an answer."""
     card = engine.catalog.load_card(payload.model_name)
     material = gather(scene, job, payload)
-    request = assemble(material, card)
-    answer = await call(engine, card, request)
-    outcome = follow(answer.reply)
-    await save_turn(engine, job, material, request, answer, outcome)
+    try:
+        request = assemble(material, card)
+        turn = len(material.chunks)
+        held = await hold(engine, job, card, request, wallet_id=scene.wallet_id, turn=turn)
+        answer = await call(engine, job, card, held)
+    except ContextWindowError:
+        if not material.chunks:
+            raise
+        # There is no room for another turn. What was said is paid for: it is the document.
+        await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
+        return
+    limits = Limits(scene.continues, engine.settings.max_continuations)
+    outcome = follow(answer.reply, material.said, limits)
+    await save_turn(engine, job, material, outcome, Paid(card, held, answer))

@@ -1,0 +1,181 @@
+"""Hold: money is set aside for one call before it is made, and what a failed one cost is paid.
+
+The hold is a commit of its own, the last before a byte leaves; `save` settles it with the answer,
+in its one commit. Here is decided how long an answer money allows, and what a call that came to
+nothing has cost. Money itself moves in `ledger`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from uuid import UUID
+
+from dialectic.domain.job import Job
+from dialectic.domain.message import Reply, Request, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.price import (
+    Purse,
+    Rates,
+    decide_hold,
+    decide_output_cap,
+    is_play,
+    judge_spend,
+)
+from dialectic.domain.usage import Actual, Counted, judge_usage
+from dialectic.engine import Engine
+from dialectic.errors import Conflict, DialecticError, ProviderError
+from dialectic.ledger import holds, wallets
+from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose, derive_hold_key
+from dialectic.store.database import Connection
+from dialectic.tokens import count_request_tokens_aside, find_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A call that is paid for: what may be sent, and the hold by which it is known."""
+
+    request: Request
+    key: str
+    counted_input_tokens: int
+
+
+async def hold(
+    engine: Engine, job: Job, card: ModelCard, request: Request, *, wallet_id: UUID, turn: int
+) -> Held:
+    """Set aside what a call can cost, or raise: then nothing is called.
+
+    The answer may have to be shorter than was asked for, if that is what money allows.
+    """
+    counted = (await count_request_tokens_aside(request, card)).upper_tokens
+    key = derive_hold_key(job.id, attempt=job.attempt, turn=turn)
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+
+    async def work(connection: Connection) -> NewHold:
+        if job.attempt > 1:
+            await holds.give_up_earlier(connection, job.id, job.attempt)
+        purse = await wallets.load_purse(
+            connection, wallet_id, job.session_id, is_play=is_play(card)
+        )
+        cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
+        new = build_hold(key, job, card, wallet_id, counted, cap)
+        await holds.reserve(connection, new)
+        return new
+
+    try:
+        cap = (await engine.db.transact(job.tenant_id, work)).output_cap_tokens
+    except Conflict:
+        # The commit of a moment ago went through although we were not told.
+        cap = (await _load_own(engine, job, key)).output_cap_tokens
+    return Held(replace(request, max_output_tokens=cap), key, counted)
+
+
+def decide_cap(
+    purse: Purse,
+    card: ModelCard,
+    request: Request,
+    counted_tokens: int,
+    job: Job,
+    *,
+    fraction: Decimal,
+) -> int:
+    """Decide how long an answer money allows; raise if someone must put in more, or approve it."""
+    rates = Rates.of(card)
+    cap = decide_output_cap(
+        purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
+    )
+    if not job.is_spend_approved:
+        judge_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
+    return cap
+
+
+def build_hold(
+    key: str, job: Job, card: ModelCard, wallet_id: UUID, counted_tokens: int, cap: int
+) -> NewHold:
+    """Build the hold of one call of a job."""
+    rates = Rates.of(card)
+    return NewHold(
+        key=key,
+        wallet_id=wallet_id,
+        is_play=is_play(card),
+        purpose=Purpose.CALL,
+        model_name=card.name,
+        amount_credits=decide_hold(counted_tokens, cap, rates),
+        rates=rates,
+        counted_input_tokens=counted_tokens,
+        output_cap_tokens=cap,
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        job_id=job.id,
+        attempt=job.attempt,
+    )
+
+
+async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
+    async def work(connection: Connection) -> Hold:
+        return await holds.load_hold(connection, key)
+
+    found = await engine.db.transact(job.tenant_id, work)
+    if found.state is not HoldState.PENDING:
+        raise Conflict(f"The call {key} was paid for or given up already.")
+    return found
+
+
+async def settle(
+    connection: Connection, card: ModelCard, held: Held, reply: Reply, answer_id: UUID
+) -> None:
+    """Pay for an answer in the commit that saves it; the very last statement there."""
+    actual = judge_reply(card, held, reply)
+    await holds.settle(connection, held.key, actual, answer_id, request_id=reply.request_id)
+
+
+def judge_reply(card: ModelCard, held: Held, reply: Reply) -> Actual:
+    """Decide by which tokens an answer is paid for."""
+    usage = reply.usage
+    tokens = (usage.input_tokens, usage.output_tokens)
+    is_reported = usage.source is UsageSource.REPORTED
+    if is_reported:
+        counts = held.counted_input_tokens, find_counter(card.tokenizer)(reply.text)
+    else:
+        counts = tokens
+    counted = Counted(*counts, held.request.max_output_tokens, has_unseen_output=card.is_reasoning)
+    return judge_usage(tokens if is_reported else reply.odd_usage, counted)
+
+
+# -- calls that came to nothing --------------------------------------------------------------------
+
+
+async def free(connection: Connection, job: Job) -> None:
+    """Free what an attempt has set aside for calls that were turned away."""
+    for each in await holds.list_open(connection, job.id, job.attempt):
+        await holds.void(connection, each.key)
+
+
+async def let_go(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
+    """Resolve what an attempt that failed has set aside, in the commit that ends it.
+
+    What arrived and was no answer is paid for; a call that left nothing behind is not.
+    """
+    for each in await holds.list_open(connection, job.id, job.attempt):
+        card = engine.catalog.cards.get(each.model_name)
+        actual = None if card is None else price_failure(each, card, error)
+        if actual is None:
+            await holds.void(connection, each.key)
+        else:
+            await holds.settle(connection, each.key, actual, None)
+
+
+def price_failure(hold: Hold, card: ModelCard, error: DialecticError) -> Actual | None:
+    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing."""
+    if not isinstance(error, ProviderError) or not error.remains.was_sent:
+        return None
+    remains = error.remains
+    if remains.reported_usage is None and not remains.partial_text:
+        return None
+    counted = Counted(
+        hold.counted_input_tokens,
+        find_counter(card.tokenizer)(remains.partial_text),
+        hold.output_cap_tokens,
+        has_unseen_output=card.is_reasoning,
+    )
+    return judge_usage(remains.reported_usage, counted)

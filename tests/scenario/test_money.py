@@ -1,0 +1,536 @@
+"""Money on its way through real runs: held before a call, settled with its answer, never twice."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from dialectic import embedded, quote, sessions
+from dialectic.domain.ask import Ask
+from dialectic.domain.job import Job
+from dialectic.domain.message import UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.price import Rates
+from dialectic.domain.usage import Actual
+from dialectic.errors import LeaseLost
+from dialectic.ledger import holds, wallets
+from dialectic.pipeline.run import run_job
+from dialectic.process_files import load_process
+from dialectic.store import jobs
+from dialectic.store.database import Connection
+from tests.scenario.shop import TEXT, WRITER, Shop, check_books, open_shop, verify
+from tests.scenario.story import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
+
+PLENTY = 50_000_000
+SHORT = {"default": {"text": TEXT}}
+
+
+@pytest.fixture
+async def shop(server: embedded.Server, template: str, tmp_path: Path) -> AsyncIterator[Shop]:
+    """One model that says little, and an empty wallet."""
+    async with open_shop(server, template, tmp_path / "home", SHORT) as opened:
+        yield opened
+
+
+async def load_jobs(shop: Shop, session_id: UUID) -> list[Row]:
+    return (await shop.stage.record(session_id)).jobs
+
+
+def read_message(job: Row) -> str:
+    return str(job["error_details"][-1]["message"])
+
+
+# -- each answer is paid for once ------------------------------------------------------------------
+
+
+async def test_each_turn_of_a_whole_dialectic_of_cut_off_answers_is_paid_for_once(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    async with open_stage(server, template, tmp_path / "home") as stage:
+        settings = replace(stage.engine.settings, max_continuations=100)
+        stage = replace(stage, worker_engine=replace(stage.worker_engine, settings=settings))
+        session_id = await stage.play([ARCHITECT, SKEPTIC], max_output_tokens=700)
+        posted = await check_books(stage, session_id)
+        record = await stage.record(session_id)
+    assert record.session["status"] == "iteration_complete"
+    assert len(record.contributions) == 24
+    assert len(posted) > 40, "most documents took several turns"
+    assert {row["is_play"] for row in posted} == {True}
+    assert {row["usage_source"] for row in posted} == {"reported"}
+
+
+async def test_a_whole_dialectic_by_models_that_cost_money_costs_what_its_answers_used(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    async with open_shop(server, template, tmp_path / "home", {}) as shop:
+        await shop.put_in(PLENTY)
+        session_id = await shop.stage.play([WRITER, WRITER])
+        posted = await shop.check_books(session_id)
+        record = await shop.stage.record(session_id)
+        assert len(posted) == shop.calls == len(record.contributions) == 24
+        used = sum(c.input_tokens + 2 * c.output_tokens for c in shop.simulator.log.calls)
+        assert (await shop.load_wallet()).balance_credits == PLENTY - used
+        for row in posted:
+            found = record.find(row["answer_id"])
+            assert row["input_tokens"] == found["tokens_used_input"]
+            assert row["output_tokens"] == found["tokens_used_output"]
+            assert row["charged_credits"] <= row["amount_credits"]
+
+
+async def test_a_turn_for_which_the_window_has_no_room_costs_nothing(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    script = {
+        "default": {"text": TEXT * 9, "cut_after_tokens": 60},
+        "rules": [{"turns": "1-", "fault": "400_context_length"}],
+    }
+    async with open_shop(server, template, tmp_path / "home", script) as shop:
+        await shop.put_in(PLENTY)
+        session_id = await shop.stage.play([WRITER], until="thesis")
+        (posted,) = await shop.check_books(session_id)
+        assert [row["state"] for row in await shop.list_holds()] == ["posted", "voided"]
+        (document,) = (await shop.stage.record(session_id)).contributions
+        assert "window_full" in document["flags"]
+        assert posted["output_tokens"] == 60
+
+
+# -- too much, or not enough -----------------------------------------------------------------------
+
+
+async def test_a_call_above_the_share_of_the_balance_waits_for_approval_and_is_not_made(
+    shop: Shop,
+) -> None:
+    await shop.put_in(20_000)
+    session_id = await shop.stage.play([WRITER], until="thesis", prompt=f"{PROMPT} " * 200)
+    (job,) = await load_jobs(shop, session_id)
+    assert (job["status"], job["status_reason"]) == ("paused", "spend_needs_approval")
+    message = read_message(job)
+    (cost,) = re.findall(r"One call may cost \$(0\.\d+)", message)
+    assert 0.2 * 0.02 < float(cost) <= 0.02
+    for words in (
+        "more than 20% of $0.02 available",
+        "Nothing was called",
+        f"`dialectic resume {str(session_id)[:8]} --approve-spend`",
+        "DIALECTIC_MAX_SPEND_FRACTION",
+    ):
+        assert words in message
+
+    # Going on without a word does not approve it.
+    await sessions.resume(shop.stage.engine, shop.stage.account, session_id)
+    await shop.stage.work(session_id)
+    (job,) = await load_jobs(shop, session_id)
+    assert (job["status"], shop.calls, await shop.list_holds()) == ("paused", 0, [])
+
+    await sessions.resume(shop.stage.engine, shop.stage.account, session_id, approves_spend=True)
+    await shop.stage.work(session_id)
+    (posted,) = await shop.check_books(session_id)
+    assert posted["amount_credits"] > 4_000
+    assert shop.calls == 1
+
+
+async def test_a_call_above_all_there_is_pauses_and_a_top_up_wakes_it(shop: Shop) -> None:
+    await shop.put_in(1_000)
+    session_id = await shop.stage.play([WRITER], until="thesis")
+    (job,) = await load_jobs(shop, session_id)
+    assert (job["status"], job["status_reason"]) == ("paused", "insufficient_funds")
+    assert re.search(r"may cost \$0\.\d+, and \$0\.0010 is available", read_message(job))
+    assert "`dialectic wallet topup 20`" in read_message(job)
+    assert "`dialectic wallet unlimited`" in read_message(job)
+    assert (shop.calls, await shop.list_holds()) == (0, [])
+
+    assert await shop.put_in(PLENTY) == [session_id]
+    await shop.stage.work(session_id)
+    await shop.check_books(session_id)
+    assert shop.calls == 1
+
+
+async def test_money_that_others_spend_between_plan_and_call_is_missed_before_the_call(
+    shop: Shop,
+) -> None:
+    await shop.put_in(100_000)
+    session_id = await shop.stage.create([WRITER], until="antithesis", max_output_tokens=1_000)
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    shop.simulator.hold()
+    async with shop.stage.working():
+        await shop.simulator.wait_arrived(1)
+        wallet = await shop.load_wallet()
+        await spend_elsewhere(shop, wallet.available_credits)
+        shop.simulator.release()
+        await shop.stage.until(lambda: has_paused(shop, session_id))
+    assert shop.calls == 1, "the critique was planned, and not asked for"
+    (waiting,) = [job for job in await load_jobs(shop, session_id) if job["status"] == "paused"]
+    assert (waiting["stage_slug"], waiting["status_reason"]) == ("antithesis", "insufficient_funds")
+
+    assert await shop.put_in(PLENTY) == [session_id]
+    await shop.stage.work(session_id)
+    await shop.check_books(session_id)
+    assert shop.calls == 2
+    assert Counter(call.try_number for call in shop.simulator.log.calls) == {1: 2}
+
+
+async def spend_elsewhere(shop: Shop, amount_credits: int) -> None:
+    """Spend money as a run does that goes on at the same time."""
+    new = holds.NewHold(
+        key=str(uuid4()),
+        wallet_id=shop.stage.account.wallet_id,
+        is_play=False,
+        purpose=holds.Purpose.TRIAL,
+        model_name=WRITER,
+        amount_credits=amount_credits,
+        rates=Rates(Decimal(1), Decimal(1)),
+        counted_input_tokens=0,
+        output_cap_tokens=amount_credits,
+        is_sent=True,
+    )
+    used = Actual(0, amount_credits, UsageSource.REPORTED)
+
+    async def work(connection: Connection) -> None:
+        await holds.reserve(connection, new)
+        await holds.settle(connection, new.key, used, None)
+
+    await shop.stage.worker_engine.db.transact(shop.stage.account.tenant_id, work)
+
+
+async def has_paused(shop: Shop, session_id: UUID) -> bool:
+    statuses = {job["status"] for job in await load_jobs(shop, session_id)}
+    return "paused" in statuses and not statuses & {"processing", "pending", "retrying"}
+
+
+async def test_a_wallet_that_only_counts_refuses_nothing(shop: Shop) -> None:
+    account = shop.stage.account
+    await shop.stage.engine.db.transact(
+        account.tenant_id,
+        lambda c: wallets.set_unlimited(c, account.wallet_id, is_unlimited=True),
+    )
+    session_id = await shop.stage.play([WRITER], until="thesis", prompt=f"{PROMPT} " * 200)
+    (posted,) = await shop.check_books(session_id)
+    assert (await shop.load_wallet()).balance_credits == -posted["charged_credits"] < 0
+
+
+async def test_a_call_whose_money_calls_in_flight_hold_waits_a_moment_and_nobody_is_asked(
+    shop: Shop,
+) -> None:
+    shop = shop.allow(max_spend_fraction=1.0)
+    await shop.put_in(5_000)
+    session_id = await shop.stage.create([WRITER, WRITER], until="thesis", max_output_tokens=1_000)
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    shop.simulator.hold()
+    async with shop.stage.working():
+        await shop.simulator.wait_arrived(1)
+
+        async def is_postponed() -> bool:
+            found = {(j["status"], j["status_reason"]) for j in await load_jobs(shop, session_id)}
+            return ("retrying", "insufficient_funds") in found
+
+        await shop.stage.until(is_postponed)
+        assert shop.calls == 1
+        shop.simulator.release()
+        await shop.simulator.wait_ended(2)
+    await shop.stage.work(session_id)
+    await shop.check_books(session_id)
+    record = await shop.stage.record(session_id)
+    assert {job["status"] for job in record.jobs} == {"completed"}
+    assert [job["error_details"] for job in record.jobs] == [[], []]
+    assert record.list_told("contribution_generation_paused") == []
+
+
+# -- budgets ---------------------------------------------------------------------------------------
+
+WATCH = """
+create table most_used (credits bigint not null);
+insert into most_used values (0);
+create function note_most_used() returns trigger language plpgsql security definer as $$
+begin
+  update dialectic.most_used set credits = greatest(credits, new.spent_credits + new.held_credits);
+  return null;
+end $$;
+create trigger note_most_used after insert or update on dialectic_session_spending
+  for each row execute function note_most_used();
+"""
+
+
+async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes_on(
+    shop: Shop,
+) -> None:
+    shop = shop.allow(max_spend_fraction=0.5)
+    await shop.put_in(PLENTY)
+    await shop.stage.admin.execute(WATCH)
+    budget = 20_000
+    session_id = await shop.stage.create(
+        [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
+    )
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+
+    async with shop.stage.working(concurrency=16):
+        await shop.stage.until(lambda: has_paused(shop, session_id))
+    before = shop.calls
+    critiques = [job for job in await load_jobs(shop, session_id) if job["parent_job_id"]]
+    statuses = Counter(job["status"] for job in critiques)
+    assert statuses == {"completed": before - 4, "paused": 20 - before}
+    assert 8 <= before < 20
+    ((most,),) = [row.values() for row in await shop.stage.fetch("select * from most_used")]
+    assert budget / 2 < most <= budget
+    paused = [job for job in critiques if job["status"] == "paused"]
+    assert {job["status_reason"] for job in paused} == {"insufficient_funds"}
+    for job in paused:
+        assert "is left of the session's budget of $0.02" in read_message(job)
+        assert f"`dialectic resume {str(session_id)[:8]} --budget USD`" in read_message(job)
+
+    await sessions.resume(
+        shop.stage.engine, shop.stage.account, session_id, budget_credits=1_000_000
+    )
+    await shop.stage.work(session_id)
+    await shop.check_books(session_id)
+    assert shop.calls == 20
+
+
+# -- what is reported ------------------------------------------------------------------------------
+
+REPORTS = "missing negative zero tenfold string above_hold".split()
+
+
+async def test_usage_is_believed_as_far_as_it_makes_sense_and_marked_where_not(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    script = {
+        "endpoints": {
+            name.replace("_", "-"): {"text": TEXT * 4, "fault": f"usage_{name}"} for name in REPORTS
+        }
+    }
+    script["endpoints"]["honest"] = {"text": TEXT * 4}
+    at = {name: name for name in script["endpoints"]}
+    async with open_shop(server, template, tmp_path / "home", script, at) as shop:
+        await shop.put_in(PLENTY)
+        session_id = await shop.stage.play([f"{name}/writer" for name in at], until="thesis")
+        posted = {
+            row["model_name"].split("/")[0]: row for row in await shop.check_books(session_id)
+        }
+    honest = posted["honest"]
+    read, written = honest["input_tokens"], honest["output_tokens"]
+    assert (honest["flags"], honest["usage_source"]) == ([], "reported")
+    flags = {name: posted[name]["flags"] for name in at}
+    assert flags == {
+        "honest": [],
+        "missing": [],
+        "negative": ["usage_negative"],
+        "zero": ["usage_zero"],
+        "tenfold": ["usage_absurd"],
+        "string": ["usage_not_a_number"],
+        "above-hold": ["usage_absurd"],
+    }
+    for name in ("missing", "negative", "zero", "string"):
+        assert posted[name]["usage_source"] == "counted"
+        assert posted[name]["output_tokens"] == written
+        assert posted[name]["charged_credits"] == honest["charged_credits"]
+    for name in ("tenfold", "above-hold"):
+        row = posted[name]
+        assert row["usage_source"] == "reported"
+        assert row["reported_usage"]["counted"]["output_tokens"] == written
+    assert posted["tenfold"]["reported_usage"]["reported"]["output_tokens"] == 10 * written
+    for name in ("tenfold", "above-hold"):
+        row = posted[name]
+        assert row["amount_credits"] < 10 * (read + 2 * written)
+        assert row["charged_credits"] == row["cost_credits"] == row["amount_credits"]
+
+
+async def test_what_is_used_beyond_a_hold_is_an_overrun_that_the_wallet_does_not_pay(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    # The provider counts half as many characters to a token, which is not absurd.
+    script = {"models": {"*": {"tokenizer": "chars:2"}}, "default": {"text": TEXT}}
+    async with open_shop(server, template, tmp_path / "home", script) as shop:
+        await shop.put_in(PLENTY)
+        session_id = await shop.stage.play(
+            [WRITER], until="thesis", prompt=f"{PROMPT} " * 300, max_output_tokens=200
+        )
+        (row,) = await shop.check_books(session_id)
+        balance = (await shop.load_wallet()).balance_credits
+        (overrun,) = await shop.stage.fetch(
+            "select * from token_wallet_transactions where transaction_type = 'overrun'"
+        )
+    assert row["flags"] == ["overrun"]
+    assert row["charged_credits"] == row["amount_credits"] == PLENTY - balance
+    assert overrun["amount_credits"] == row["cost_credits"] - row["amount_credits"] > 0
+
+
+async def test_the_price_of_a_call_is_that_of_the_moment_it_was_held_for(shop: Shop) -> None:
+    await shop.put_in(PLENTY)
+    session_id = await shop.stage.create([WRITER], until="thesis")
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    shop.simulator.hold()
+    async with shop.stage.working():
+        await shop.simulator.wait_arrived(1)
+        cards = cast("dict[str, ModelCard]", shop.stage.worker_engine.catalog.cards)
+        cards[WRITER] = replace(
+            cards[WRITER], input_credits_per_token=Decimal(70), output_credits_per_token=Decimal(90)
+        )
+        shop.simulator.release()
+        await shop.simulator.wait_ended(1)
+    await shop.stage.work(session_id)
+    (row,) = await shop.check_books(session_id)
+    assert row["charged_credits"] == row["input_tokens"] + 2 * row["output_tokens"]
+
+
+# -- calls that come to nothing --------------------------------------------------------------------
+
+
+async def test_a_call_that_came_to_nothing_costs_what_it_left_behind(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    faults = {
+        "closed": "close_mid_stream",
+        "event": "error_event",
+        "reset": "reset_before_first_byte",
+        "filtered": "filtered",
+        "refusal": "refusal",
+    }
+    script = {
+        "endpoints": {name: {"text": TEXT * 4} for name in faults},
+        "rules": [
+            {"endpoint": name, "wire": "openai", "tries": 1, "fault": fault}
+            for name, fault in faults.items()
+        ],
+    }
+    at = {name: name for name in faults}
+    async with open_shop(server, template, tmp_path / "home", script, at) as shop:
+        await shop.put_in(PLENTY)
+        session_id = await shop.stage.play([f"{name}/writer" for name in at], until="thesis")
+        await shop.check_books(session_id)
+        lives: dict[str, list[Row]] = {name: [] for name in faults}
+        for row in await shop.list_holds():
+            lives[row["model_name"].split("/")[0]].append(row)
+    whole = lives["reset"][1]
+    assert [(r["state"], r["charged_credits"]) for r in lives["reset"]] == [
+        ("voided", 0),
+        ("posted", whole["charged_credits"]),
+    ]
+    for name in ("closed", "event"):
+        first, second = lives[name]
+        assert (first["attempt"], first["state"], first["flags"]) == (1, "posted", ["unfinished"])
+        assert (second["attempt"], second["state"], second["flags"]) == (2, "posted", [])
+        assert first["usage_source"] == "counted"
+        assert first["input_tokens"] == whole["input_tokens"]
+        assert 0 < first["output_tokens"] < whole["output_tokens"]
+        assert first["charged_credits"] == first["input_tokens"] + 2 * first["output_tokens"]
+        assert second["charged_credits"] == whole["charged_credits"]
+    for name in ("filtered", "refusal"):
+        (only,) = lives[name]
+        assert (only["state"], only["flags"]) == ("posted", ["unfinished"])
+        assert only["charged_credits"] >= whole["input_tokens"]
+
+
+# -- those who die, freeze or are no longer wanted -------------------------------------------------
+
+
+async def claim_alone(shop: Shop, session_id: UUID) -> Job:
+    """Take the only job of a session as a worker does that keeps no lease."""
+    (row,) = await load_jobs(shop, session_id)
+    key = (shop.stage.account.tenant_id, row["id"])
+    terms = jobs.LeaseTerms(shop.stage.engine.settings.lease_s)
+    db = shop.stage.worker_engine.db
+    claimed = await jobs.claim(db, [key], worker="doomed", terms=terms, lost_max=10)
+    return claimed[key]
+
+
+async def begin_call(shop: Shop) -> tuple[UUID, asyncio.Task[None]]:
+    """Begin a session whose only call is on its way, and nobody keeps its lease."""
+    await shop.put_in(PLENTY)
+    session_id = await shop.stage.create([WRITER], until="thesis")
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    job = await claim_alone(shop, session_id)
+    shop.simulator.hold()
+    task = asyncio.create_task(run_job(shop.stage.worker_engine, job))
+    await shop.simulator.wait_arrived(1)
+    await shop.stage.admin.execute(
+        "update dialectic_generation_jobs set lease_until = dialectic.now() - interval '1 minute'"
+    )
+    return session_id, task
+
+
+async def check_charged_once(shop: Shop, session_id: UUID) -> None:
+    (posted,) = await shop.check_books(session_id)
+    lost, repeated = await shop.list_holds()
+    assert (lost["state"], lost["attempt"], lost["charged_credits"]) == ("lost", 1, 0)
+    assert (repeated["state"], repeated["attempt"]) == ("posted", 2)
+    assert (await shop.load_wallet()).balance_credits == PLENTY - posted["charged_credits"]
+    (loss,) = await shop.stage.fetch(
+        "select * from token_wallet_transactions where transaction_type = 'loss'"
+    )
+    full = lost["counted_input_tokens"] + 2 * lost["output_cap_tokens"]
+    assert loss["amount_credits"] == lost["cost_credits"] == full
+    assert shop.calls == 2
+
+
+async def test_a_call_whose_worker_died_is_made_again_and_paid_for_once(shop: Shop) -> None:
+    session_id, task = await begin_call(shop)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    shop.simulator.release()
+    await shop.stage.work(session_id)
+    await check_charged_once(shop, session_id)
+
+
+async def test_a_worker_that_froze_over_its_call_can_neither_save_nor_pay(shop: Shop) -> None:
+    session_id, frozen = await begin_call(shop)
+
+    async def is_taken_over() -> bool:
+        return shop.calls == 2
+
+    async with shop.stage.working():
+        await shop.stage.until(is_taken_over)
+        shop.simulator.release()
+        with pytest.raises(LeaseLost):
+            await frozen
+    await shop.stage.work(session_id)
+    await check_charged_once(shop, session_id)
+
+
+async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(shop: Shop) -> None:
+    await shop.put_in(PLENTY)
+    session_id = await shop.stage.create([WRITER], until="thesis")
+    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    shop.simulator.hold()
+    async with shop.stage.working():
+        await shop.simulator.wait_arrived(1)
+        await sessions.cancel(shop.stage.engine, shop.stage.account, session_id)
+
+        async def is_resolved() -> bool:
+            return {row["state"] for row in await shop.list_holds()} == {"lost"}
+
+        await shop.stage.until(is_resolved)
+        shop.simulator.release()
+    wallet = await shop.load_wallet()
+    assert (wallet.balance_credits, wallet.held_credits) == (PLENTY, 0)
+    assert await verify(shop.stage) == []
+
+
+# -- the quote -------------------------------------------------------------------------------------
+
+
+async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_below(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    ask = Ask(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
+    async with open_shop(server, template, tmp_path / "home", {}) as shop:
+        await shop.put_in(PLENTY)
+        quoted = await quote.quote_ask(shop.stage.engine, shop.stage.account, ask)
+        session_id = await shop.stage.play(ask.models)
+        posted = await shop.check_books(session_id)
+        assert shop.calls == len(posted)
+    figures, bound = quoted.figures, quoted.as_dict()["bound"]
+    assert quoted.planned_calls == 57
+    assert bound["continuations"]["calls"] == 57 * 5
+    assert bound["retries"]["calls"] == (57 + 57 * 5) * 3
+    paid = sum(row["charged_credits"] for row in posted)
+    assert figures.likely.credits == pytest.approx(paid, rel=0.25)
+    assert paid <= figures.worst.credits
