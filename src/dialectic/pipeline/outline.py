@@ -1,4 +1,4 @@
-"""Outline: how many jobs a process makes for n models, known before the first one runs.
+"""Outline: which jobs a process makes for n models, and how many, before the first one runs.
 
 Pure. It plays the process through with stand-in documents and the very strategies that plan the
 real ones, so the figures cannot disagree with the work.
@@ -7,12 +7,15 @@ real ones, so the figures cannot disagree with the work.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from dialectic.domain.process import InputRule, Process, Scope, Stage, Step
 from dialectic.errors import PlanError
+from dialectic.pipeline.sample import keep_sample
 from dialectic.pipeline.strategies import Document, InputSet, deal
 
 # Twenty models in the standard process make 8,000 pairs in one step.
@@ -28,19 +31,30 @@ class StepOutline:
     stage_slug: str
     name: str
     output_type: str
+    # The most that one model makes; all make the same number unless something is left out.
     per_model: int
     calls: int
     # From how many theses one model's documents descend, and those of all models together.
     origins_per_model: int
     origins: int
+    # How many of one model's documents descend from one thesis, and how many of all models'
+    # together; 0 where it is not the same number for all.
+    group_own: int
+    group_all: int
     # For each model, the ranks its strategy gives when all goes well, in order.
     ranks: tuple[tuple[int, ...], ...]
 
     def group_size(self, scope: Scope) -> int:
-        """How many documents in a scope descend from one thesis."""
-        if scope is Scope.OWN:
-            return self.per_model // self.origins_per_model
-        return self.calls // self.origins
+        """How many documents in a scope descend from one thesis; 0 if that differs."""
+        return self.group_own if scope is Scope.OWN else self.group_all
+
+    def count_of(self, model_index: int) -> int:
+        """Count the documents that one model makes."""
+        return len(self.ranks[model_index - 1])
+
+    def list_ranks(self, model_index: int) -> frozenset[int]:
+        """List the ranks of the children that are planned; others are left out."""
+        return frozenset(self.ranks[model_index - 1])
 
     def find_rank(self, model_index: int, rank: int) -> int:
         """Find the place of a child among its model's children of this step, from 1."""
@@ -70,15 +84,55 @@ class Outline:
         raise AssertionError(message)
 
 
+class DocumentKey(NamedTuple):
+    """The place of a document in an iteration, which is known before it exists."""
+
+    stage_slug: str
+    output_type: str
+    model_index: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One call, before anybody makes it: what it makes, and the documents it reads."""
+
+    step_name: str
+    makes: DocumentKey
+    reads: tuple[DocumentKey, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Played:
     figures: StepOutline
     documents: tuple[Document, ...]
+    # What each of the documents was made from.
+    sources: tuple[tuple[UUID, ...], ...]
 
 
 @functools.lru_cache(maxsize=64)  # tens of milliseconds for a dozen models, and every job asks
 def build_outline(process: Process, *, models: int, until: str | None = None) -> Outline:
     """Play a process through for a number of models, up to and including a stage."""
+    played = _play_all(process, models, until)
+    return Outline(models, tuple(each.figures for each in played.values()))
+
+
+def list_calls(process: Process, *, models: int, until: str | None = None) -> list[PlannedCall]:
+    """List every call of a process, in an order in which what is read was made before."""
+    played = _play_all(process, models, until)
+    keys = {
+        document.id: DocumentKey(slug, output_type, document.model_index, document.rank)
+        for (slug, output_type), each in played.items()
+        for document in each.documents
+    }
+    return [
+        PlannedCall(each.figures.name, keys[document.id], tuple(keys[s] for s in sources))
+        for each in played.values()
+        for document, sources in zip(each.documents, each.sources, strict=True)
+    ]
+
+
+def _play_all(process: Process, models: int, until: str | None) -> dict[tuple[str, str], _Played]:
     assert models >= 1, "a process is played by at least one model"
     made: dict[tuple[str, str], _Played] = {}
     for stage in process.order:
@@ -87,7 +141,7 @@ def build_outline(process: Process, *, models: int, until: str | None = None) ->
             made[(stage.slug, played.figures.output_type)] = played
         if stage.slug == until:
             break
-    return Outline(models, tuple(played.figures for played in made.values()))
+    return made
 
 
 def _play(
@@ -95,15 +149,16 @@ def _play(
 ) -> _Played:
     name, output_type = (step.name, step.output_type) if step else (stage.slug, stage.output_type)
     documents: list[Document] = []
+    sources: list[tuple[UUID, ...]] = []
     ranks: list[tuple[int, ...]] = []
     for model_index in range(1, models + 1):
         children = _play_model(stage, step, made, model_index, models)
-        for number, (_, source_group, origin) in enumerate(children, start=1):
+        for number, child in enumerate(children, start=1):
             document_id = uuid5(_STAND_INS, f"{stage.slug}:{output_type}:{model_index}:{number}")
-            documents.append(
-                Document(document_id, output_type, model_index, number, source_group, origin)
-            )
-        ranks.append(tuple(rank for rank, _, _ in children))
+            place = (output_type, model_index, number, child.source_group, child.origin)
+            documents.append(Document(document_id, *place))
+        sources.extend(child.sources for child in children)
+        ranks.append(tuple(child.rank for child in children))
         if len(documents) > STEP_CALLS_MAX:
             raise PlanError(
                 f"Step {name!r} of stage {stage.slug!r} would make more than {STEP_CALLS_MAX} "
@@ -114,14 +169,30 @@ def _play(
             stage_slug=stage.slug,
             name=name,
             output_type=output_type,
-            per_model=len(documents) // models,
+            per_model=max(len(own) for own in ranks),
             calls=len(documents),
             origins_per_model=len({d.origin for d in documents if d.model_index == 1}),
             origins=len({d.origin for d in documents}),
+            group_own=_find_one(Counter((d.model_index, d.origin) for d in documents).values()),
+            group_all=_find_one(Counter(d.origin for d in documents).values()),
             ranks=tuple(ranks),
         ),
         tuple(documents),
+        tuple(sources),
     )
+
+
+def _find_one(numbers: Iterable[int]) -> int:
+    """Find the number that all of them are; 0 if they differ."""
+    found = set(numbers)
+    return found.pop() if len(found) == 1 else 0
+
+
+class _PlayedChild(NamedTuple):
+    rank: int
+    source_group: UUID | None
+    origin: int
+    sources: tuple[UUID, ...]
 
 
 def _play_model(
@@ -130,20 +201,31 @@ def _play_model(
     made: Mapping[tuple[str, str], _Played],
     model_index: int,
     models: int,
-) -> list[tuple[int, UUID | None, int]]:
-    """Deal one model's part out: rank, source group and origin of each child."""
-    if step is None:
-        return [(1, None, model_index)]
-    rules = [rule for rule in step.inputs_required if not rule.is_feedback]
+) -> list[_PlayedChild]:
+    """Deal one model's part out to children."""
+    rules = [
+        rule for rule in (stage if step is None else step).inputs_required if not rule.is_feedback
+    ]
     inputs = [_read(rule, stage, made, model_index) for rule in rules]
     origins = {d.id: d.origin for inputs_of_kind in inputs for d in inputs_of_kind.documents}
+    if step is None:
+        return [_PlayedChild(1, None, model_index, tuple(origins))]
+    dealt = deal(step.granularity_strategy, inputs, models=models)
+    kept = keep_sample(step, dealt, model_index=model_index, models=models)
+    if not kept:
+        raise PlanError(
+            f"Step {step.name!r} of stage {stage.slug!r} leaves model {model_index} of {models} "
+            "nothing to do: what it reads was left out before. Raise `readers_max` or "
+            "`per_source_max` of the steps it reads from."
+        )
     return [
-        (
+        _PlayedChild(
             child.rank,
             child.source_group,
             origins[child.sources[0]] if child.source_group else model_index,
+            child.sources,
         )
-        for child in deal(step.granularity_strategy, inputs, models=models)
+        for child in kept
     ]
 
 

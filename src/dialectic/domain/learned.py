@@ -1,0 +1,100 @@
+"""What documents have come to so far: how long they are and how fast they are written. Pure.
+
+Knows samples, whoever took them: sums over documents of one kind by one model. What the same model
+wrote tells more than what others did, and what was written in the same session more than what was
+written in earlier ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Kind: TypeAlias = tuple[str, str]
+"""A stage's slug and the type of what is made in it."""
+
+# Beyond this a length says nothing about how much a model writes elsewhere.
+SCALE_MAX = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Documents of one kind by one model, in sums."""
+
+    kind: Kind
+    model_name: str
+    is_here: bool
+    documents: int
+    output_tokens: int
+    text_bytes: int
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long a document is: what its author is paid for, and what its readers read."""
+
+    output_tokens: float
+    text_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Samples of this session and of earlier ones."""
+
+    samples: tuple[Sample, ...] = ()
+
+    def count(self, *, is_here: bool) -> int:
+        """Count the documents that something is learned from."""
+        return sum(s.documents for s in self.samples if s.is_here is is_here)
+
+    def find_size(self, kind: Kind, model_name: str) -> Size | None:
+        """Find how long a kind of document is when this model writes it."""
+        found = self._select(lambda s: s.kind == kind and s.model_name == model_name)
+        documents = sum(s.documents for s in found)
+        if not documents:
+            return None
+        tokens, text_bytes = sum(s.output_tokens for s in found), sum(s.text_bytes for s in found)
+        return Size(tokens / documents, text_bytes / documents)
+
+    def find_bytes(self, kind: Kind) -> float | None:
+        """Find how long a kind of document is, whoever writes it."""
+        found = self._select(lambda s: s.kind == kind)
+        documents = sum(s.documents for s in found)
+        return sum(s.text_bytes for s in found) / documents if documents else None
+
+    def find_density(self, model_name: str) -> float | None:
+        """Find how many tokens a model is paid for per byte of its documents."""
+        found = self._select(lambda s: s.model_name == model_name and s.text_bytes > 0)
+        text_bytes = sum(s.text_bytes for s in found)
+        return sum(s.output_tokens for s in found) / text_bytes if text_bytes else None
+
+    def find_pace(self, model_name: str) -> float | None:
+        """Find how many tokens a model writes in a second, all waiting included."""
+        found = self._select(lambda s: s.model_name == model_name and s.elapsed_ms > 0)
+        elapsed_ms = sum(s.elapsed_ms for s in found)
+        return sum(s.output_tokens for s in found) / elapsed_ms * 1000 if elapsed_ms else None
+
+    def find_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
+        """Find how much longer than expected a model will write, by what it wrote elsewhere.
+
+        Of a surprise, half is taken to be the model's way, and half that of the one document: the
+        square root says so.
+        """
+        known = self._select(lambda s: s.model_name == model_name and s.kind in expected_bytes)
+        found = known or self._select(lambda s: s.kind in expected_bytes)
+        expected = sum(s.documents * expected_bytes[s.kind] for s in found)
+        written = sum(s.text_bytes for s in found)
+        if not expected or not written:
+            return 1.0
+        return min(max(math.sqrt(written / expected), 1 / SCALE_MAX), SCALE_MAX)
+
+    def _select(self, matches: Callable[[Sample], bool]) -> Sequence[Sample]:
+        """Select the samples of this session; those of earlier ones if it has none."""
+        found = [s for s in self.samples if matches(s)]
+        return [s for s in found if s.is_here] or found
+
+
+NOTHING = Learned()

@@ -1,0 +1,117 @@
+"""Author: one of a run's models, as a writer and a reader, and what a call by it costs. Pure.
+
+Knows no process: it is told what a call reads and how long the answer is. What is expected stands
+beside what cannot be exceeded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from dialectic.domain.learned import Size
+from dialectic.domain.model import ModelCard
+from dialectic.domain.price import price_call
+from dialectic.domain.quote import Amount, Figures
+
+# Providers count a little differently from us; nobody is charged for more than this.
+INPUT_MARGIN_PERCENT = 110
+# What asks for the next part of an answer.
+CONTINUE_TOKENS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a session allows: room for one answer, further turns and tries, calls at a time."""
+
+    max_output_tokens: int | None = None
+    max_continuations: int = 0
+    max_retries: int = 0
+    concurrency: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Author:
+    """One of the models, as a writer and as a reader."""
+
+    card: ModelCard
+    terms: Terms
+    # How many tokens a byte is, in texts like these.
+    tokens_per_byte: float
+
+    @cached_property
+    def output_cap(self) -> int:
+        return min(
+            self.terms.max_output_tokens or self.card.max_output_tokens, self.card.max_output_tokens
+        )
+
+    @cached_property
+    def input_max(self) -> int:
+        window = self.card.context_window_tokens - self.output_cap
+        return max(1, min(self.card.max_input_tokens, window))
+
+    def count_bytes(self, size: float) -> int:
+        return math.ceil(size * self.tokens_per_byte)
+
+    def price(self, input_tokens: int, output_tokens: int) -> Amount:
+        price = price_call(self.card, input_tokens, output_tokens)
+        return Amount(1, input_tokens, output_tokens, price)
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a document is that is yet to be written; `turns` is how many calls that takes."""
+
+    output_tokens: int
+    text_bytes: float
+    turns: int
+
+
+def fit_length(size: Size, author: Author) -> Length:
+    """Fit a document into the turns that it may take; what does not fit is not written."""
+    cap = author.output_cap
+    wanted = max(1, round(size.output_tokens))
+    turns = min(-(-wanted // cap), 1 + author.terms.max_continuations)
+    written = min(wanted, turns * cap)
+    return Length(written, size.text_bytes * written / wanted, turns)
+
+
+def build_figures(
+    author: Author, length: Length, expected_input: int, bound: int, longer_bound: int
+) -> Figures:
+    """Price one call; `longer_bound` is what it reads at most where answers may go on."""
+    terms, cap = author.terms, author.output_cap
+    expected = author.price(expected_input, min(cap, length.output_tokens))
+    further = Amount()
+    for turn in range(1, length.turns):
+        rest = length.output_tokens - turn * cap
+        further += author.price(_grow(expected_input, turn, author), min(cap, rest))
+    worst = author.price(_exceed(_clamp(bound, expected_input, author)), cap)
+    continuations = Amount()
+    if terms.max_continuations:
+        # Where answers go on, what is read grows too: the planned calls cost more than before.
+        longest = _clamp(longer_bound, expected_input, author)
+        longer = author.price(_exceed(longest), cap)
+        more = longer.input_tokens - worst.input_tokens
+        continuations = Amount(0, more, 0, longer.credits - worst.credits)
+        for turn in range(1, 1 + terms.max_continuations):
+            continuations += author.price(_exceed(_grow(longest, turn, author)), cap)
+    retries = (worst + continuations) * terms.max_retries
+    return Figures(expected, worst, further, continuations, retries)
+
+
+def _clamp(bound: int, expected_input: int, author: Author) -> int:
+    """Keep a bound between what is expected and what the model takes."""
+    return max(expected_input, min(bound, author.input_max))
+
+
+def _grow(input_tokens: int, turn: int, author: Author) -> int:
+    """Tell what a further turn reads: what the first one did, and the answer so far."""
+    grown = input_tokens + turn * (author.output_cap + CONTINUE_TOKENS)
+    return min(grown, author.card.max_input_tokens)
+
+
+def _exceed(input_tokens: int) -> int:
+    """Tell the most that a provider may make of our count."""
+    return -(-input_tokens * INPUT_MARGIN_PERCENT // 100)

@@ -1,0 +1,32 @@
+-- What has been written, in figures, for those who reckon what is still to come. The length of a
+-- text is that of its bytes, which is known without reading it.
+
+-- name: list_written
+-- Every text of a session, drafts and older versions too: each was paid for.
+select c.iteration_number, c.stage, c.contribution_type, c.model_name, c.model_index, c.rank,
+  c.turn_index, c.is_latest_edit, octet_length(c.content) as text_bytes, c.tokens_used_input,
+  c.tokens_used_output, c.processing_time_ms
+from dialectic_contributions c
+where c.session_id = $1
+
+-- name: sum_earlier
+-- What models wrote in the newest sessions of a process but one, by kind. An answer that was cut
+-- off does not tell how long it would have been.
+select c.stage, c.contribution_type, c.model_name, count(*) as documents,
+  sum(c.tokens_used_output)::bigint as output_tokens,
+  sum(octet_length(c.content))::bigint as text_bytes,
+  sum(c.processing_time_ms)::bigint as elapsed_ms
+from dialectic_contributions c
+where c.session_id in (
+    select s.id
+    from dialectic_sessions s
+    join dialectic_process_templates t
+      on t.tenant_id = s.tenant_id and t.id = s.process_template_id
+    where t.name = $1 and s.id is distinct from $2
+    order by s.created_at desc
+    limit $3
+  )
+  and c.job_id is not null and not c.is_incomplete and c.turn_index = 0
+  and c.tokens_used_output > 0
+group by c.stage, c.contribution_type, c.model_name
+order by c.stage, c.contribution_type, c.model_name
