@@ -1,0 +1,103 @@
+"""Chats and what was said in them, as rows. Statements stand in sql/queries/chats.sql."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dialectic.domain.message import FinishReason, Usage
+from dialectic.errors import NotFound, UsageError
+from dialectic.store.database import Connection
+from dialectic.store.queries import load_queries
+
+SQL = load_queries("chats")
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation, with what it opened with; one that is new has not been saved yet."""
+
+    id: UUID
+    title: str
+    system: str
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A question and its answer, as they are kept."""
+
+    question_id: UUID
+    question: str
+    answer_id: UUID
+    answer: str
+    model_name: str
+    usage: Usage
+    calls: int
+    finish_reason: FinishReason
+    is_incomplete: bool
+    flags: tuple[str, ...]
+
+
+async def find_chat_id(connection: Connection, text: str) -> UUID:
+    """Find a chat by its id or by the beginning of it, if that means only one."""
+    digits = text.replace("-", "").lower()
+    if not digits or digits.strip("0123456789abcdef"):
+        raise UsageError(f"{text!r} is not the id of a chat. `dialectic chat --list` shows them.")
+    rows = await connection.fetch(SQL["find_chat_ids"], digits)
+    if not rows:
+        raise NotFound(f"There is no chat {text!r}. `dialectic chat --list` shows them.")
+    if len(rows) > 1:
+        raise UsageError(f"More than one chat begins with {text!r}. Give more of its id.")
+    found: UUID = rows[0]["id"]
+    return found
+
+
+async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
+    """Load a chat."""
+    row = await connection.fetchrow(SQL["load_chat"], chat_id)
+    if row is None:
+        raise NotFound(f"There is no chat {chat_id}. `dialectic chat --list` shows them.")
+    return Chat(row["id"], row["title"], row["system_prompt"])
+
+
+async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
+    """List the chats that were last spoken in."""
+    return [dict(row) for row in await connection.fetch(SQL["list_chats"], limit)]
+
+
+async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
+    """List what was said in a chat, oldest first."""
+    return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
+
+
+async def save_exchange(
+    connection: Connection, *, tenant_id: UUID, user_id: UUID, chat: Chat, said: Exchange
+) -> None:
+    """Save a question with its answer; the first one makes the chat."""
+    if chat.is_new:
+        await connection.execute(
+            SQL["insert_chat"], tenant_id, chat.id, user_id, chat.title, chat.system
+        )
+    usage = {
+        "input_tokens": said.usage.input_tokens,
+        "output_tokens": said.usage.output_tokens,
+        "source": said.usage.source.value,
+        "calls": said.calls,
+    }
+    await connection.execute(
+        SQL["insert_exchange"],
+        tenant_id,
+        said.question_id,
+        chat.id,
+        user_id,
+        said.question,
+        said.answer_id,
+        said.answer,
+        said.model_name,
+        usage,
+        said.finish_reason.value,
+        said.is_incomplete,
+        list(said.flags),
+    )
