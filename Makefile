@@ -18,7 +18,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check fmt lint types unit demo bench chaos chaos-full docs lock clean \
-	elsewhere
+	trial-local elsewhere
 
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
@@ -29,10 +29,10 @@ unexport PROMPT
 # An environment that has the development tools keeps them.
 SET := $(if $(wildcard .venv/.stamp-dev),dev,run)
 PYTEST := .venv/bin/python -m pytest -q $(ARGS)
-CODE := $(wildcard src tests bench chaos requirements)
+CODE := $(wildcard src tests bench chaos trial requirements)
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: .venv/.stamp-dev ## Make .venv with all that development needs
 
@@ -40,7 +40,7 @@ run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says
 	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
 
 test: .venv/.stamp-dev ## Run all tests; ARGS="..." goes to pytest
-	@$(PYTEST) -n 2 --dist worksteal tests
+	@$(PYTEST) -n 3 --dist worksteal tests
 
 check: lint types test ## Check the code, its form and its types, then run all tests
 
@@ -77,6 +77,9 @@ chaos: .venv/.stamp-dev ## Kill, starve and cut off a running engine, for some m
 chaos-full: .venv/.stamp-dev ## The same, with every fault
 	@.venv/bin/python -m chaos --full
 
+trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served by llama.cpp, until antithesis
+	@.venv-trial/bin/python -m trial
+
 docs: .venv/.stamp-dev ## Check that what the documents name exists
 	@$(PYTEST) tests/tidy
 
@@ -92,11 +95,12 @@ lock: .venv/.stamp-$(SET) ## Write requirements/*.lock anew from pyproject.toml;
 	@$(COMPILE) $(PROJECT) -o requirements/run.lock
 	@$(COMPILE) $(PROJECT) --extra dev -c requirements/run.lock -o requirements/dev.lock
 	@$(COMPILE) $(PROJECT) --extra bench -c requirements/run.lock -o requirements/bench.lock
+	@$(COMPILE) --no-deps requirements/run.lock requirements/trial.in -o requirements/trial.lock
 
 clean: ## Remove what was installed and cached; out/ stays
-	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy build dist
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	@find src tests $(wildcard bench chaos) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp names the folder it was written in. Where that is another one, the environment was copied
 # or moved, its scripts point elsewhere, and it is made anew.
@@ -125,3 +129,6 @@ SOURCES := requirements/installer.lock requirements/install.py pyproject.toml
 
 .venv-bench/.stamp-bench: requirements/bench.lock $(SOURCES) $(call moved,.venv-bench,bench)
 	$(call install,.venv-bench,bench)
+
+.venv-trial/.stamp-trial: requirements/trial.lock $(SOURCES) $(call moved,.venv-trial,trial)
+	$(call install,.venv-trial,trial)
