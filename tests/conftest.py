@@ -13,26 +13,30 @@ import hypothesis
 import pytest
 
 from dialectic import embedded
+from dialectic.domain.endpoint import KEY_VARIABLES
 from dialectic.engine import Engine
 from dialectic.failpoints import Failpoints
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
+from dialectic.store import migrate as migration
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.store.migrate import migrate
 from dialectic.store.records import Account, open_account
+from tests.waiting import hang_bell
 
 # A loaded machine is no reason to fail: tests bound work, not time.
 hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
 
+BARE_TEMPLATE = "bare_template_dialectic"
 TEMPLATE = "template_dialectic"
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_from_outside() -> None:
-    for name in [name for name in os.environ if name.startswith("DIALECTIC_")]:
+    for name in [name for name in os.environ if name.startswith(("DIALECTIC_", *KEY_VARIABLES))]:
         del os.environ[name]
 
 
@@ -52,12 +56,34 @@ async def execute_as_superuser(server: embedded.Server, statement: str, database
 
 
 @pytest.fixture(scope="session")
-def template(server: embedded.Server) -> str:
-    """A migrated database that tests are copied from."""
+def bare_template(server: embedded.Server) -> str:
+    """A migrated database, as the product makes it."""
 
     async def make() -> None:
-        await execute_as_superuser(server, f"create database {TEMPLATE}", "postgres")
-        await migrate(Address(server.url(user="postgres", database=TEMPLATE), is_embedded=True))
+        await execute_as_superuser(server, f"create database {BARE_TEMPLATE}", "postgres")
+        url = server.url(user="postgres", database=BARE_TEMPLATE)
+        await migrate(Address(url, is_embedded=True))
+
+    asyncio.run(make())
+    return BARE_TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def template(server: embedded.Server, bare_template: str) -> str:
+    """A migrated database that tests are copied from: it tells its changes."""
+
+    async def make() -> None:
+        create = f"create database {TEMPLATE} template {bare_template} strategy file_copy"
+        await execute_as_superuser(server, create, "postgres")
+        connection = await asyncpg.connect(server.url(user="postgres", database=TEMPLATE))
+        try:
+            await hang_bell(connection)
+            # For what the product made: it would lock all tables to put this right.
+            await connection.execute("set search_path = dialectic, public, extensions")
+            bindings = await migration._hash_bindings(connection)
+            await migration._note(connection, migration.BINDINGS_ROW, bindings)
+        finally:
+            await connection.close()
 
     asyncio.run(make())
     return TEMPLATE
@@ -90,8 +116,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def catalog() -> Catalog:
-    return build_catalog()
+def catalog(settings: Settings) -> Catalog:
+    return build_catalog(settings)
 
 
 @pytest.fixture

@@ -15,16 +15,18 @@ from uuid import UUID, uuid4
 import asyncpg
 from pydantic import BaseModel
 
-from dialectic import embedded, sessions
+from dialectic import embedded
+from dialectic.domain.ask import Ask
 from dialectic.domain.job import Job, JobKey, JobStatus
 from dialectic.engine import Engine
 from dialectic.process_files import load_process
+from dialectic.projects import Begun, create_session
 from dialectic.store import jobs, records
 from dialectic.store.database import WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.store.records import Account
 from dialectic.worker import RunJob, Worker
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 15.0
 STAGE = "thesis"
 MODELS = ["offline/architect", "offline/pragmatist", "offline/skeptic"]
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
@@ -43,23 +45,12 @@ class Work(BaseModel):
     word: str = ""
 
 
-async def until(
-    condition: Callable[[], Awaitable[bool]], *, patience_s: float = PATIENCE_S
-) -> None:
-    """Wait for something that happens elsewhere, and fail when it never does."""
-    async with asyncio.timeout(patience_s):
-        while not await condition():  # noqa: ASYNC110  it happens in another process
-            await asyncio.sleep(0.005)
-
-
 async def make_session(
     engine: Engine, account: Account, *, models: list[str] | None = None, **wishes: Any
-) -> sessions.Begun:
+) -> Begun:
     """Create a session as a person does; no job is made yet."""
-    ask = sessions.Ask(
-        prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes
-    )
-    return await sessions.create_session(engine, account, ask)
+    ask = Ask(prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes)
+    return await create_session(engine, account, ask)
 
 
 async def start_stage(
@@ -117,6 +108,7 @@ class Machine:
     The pool has a single connection, so that the clock of that connection is the clock of all.
     """
 
+    engine: Engine
     db: Database
     address: Address
     account: Account
@@ -131,7 +123,14 @@ class Machine:
         account = await new_account(engine)
         begun = await make_session(engine, account)
         async with Database.open(engine.address, WORKER_ROLE, size=1, patience_s=5.0) as db:
-            machine = cls(db, engine.address, account, begun.session_id, begun.project_id)
+            machine = cls(
+                replace(engine, db=db),
+                db,
+                engine.address,
+                account,
+                begun.session_id,
+                begun.project_id,
+            )
             await machine.advance(0)
             yield machine
 
@@ -148,11 +147,11 @@ class Machine:
         rows: list[asyncpg.Record] = await self.transact(lambda c: c.fetch(query, *arguments))
         return rows
 
-    def others(self, count: int) -> AbstractAsyncContextManager[Database]:
+    def others(self, count: int, role: str = WORKER_ROLE) -> AbstractAsyncContextManager[Database]:
         """Open further connections; their clock stands where ours is now."""
         clock = urlencode({"dialectic.fake_now": self.clock.isoformat()})
         stopped = replace(self.address, url=f"{self.address.url}&{clock}")
-        return Database.open(stopped, WORKER_ROLE, size=count)
+        return Database.open(stopped, role, size=count)
 
     @asynccontextmanager
     async def begin(self, isolation: str = "read committed") -> AsyncIterator[AdminConnection]:
@@ -313,18 +312,6 @@ async def set_clock(fetch: Callable[..., Awaitable[Any]], clock: datetime | None
     await fetch(
         "select set_config('dialectic.fake_now', $1, false)", clock.isoformat() if clock else ""
     )
-
-
-async def until_blocked(admin: AdminConnection, connection: AdminConnection) -> None:
-    """Wait until a connection waits for a lock that another one holds."""
-
-    async def blocked() -> bool:
-        found: bool = await admin.fetchval(
-            "select cardinality(pg_blocking_pids($1)) > 0", connection.get_server_pid()
-        )
-        return found
-
-    await until(blocked)
 
 
 MOVES_MADE = """

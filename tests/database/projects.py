@@ -11,7 +11,7 @@ from dialectic.domain.document import render_document
 from dialectic.domain.path import build_path
 from dialectic.domain.place import (
     About,
-    Chunk,
+    ChunkFile,
     ContributionFile,
     ContributionName,
     From,
@@ -56,6 +56,7 @@ class Project:
     models: dict[str, UUID] = field(default_factory=dict)
     files: list[Row] = field(default_factory=list)
     contributions: list[Row] = field(default_factory=list)
+    chunks: list[Row] = field(default_factory=list)
     resources: list[Row] = field(default_factory=list)
 
     @property
@@ -149,6 +150,40 @@ class Project:
         self.contributions.append(row)
         return contribution_id
 
+    def add_chunk(self, key: str, place: ChunkFile, text: str) -> str:
+        """One turn of a contribution; returns where its raw answer stands."""
+        chunk_id = uuid5(SPACE, f"chunk {key} {place.turn}")
+        document = render_document({"chunk_id": str(chunk_id)}, text).encode()
+        raw_place = RawResponse(place.folder, place.contribution, place.turn)
+        raw = self.add_file(raw_place, b'{"id": "r"}', "application/json")
+        self.chunks.append(
+            {
+                "tenant_id": str(self.account.tenant_id),
+                "id": str(chunk_id),
+                "session_id": str(self.session_id),
+                "root_contribution_id": str(uuid5(SPACE, f"contribution {key}")),
+                "turn_index": place.turn,
+                "stage": place.folder.stage,
+                "iteration_number": place.folder.iteration,
+                "model_name": MODELS[1],
+                "content": text,
+                "storage_path": self.add_file(place, document),
+                "raw_response_storage_path": raw,
+                "mime_type": "text/markdown",
+                "size_bytes": len(document),
+                "tokens_used_input": 12,
+                "tokens_used_output": 3,
+                "usage_source": "counted",
+                "finish_reason": "length",
+                "raw_finish_reason": "max_tokens",
+                "provider_request_id": "request 8",
+                "processing_time_ms": 6,
+                "flags": ["cleaned: a note"],
+                "created_at": "2026-05-01T10:00:01+00:00",
+            }
+        )
+        return raw
+
 
 async def make_project(
     engine: Engine, admin: Any, account: Account, *, in_flight: bool = False
@@ -179,6 +214,8 @@ async def make_project(
             await insert_row(admin, "dialectic_files", row)
         for row in made.contributions:
             await insert_row(admin, "dialectic_contributions", row)
+        for row in made.chunks:
+            await insert_row(admin, "dialectic_chunks", row)
         for row in made.resources:
             await insert_row(admin, "dialectic_project_resources", row)
         await _insert_feedback(admin, made)
@@ -264,23 +301,19 @@ def _add_texts(made: Project) -> None:
 
 
 def _add_cut_answer(made: Project, thesis: StageFolder) -> None:
+    """A document of two turns, and one that was never finished."""
     name = ContributionName("offline-skeptic", 1, "thesis")
-    head = made.add_contribution(
-        "cut 0",
-        Chunk(thesis, name, 0),
-        "Half a ",
-        model=MODELS[1],
-        finish_reason="length",
-        is_incomplete=True,
-    )
+    made.add_chunk("cut", ChunkFile(thesis, name, 0), "Half a ")
+    raw = made.add_chunk("cut", ChunkFile(thesis, name, 1), "thesis.")
     made.add_contribution(
-        "cut 1",
-        Chunk(thesis, name, 1),
-        "thesis.",
+        "cut",
+        ContributionFile(thesis, name),
+        "Half a thesis.",
         model=MODELS[1],
-        root_contribution_id=head,
-        turn_index=1,
+        raw_response_storage_path=raw,
     )
+    never = ContributionName("offline-skeptic", 2, "thesis")
+    made.add_chunk("never finished", ChunkFile(thesis, never, 0), "Half of ano")
 
 
 async def _insert_project(admin: Any, made: Project, domain_id: UUID) -> None:

@@ -65,10 +65,33 @@ def _wallet_transaction(tenant: Tenant, nth: int) -> Row:
         "tenant_id": str(tenant.id),
         "wallet_id": tenant.row_id("token_wallets"),
         "transaction_type": "top_up",
+        "from_account": "grants",
+        "to_account": "wallet",
         "amount_credits": 1,
         "balance_after_credits": nth,
         "idempotency_key": f"{tenant.name} {nth}",
     }
+
+
+def _hold(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "hold_key": f"{tenant.name} {nth}",
+        "wallet_id": tenant.row_id("token_wallets"),
+        "is_play": False,
+        "purpose": "call",
+        "model_name": "a/1",
+        "amount_credits": 1,
+        "input_credits_per_token": 0.1,
+        "output_credits_per_token": 0.4,
+        "counted_input_tokens": 2,
+        "output_cap_tokens": 2,
+    }
+
+
+def _spending(tenant: Tenant, nth: int) -> Row:
+    session_id = tenant.row_id("dialectic_sessions", nth)
+    return {"tenant_id": str(tenant.id), "session_id": session_id}
 
 
 def _domain(tenant: Tenant, nth: int) -> Row:
@@ -252,6 +275,30 @@ def _contribution(tenant: Tenant, nth: int) -> Row:
     )
 
 
+def _chunk(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_chunks",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        job_id=tenant.row_id("dialectic_generation_jobs"),
+        root_contribution_id=tenant.row_id("dialectic_contributions"),
+        turn_index=nth,
+        stage=STAGE,
+        iteration_number=1,
+        model_name="a/1",
+        content="a",
+        storage_path=f"{tenant.name}/{nth}.md",
+        raw_response_storage_path=f"{tenant.name}/{nth}.md",
+        size_bytes=1,
+        tokens_used_input=1,
+        tokens_used_output=1,
+        usage_source="counted",
+        finish_reason="length",
+        processing_time_ms=1,
+    )
+
+
 def _feedback(tenant: Tenant, nth: int) -> Row:
     return _of(
         tenant,
@@ -322,6 +369,8 @@ TABLES = {
     "token_wallet_transactions": Table(
         _wallet_transaction, key=("tenant_id", "wallet_id", "idempotency_key")
     ),
+    "token_wallet_holds": Table(_hold, key=("tenant_id", "hold_key")),
+    "dialectic_session_spending": Table(_spending, key=("tenant_id", "session_id")),
     "dialectic_domains": Table(_domain),
     "system_prompts": Table(_system_prompt),
     "dialectic_process_templates": Table(_process),
@@ -350,6 +399,7 @@ TABLES = {
     "dialectic_project_resources": Table(_resource),
     "dialectic_generation_jobs": Table(_job),
     "dialectic_contributions": Table(_contribution),
+    "dialectic_chunks": Table(_chunk),
     "dialectic_feedback": Table(_feedback),
     "dialectic_memory": Table(_memory),
     "chats": Table(_chat),

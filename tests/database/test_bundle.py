@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import bundle
+from dialectic import bundle, publish
 from dialectic.domain.bundle import Manifest, readme_path, settings_path
 from dialectic.domain.project_import import Renaming, parse_rows, rename_rows
 from dialectic.domain.project_rows import OWNERS, READ_BY_PEOPLE, ROW_TYPES, ProjectRows
@@ -35,6 +35,7 @@ OWN_TABLES = (
     "dialectic_sessions",
     "dialectic_stage_runs",
     "dialectic_contributions",
+    "dialectic_chunks",
     "dialectic_feedback",
     "dialectic_project_resources",
     "dialectic_files",
@@ -113,7 +114,7 @@ async def test_finished_documents_come_without_drafts_raw_answers_and_rows(
     finished = await export(engine, account, made.id, tmp_path / "done.zip", finished=True)
     left_out = everything.keys() - finished.keys()
     assert settings_path(SLUG) in left_out
-    assert len(left_out) == 6
+    assert len(left_out) == 10
     assert all(
         "/_work/" in path or "/raw_responses/" in path for path in left_out - {settings_path(SLUG)}
     )
@@ -144,7 +145,7 @@ async def test_the_settings_are_keyed_by_table_and_the_readme_leads_to_the_docum
     readme = files[readme_path(SLUG)].decode()
     links = [line.partition("](")[2].partition(")")[0] for line in readme.splitlines()]
     named = {f"{SLUG}/{link}" for link in links if link}
-    assert len(named) == 4
+    assert len(named) == 5
     assert named <= files.keys()
     assert r"# Bäckerei & Co. \[draft\] \<today\>" in readme
 
@@ -219,7 +220,7 @@ async def test_without_a_place_of_its_own_the_archive_stands_in_the_projects_fol
         assert place == engine.files.locate(key)
         # The archive in the folder is not packed into the next one.
         assert await engine.files.read(key) == (tmp_path / "all.zip").read_bytes()
-    await bundle.describe_project(engine, account, made.id)
+    await publish.describe_project(engine, account.tenant_id, made.id)
     for path in (settings_path(SLUG), readme_path(SLUG)):
         assert await engine.files.read(f"{account.tenant_id}/{path}") == inside[path]
 
@@ -265,6 +266,8 @@ def normalise(files: dict[str, bytes], like: ProjectRows) -> dict[str, bytes]:
         for row, wanted in zip(getattr(rows, table), getattr(like, table), strict=True):
             if hasattr(row, "id"):
                 ids[row.id] = wanted.id
+    for chunk, other in zip(rows.dialectic_chunks, like.dialectic_chunks, strict=True):
+        ids[chunk.root_contribution_id] = other.root_contribution_id
     moved = rename_rows(rows, Renaming(ids, like.project.slug))
     moved = moved.model_copy(
         update={"dialectic_files": tuple(sorted(moved.dialectic_files, key=lambda row: row.path))}

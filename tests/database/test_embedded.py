@@ -14,17 +14,28 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
-from dialectic import embedded, postgres_programs
-from dialectic.embedded import Server, describe_server, join_server, revive_server, stop_server
+from dialectic import embedded
+from dialectic.embedded import (
+    SETTINGS,
+    Server,
+    Start,
+    describe_server,
+    join_server,
+    revive_server,
+    stop_server,
+)
 from dialectic.errors import EmbeddedServerError
+from dialectic.postgres import programs
+from dialectic.postgres.place import Place
+from dialectic.postgres.trouble import build_failure
+from tests.waiting import hearing_server_log
 
 SOURCES = Path(embedded.__file__).parents[1]
 PATIENCE_S = 20.0
@@ -132,12 +143,6 @@ def ask(target: Server | str, *statements: str) -> Any:
             await connection.close()
 
     return asyncio.run(fetch())
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 def load_pid(home: Path) -> int:
@@ -252,11 +257,10 @@ def test_the_server_keeps_none_of_our_locks_but_its_own_and_has_its_own_session(
         assert os.getsid(pid) != os.getsid(0)
 
 
-def test_new_settings_reach_an_old_data_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_settings_reach_an_old_data_folder(home: Path) -> None:
     with join_server(home) as server:
         assert ask(server, "SHOW work_mem") == "4MB"
-    monkeypatch.setattr(embedded, "SETTINGS", [*embedded.SETTINGS, "work_mem=5MB"])
-    with join_server(home) as server:
+    with join_server(home, Start(settings=[*SETTINGS, "work_mem=5MB"])) as server:
         assert ask(server, "SHOW work_mem") == "5MB"
 
 
@@ -354,13 +358,14 @@ def test_after_a_backend_was_killed_the_next_join_gets_a_server_that_answers(hom
 
 def test_a_first_start_killed_in_the_middle_is_begun_anew(new_home: Path) -> None:
     partial = new_home / "postgres" / "data.partial"
-    with other_member(new_home) as member:
-        wait_until((partial / "global").exists)
+    with hearing_server_log(new_home) as wait_for, other_member(new_home) as member:
+        wait_for("selecting")
+        assert (partial / "global").exists()
         member.kill()
-    assert not (new_home / "postgres" / "data").exists()
-    with join_server(new_home) as server:
-        assert ask(server, "SELECT 1") == 1
-        assert not partial.exists()
+        assert not (new_home / "postgres" / "data").exists()
+        with join_server(new_home) as server:
+            assert ask(server, "SELECT 1") == 1
+            assert not partial.exists()
     assert not is_running(new_home)
 
 
@@ -375,17 +380,20 @@ def test_leftovers_of_a_first_start_are_cleared_away(new_home: Path) -> None:
 
 
 def test_a_starter_killed_before_the_server_is_up_leaves_it_to_the_next(home: Path) -> None:
-    with other_member(home) as member:
-        wait_until((home / "postgres" / "data" / "postmaster.pid").exists)
+    with hearing_server_log(home) as wait_for, other_member(home) as member:
+        wait_for("starting PostgreSQL")
         member.kill()
-    with join_server(home) as server:
-        assert ask(server, "SELECT 1") == 1
+        with join_server(home) as server:
+            assert ask(server, "SELECT 1") == 1
     assert not is_running(home)
 
 
 def test_a_start_that_is_interrupted_leaves_no_server(home: Path) -> None:
-    with other_member(home, stderr=subprocess.DEVNULL) as member:
-        wait_until((home / "postgres" / "data" / "postmaster.pid").exists)
+    with (
+        hearing_server_log(home) as wait_for,
+        other_member(home, stderr=subprocess.DEVNULL) as member,
+    ):
+        wait_for("starting PostgreSQL")
         member.process.send_signal(signal.SIGINT)
         member.process.wait(PATIENCE_S)
     assert not is_running(home)
@@ -446,7 +454,7 @@ def member_run_by(uid: int, home: Path) -> Iterator[Member]:
     """A member run by a user who cannot reach the Python of root."""
     options: dict[str, Any] = {"user": uid, "group": uid, "extra_groups": [], "cwd": "/"}
     python, path = "/usr/bin/python3", [SOURCES, find_site()]
-    look = "import sys, dialectic.postgres_programs as p; sys.exit(p.find_site() is None)"
+    look = "import sys, dialectic.postgres.programs as p; sys.exit(p.find_site() is None)"
     probe = subprocess.run(
         [python, "-c", look],
         env={"PYTHONPATH": os.pathsep.join(map(str, path))},
@@ -495,8 +503,8 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
     with open_folder(0) as copies:
         script = f"from pathlib import Path, PosixPath\n{JOIN}".replace(
             "home = ",
-            f"import dialectic.postgres_programs; "
-            f"dialectic.postgres_programs.COPIES_FOLDER = {copies!r}; home = ",
+            f"import dialectic.postgres.programs; "
+            f"dialectic.postgres.programs.COPIES_FOLDER = {copies!r}; home = ",
         )
         options: dict[str, Any] = {"python": [sys.executable, "-S"], "path": [SOURCES, site]}
         for _ in range(2):
@@ -504,14 +512,14 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
                 member.wait_joined()
                 member.leave()
         [copy] = copies.iterdir()
-        damaged = copy / postgres_programs.PROGRAMS / "postgres"
+        damaged = copy / programs.PROGRAMS / "postgres"
         damaged.unlink()
-        assert postgres_programs.load_copy(site, copies) == copy
+        assert programs.load_copy(site, copies) == copy
         assert damaged.exists()
         assert list(copies.iterdir()) == [copy]
         os.chown(copy, 65533, 65533)
         with pytest.raises(EmbeddedServerError, match="others made it"):
-            postgres_programs.load_copy(site, copies)
+            programs.load_copy(site, copies)
 
 
 def test_a_missing_package_is_named_with_the_way_to_get_it(new_home: Path) -> None:
@@ -572,26 +580,22 @@ def test_a_data_folder_of_another_user_is_refused(new_home: Path) -> None:
     assert_refused(new_home, str(data), "made by another user", "65533")
 
 
-def test_a_server_that_cannot_start_says_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "SETTINGS", ["no_such_setting=1"])
+def test_a_server_that_cannot_start_says_why(home: Path) -> None:
     with (
         pytest.raises(EmbeddedServerError, match=r"could not start(.|\n)*no_such_setting"),
-        join_server(home),
+        join_server(home, Start(settings=["no_such_setting=1"])),
     ):
         pass
 
 
-def test_waiting_for_a_start_or_a_turn_has_an_end(
-    new_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(embedded, "TURN_TIMEOUT_S", 0.05)
+def test_waiting_for_a_start_or_a_turn_has_an_end(new_home: Path) -> None:
+    start = Start(timeout_s=0.05, turn_timeout_s=0.05)
     folder = new_home / "postgres"
     folder.mkdir(parents=True)
     for name, text in (("alive.lock", "did not come up"), ("turn.lock", "Another command")):
         with (folder / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            with pytest.raises(EmbeddedServerError, match=text), join_server(new_home):
+            with pytest.raises(EmbeddedServerError, match=text), join_server(new_home, start):
                 pass
 
 
@@ -648,9 +652,9 @@ except embedded.EmbeddedServerError as error:
 
 
 def test_a_full_disk_is_recognised_by_what_the_server_said(new_home: Path) -> None:
-    place = embedded._Place(new_home)
+    place = Place(new_home)
     place.folder.mkdir(parents=True)
     place.log.write_text('FATAL: could not write to file "x": No space left on device\n')
-    failure = embedded._failure(place, "could not start", 0)
+    failure = build_failure(place, "could not start", 0)
     assert "is full" in failure.message
     assert str(place.folder) in failure.message

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import os
 import signal
-from collections.abc import Callable
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -16,17 +17,19 @@ from dialectic import sessions
 from dialectic.cli import host
 from dialectic.cli.run import work_and_follow
 from dialectic.cli.terminal import Desk
+from dialectic.domain.ask import Ask
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.errors import ExitCode
 from dialectic.process_files import load_process
+from dialectic.projects import create_session
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS, OfflineProvider
 from dialectic.store.records import Account
 from dialectic.worker import Worker
-from tests.database.machine import until
+from tests.waiting import PATIENCE_S
 
 LIMIT_S = 0.1
 
@@ -66,70 +69,64 @@ def desk(engine: Engine, account: Account, monkeypatch: pytest.MonkeyPatch) -> D
 
 
 async def begin(desk: Desk, prompt: str) -> UUID:
-    ask = sessions.Ask(
+    ask = Ask(
         prompt=prompt,
         models=["offline/skeptic"],
         process=load_process("standard"),
         until="thesis",
     )
-    begun = await sessions.create_session(desk.engine, desk.account, ask)
+    begun = await create_session(desk.engine, desk.account, ask)
     await sessions.generate(desk.engine, desk.account, begun.session_id)
     return begun.session_id
 
 
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], tuple[str, str]]:
-    """Everything that was said so far, on stdout and on stderr."""
-    heard = ["", ""]
+class Messages(io.StringIO):
+    """What is said on stderr; it tells when the command waits for calls of others."""
 
-    def listen() -> tuple[str, str]:
-        for number, text in enumerate(capsys.readouterr()):
-            heard[number] += text
-        return heard[0], heard[1]
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_finishing = asyncio.Event()
 
-    return listen
+    def write(self, text: str) -> int:
+        if "Finishing" in text:
+            self.is_finishing.set()
+        return super().write(text)
 
 
 async def work_until_only_others_are_left(
-    desk: Desk, said: Callable[[], tuple[str, str]]
+    desk: Desk, said: Messages
 ) -> tuple[asyncio.Task[ExitCode], UUID]:
     """A command that has done its own work and holds one call of another session."""
     other = await begin(desk, "SLOW: a bakery that never closes.")
     own = await begin(desk, "A bakery that closes early.")
     command = asyncio.create_task(work_and_follow(desk, own, as_json=False, out=None))
-
-    async def has_said() -> bool:
-        return "Finishing" in said()[1] or command.done()
-
-    await until(has_said)
-    assert not command.done(), said()
+    finishing = asyncio.create_task(said.is_finishing.wait())
+    await asyncio.wait(
+        {command, finishing}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    assert finishing.done(), said.getvalue()
     return command, other
 
 
 async def test_own_documents_come_first_and_calls_of_others_are_finished_without_a_limit(
-    desk: Desk, provider: SlowProvider, said: Callable[[], tuple[str, str]]
+    desk: Desk, provider: SlowProvider, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command, other = await work_until_only_others_are_left(desk, said)
-    stdout, stderr = said()
+    with redirect_stderr(Messages()) as said:
+        command, other = await work_until_only_others_are_left(desk, said)
+    stdout = capsys.readouterr().out
     assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
-    assert "Finishing 1 call(s) of other sessions; ^C leaves them to others." in stderr
-    loop = asyncio.get_running_loop()
-    over_at = loop.time() + 5 * LIMIT_S
-
-    async def is_over() -> bool:
-        return loop.time() > over_at
-
-    await until(is_over)
+    assert "Finishing 1 call(s) of other sessions; ^C leaves them to others." in said.getvalue()
+    await asyncio.wait({command}, timeout=5 * LIMIT_S)
+    assert not command.done()
     provider.let_go.set()
     assert await command is ExitCode.DONE
     (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
     assert (job["status"], job["attempt_count"]) == ("completed", 1)
 
 
-async def test_an_interruption_leaves_the_calls_of_others_to_others(
-    desk: Desk, said: Callable[[], tuple[str, str]]
-) -> None:
-    command, other = await work_until_only_others_are_left(desk, said)
+async def test_an_interruption_leaves_the_calls_of_others_to_others(desk: Desk) -> None:
+    with redirect_stderr(Messages()) as said:
+        command, other = await work_until_only_others_are_left(desk, said)
     os.kill(os.getpid(), signal.SIGINT)
     assert await command is ExitCode.DONE, "its own work is done"
     (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dialectic import embedded, sessions
+from dialectic import sessions
 from dialectic.domain.job import Job, JobStatus
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, LeaseLost
@@ -39,28 +39,19 @@ from tests.database.machine import (
     AdminConnection,
     Machine,
     build_job,
-    database_of_a_module,
     forget_jobs,
     read_moves,
     set_clock,
     start_stage,
-    until_blocked,
 )
+from tests.waiting import until_blocked
 
 End: TypeAlias = Callable[[Connection, Job], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(scope="module")
-def address(server: embedded.Server, template: str) -> Iterator[Address]:
-    with database_of_a_module(server, template) as made:
-        yield made
-
-
-@pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
-        yield opened
-    await forget_jobs(admin)
+def address(module_address: Address) -> Address:
+    return module_address
 
 
 async def complete(connection: Connection, job: Job) -> None:
@@ -69,6 +60,19 @@ async def complete(connection: Connection, job: Job) -> None:
 
 async def fail(connection: Connection, job: Job) -> None:
     await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+
+
+async def end_together(
+    machine: Machine, admin: AdminConnection, end: End, one: Job, other: Job
+) -> None:
+    """End two jobs at once: the second cannot see the first, which has not committed."""
+    async with machine.begin() as first, machine.begin() as second:
+        await end(first, one)
+        ending = asyncio.create_task(end(second, other))
+        await until_blocked(admin, second)
+        await first.execute("commit")
+        await ending
+        await second.execute("commit")
 
 
 # -- a job and its message ------------------------------------------------------------------------
@@ -405,14 +409,7 @@ async def test_two_children_that_end_at_the_same_moment_wake_the_parent_once(
 ) -> None:
     parent = await machine.take(await machine.insert())
     one, other = await machine.take_all(await machine.insert_children(parent, 2))
-    async with machine.begin() as first, machine.begin() as second:
-        await complete(first, one)
-        # The second cannot see the first, which has not committed: it must wait for it.
-        ending = asyncio.create_task(complete(second, other))
-        await until_blocked(admin, second)
-        await first.execute("commit")
-        await ending
-        await second.execute("commit")
+    await end_together(machine, admin, complete, one, other)
     assert (await read_moves(admin, parent.id)).count("completed") == 1
     assert await machine.status(parent.id) == JobStatus.COMPLETED
 
@@ -1070,13 +1067,7 @@ async def test_a_stage_whose_last_jobs_fail_at_the_same_moment_ends_once(
 ) -> None:
     await start_stage(engine, machine.account, machine.session_id, planned_units=2)
     one, other = await machine.take_all(await machine.insert_all([{}] * 2))
-    async with machine.begin() as first, machine.begin() as second:
-        await fail(first, one)
-        ending = asyncio.create_task(fail(second, other))
-        await until_blocked(admin, second)
-        await first.execute("commit")
-        await ending
-        await second.execute("commit")
+    await end_together(machine, admin, fail, one, other)
     (event,) = await machine.events("contribution_generation_complete")
     assert (event["status"], event["failed"]) == ("failed", 2)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,21 +10,19 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import embedded
 from dialectic.domain.job import ENDED, JobStatus
 from dialectic.engine import Engine
 from dialectic.errors import IllegalMove
 from dialectic.store import jobs
 from dialectic.store.database import WORKER_ROLE, Address, Connection
 from dialectic.store.records import Account
+from tests.database.connections import undone
 from tests.database.machine import (
     START,
     TERMS,
     AdminConnection,
     Machine,
     build_job,
-    database_of_a_module,
-    forget_jobs,
     insert_jobs,
 )
 
@@ -47,16 +43,8 @@ PAIRS = [(start, end) for start in JobStatus for end in JobStatus]
 
 
 @pytest.fixture(scope="module")
-def address(server: embedded.Server, template: str) -> Iterator[Address]:
-    with database_of_a_module(server, template) as made:
-        yield made
-
-
-@pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
-        yield opened
-    await forget_jobs(admin)
+def address(module_address: Address) -> Address:
+    return module_address
 
 
 async def force(admin: AdminConnection, job_id: UUID, status: JobStatus) -> None:
@@ -97,17 +85,6 @@ async def become_worker(admin: AdminConnection, account: Account) -> None:
 async def list_moves(admin: AdminConnection) -> set[tuple[JobStatus, JobStatus]]:
     rows = await admin.fetch("select from_status, to_status from dialectic_job_moves")
     return {(JobStatus(row[0]), JobStatus(row[1])) for row in rows}
-
-
-@asynccontextmanager
-async def undone(connection: AdminConnection) -> AsyncIterator[None]:
-    """A transaction that comes to nothing."""
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        yield
-    finally:
-        await transaction.rollback()
 
 
 async def test_the_program_and_the_database_know_the_same_statuses(

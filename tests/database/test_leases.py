@@ -11,8 +11,9 @@ from dialectic.engine import Engine
 from dialectic.store import jobs
 from dialectic.store.database import WORKER_ROLE, connect
 from dialectic.worker import Worker
-from tests.database.machine import PATIENCE_S, AdminConnection, Machine, until, working
+from tests.database.machine import AdminConnection, Machine, working
 from tests.database.workshop import Gates, Workshop, finish
+from tests.waiting import PATIENCE_S, until, until_someone_waits
 
 ABANDON = """
     update dialectic_generation_jobs
@@ -20,11 +21,27 @@ ABANDON = """
       suspect_at = dialectic.now() - interval '1 hour'
     where id = $1 and attempt_count = 1
 """
+OF_THESE = " from dialectic_generation_jobs where id = any ($1)"
 
 
 @pytest.fixture
 async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
     return await Workshop.open(engine, worker_engine, admin)
+
+
+async def before_each_update(shop: Workshop, statement: str) -> None:
+    """Let the server do something before a row of a job is updated."""
+    await shop.admin.execute(
+        f"""
+        create function public.before_update() returns trigger language plpgsql as $$
+        begin
+          {statement}
+          return new;
+        end $$;
+        create trigger a_first before update on dialectic.dialectic_generation_jobs
+          for each row execute function public.before_update();
+        """
+    )
 
 
 # -- heartbeats ------------------------------------------------------------------------------------
@@ -43,12 +60,12 @@ async def test_a_row_that_someone_locks_costs_no_job_its_lease(shop: Workshop) -
         async with shop.admin.transaction():
             lease_until = await shop.admin.fetchval(locked, ids[0])
 
-            async def long_gone() -> bool:
+            async def others_are_kept() -> bool:
                 # Two leases: time enough for suspicion, grace and another worker's claim.
-                query = "select clock_timestamp() > $1::timestamptz + interval '2.4 s'"
-                return bool(await shop.admin.fetchval(query, lease_until))
+                query = "select min(lease_until) > $2::timestamptz + interval '2.4 s'" + OF_THESE
+                return bool(await shop.admin.fetchval(query, ids[1:], lease_until))
 
-            await until(long_gone)
+            await until(shop.engine.address, others_are_kept)
             leases = await shop.admin.fetch(
                 "select lease_until > clock_timestamp() as runs from dialectic_generation_jobs"
                 " where id = any ($1)",
@@ -83,17 +100,7 @@ async def test_a_beat_passes_over_a_locked_row_and_still_counts_it_as_held(
 
 async def test_a_lease_begins_when_it_is_given_however_long_that_took(shop: Workshop) -> None:
     """A trigger stands for whatever holds the statement up."""
-    await shop.admin.execute(
-        """
-        create function public.dawdle() returns trigger language plpgsql as $$
-        begin
-          perform pg_sleep(0.5);
-          return new;
-        end $$;
-        create trigger a_wait before update on dialectic.dialectic_generation_jobs
-          for each row execute function public.dawdle();
-        """
-    )
+    await before_each_update(shop, "perform pg_sleep(0.5);")
     terms = jobs.LeaseTerms(0.4)
     ids = await shop.insert(2)
     keys = [(shop.account.tenant_id, job_id) for job_id in ids]
@@ -127,15 +134,15 @@ async def test_a_worker_that_claims_its_own_lost_job_lets_go_of_the_old_attempt_
             await shop.admin.execute("select dialectic.sweep_jobs(interval '0', 100)")
             return len(gates.attempts) > 1
 
-        await until(given_away)
+        await until(shop.engine.address, given_away)
         lease_until = (await shop.look(job_id))["lease_until"]
 
         async def outlived() -> bool:
             # The lease that the second attempt began with, its suspicion and its grace are over.
-            query = "select clock_timestamp() > $1::timestamptz + interval '1.5 s'"
-            return bool(await shop.admin.fetchval(query, lease_until))
+            query = "select min(lease_until) > $2::timestamptz + interval '1.5 s'" + OF_THESE
+            return bool(await shop.admin.fetchval(query, [job_id], lease_until))
 
-        await until(outlived)
+        await until(shop.engine.address, outlived)
         assert gates.cancelled == [(job_id, 1)]
         gates.gate(2).set()
         await shop.until_status("completed", job_id)
@@ -159,17 +166,7 @@ async def test_a_lost_worker_is_booked_by_the_claim_and_by_nobody_who_passes_by(
     keys = [(shop.account.tenant_id, job_id) for job_id in (lost, other)]
     terms = jobs.LeaseTerms(6.0)
     # Locked while the claim looks and free when the rest of it does: the sweeper does this.
-    await shop.admin.execute(
-        """
-        create function public.hold() returns trigger language plpgsql as $$
-        begin
-          perform pg_advisory_xact_lock(7);
-          return new;
-        end $$;
-        create trigger a_hold before update on dialectic.dialectic_generation_jobs
-          for each row execute function public.hold();
-        """
-    )
+    await before_each_update(shop, "perform pg_advisory_xact_lock(7);")
     await shop.admin.execute("select pg_advisory_lock(7)")
     async with shop.admin.transaction():
         await shop.admin.execute(
@@ -179,11 +176,7 @@ async def test_a_lost_worker_is_booked_by_the_claim_and_by_nobody_who_passes_by(
             jobs.claim(shop.worker_engine.db, keys, worker="two", terms=terms, lost_max=10)
         )
 
-        async def waits() -> bool:
-            query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-            return bool(await shop.admin.fetchval(query))
-
-        await until(waits)
+        await until_someone_waits(shop.admin, "locktype = 'advisory'")
     await shop.admin.execute("select pg_advisory_unlock(7)")
     assert set(await claiming) == {keys[1]}
     row = await shop.look(lost)
@@ -246,29 +239,14 @@ async def test_a_job_whose_claim_was_under_way_when_its_worker_left_is_given_bac
     shop: Workshop,
 ) -> None:
     gates = Gates()
-    await shop.admin.execute(
-        """
-        create function public.hold() returns trigger language plpgsql as $$
-        begin
-          if new.status = 'processing' then
-            perform pg_advisory_xact_lock(7);
-          end if;
-          return new;
-        end $$;
-        create trigger a_hold before update on dialectic.dialectic_generation_jobs
-          for each row execute function public.hold();
-        """
+    await before_each_update(
+        shop, "if new.status = 'processing' then perform pg_advisory_xact_lock(7); end if;"
     )
     await shop.admin.execute("select pg_advisory_lock(7)")
     worker = Worker(shop.worker_engine, run_job=gates.run, concurrency=4)
     running = asyncio.create_task(worker.run())
     (job_id,) = await shop.insert()
-
-    async def is_claimed() -> bool:
-        query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-        return bool(await shop.admin.fetchval(query))
-
-    await until(is_claimed)
+    await until_someone_waits(shop.admin, "locktype = 'advisory'")
     worker.stop(at_once=True)
     await shop.admin.execute("select pg_advisory_unlock(7)")
     await asyncio.wait_for(running, PATIENCE_S)
@@ -290,12 +268,7 @@ async def test_a_worker_that_is_told_to_leave_again_and_again_still_gives_its_jo
             "select from dialectic_generation_jobs where id = $1 for update", job_id
         )
         worker.stop(at_once=True)
-
-        async def gives_back() -> bool:
-            query = "select count(*) from pg_locks where not granted"
-            return bool(await shop.admin.fetchval(query))
-
-        await until(gives_back)
+        await until_someone_waits(shop.admin)
         worker.stop(at_once=True)
     await asyncio.wait_for(running, PATIENCE_S)
     assert (await shop.look(job_id))["status"] == "pending"

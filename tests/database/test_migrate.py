@@ -171,7 +171,7 @@ create event trigger cut on ddl_command_end execute function public.cut();
 
 
 async def test_a_migration_whose_connection_dies_again_and_again_gets_there(
-    server: embedded.Server, template: str, fresh: Address
+    server: embedded.Server, bare_template: str, fresh: Address
 ) -> None:
     await run_as_superuser(fresh.url, CUT)
     deaths, done = 0, await recorded(fresh)
@@ -186,7 +186,7 @@ async def test_a_migration_whose_connection_dies_again_and_again_gets_there(
     assert deaths >= 8
     assert applied == [name for name in ALL if name not in done]
     assert (await recorded(fresh)).items() >= done.items()
-    whole = Address(server.url(user="postgres", database=template), is_embedded=True)
+    whole = Address(server.url(user="postgres", database=bare_template), is_embedded=True)
     assert await describe_schema(fresh) == await describe_schema(whole)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -14,6 +13,7 @@ import pytest
 from dialectic.store import records
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
 from tests.database.rows import Tenant, become, insert_tenant
+from tests.waiting import until_someone_waits
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
 OUR_SESSION, OTHER_SESSION = (UUID(OURS.row_id("dialectic_sessions", n)) for n in (1, 2))
@@ -124,7 +124,7 @@ async def test_two_readers_at_once_never_number_twice(quiet: Address, begin: Ope
     expected = [(1, "one"), (2, "two")]
     assert await read_here(first) == expected
     waiting = asyncio.create_task(read_here(second))
-    await wait_until_blocked(waiting, first)
+    await until_someone_waits(first)
     await first.execute("commit")
     assert await waiting == expected
 
@@ -140,7 +140,7 @@ async def test_a_number_once_given_is_not_given_anew_by_a_reader_who_saw_more(
     assert await read_here(first) == [(1, "committed first")]
     await slow.execute("commit")
     waiting = asyncio.create_task(read_here(second))
-    await wait_until_blocked(waiting, first)
+    await until_someone_waits(first)
     await first.execute("commit")
     assert await waiting == [(1, "committed first"), (2, "written first")]
 
@@ -154,15 +154,9 @@ async def test_a_reader_who_gives_up_leaves_the_numbers_to_the_next(
     first, second = await begin(APP_ROLE), await begin(APP_ROLE)
     assert await read_here(first) == [(1, "one")]
     waiting = asyncio.create_task(read_here(second))
-    await wait_until_blocked(waiting, first)
+    await until_someone_waits(first)
     await first.execute("rollback")
     assert await waiting == [(1, "one")]
-
-
-async def wait_until_blocked(task: asyncio.Task[Any], connection: Connection) -> None:
-    """Wait until the task's session waits for a lock."""
-    while not await connection.fetchval("select count(*) from pg_locks where not granted"):
-        assert not task.done()
 
 
 async def test_writers_never_wait_for_a_reader(quiet: Address, begin: Open) -> None:

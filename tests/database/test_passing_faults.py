@@ -27,8 +27,9 @@ from dialectic.store.database import (
     connect,
 )
 from dialectic.store.records import open_account
-from tests.database.machine import AdminConnection, until, working
+from tests.database.machine import AdminConnection, working
 from tests.database.workshop import Workshop, finish
+from tests.waiting import until_someone_waits
 
 INSERT_DOMAIN = "insert into dialectic_domains (tenant_id, id, name) values ($1, $2, 'any')"
 PASSING = {
@@ -240,12 +241,6 @@ async def test_an_account_is_opened_although_the_server_hangs_up_in_the_middle(
         async with admin.transaction():
             await admin.execute("lock table users in access exclusive mode")
             opening = asyncio.create_task(open_account(db, "newcomer"))
-            blocked = "select cardinality(pg_blocking_pids($1)) > 0"
-
-            async def is_blocked() -> bool:
-                found: bool = await admin.fetchval(blocked, pid)
-                return found
-
-            await until(is_blocked)
+            await until_someone_waits(admin)
             await admin.execute("select pg_terminate_backend($1)", pid)
         assert (await opening) == await open_account(db, "newcomer")

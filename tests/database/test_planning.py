@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
@@ -12,8 +11,8 @@ import asyncpg
 import pytest
 from pydantic import BaseModel
 
-from dialectic import embedded, sessions
-from dialectic.domain.job import Job, JobStatus
+from dialectic import sessions
+from dialectic.domain.job import Job, JobKey, JobStatus
 from dialectic.engine import Engine
 from dialectic.process_files import load_process
 from dialectic.store import jobs
@@ -24,14 +23,12 @@ from tests.database.machine import (
     AdminConnection,
     Machine,
     build_job,
-    database_of_a_module,
-    forget_jobs,
     insert_jobs,
     make_session,
     read_moves,
     start_stage,
-    until,
 )
+from tests.waiting import until, until_someone_waits
 
 ORDER = [stage.slug for stage in load_process("standard").order]
 PATIENCE_S = 30.0
@@ -45,16 +42,8 @@ class Making(BaseModel):
 
 
 @pytest.fixture(scope="module")
-def address(server: embedded.Server, template: str) -> Iterator[Address]:
-    with database_of_a_module(server, template) as made:
-        yield made
-
-
-@pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
-        yield opened
-    await forget_jobs(admin)
+def address(module_address: Address) -> Address:
+    return module_address
 
 
 def making(kind: str, **changes: Any) -> dict[str, Any]:
@@ -181,12 +170,6 @@ async def test_what_comes_while_a_plan_job_commits_its_wait_is_not_lost(
     assert await machine.status(planner_id) == JobStatus.PENDING
 
 
-async def until_someone_waits(admin: AdminConnection) -> None:
-    """Until a transaction waits for a lock that another one holds."""
-    waiting = "select exists (select from pg_locks where not granted)"
-    await until(lambda: admin.fetchval(waiting))
-
-
 async def test_a_document_that_failed_wakes_whoever_awaits_it(machine: Machine) -> None:
     planner_id = await insert_planner(machine, "critique")
     parent = await machine.take(await machine.insert(**making("stage")))
@@ -238,14 +221,19 @@ async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
 
         async def look_until_all_are_there(planner_id: UUID) -> int:
             looks = 0
-            while True:
-                claimed = await jobs.claim(
-                    db, [(tenant_id, planner_id)], worker="one", terms=TERMS, lost_max=9
+            claimed: dict[JobKey, Job] = {}
+
+            async def claim() -> bool:
+                claimed.update(
+                    await jobs.claim(
+                        db, [(tenant_id, planner_id)], worker="one", terms=TERMS, lost_max=9
+                    )
                 )
-                if not claimed:
-                    await asyncio.sleep(0.002)
-                    continue
-                (job,) = claimed.values()
+                return bool(claimed)
+
+            while True:
+                await until(machine.address, claim)
+                _, job = claimed.popitem()
                 looks += 1
                 seen = await db.transact(
                     tenant_id,
@@ -281,21 +269,26 @@ async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
 # -- steps ----------------------------------------------------------------------------------------
 
 
-async def insert_two_planners(machine: Machine) -> tuple[Job, UUID, UUID]:
-    """One in its first step with one child left; one beside it that waits for that step."""
-    first = await machine.take(await machine.insert(**making("plan")))
-    child = build_job(machine.session_id, **making("part", parent_job_id=first.id, step_number=1))
+async def insert_parent(machine: Machine) -> tuple[Job, UUID]:
+    """A plan job in its first step, which has one child left and awaits more."""
+    planner = await machine.take(await machine.insert(**making("plan")))
+    child = build_job(machine.session_id, **making("part", parent_job_id=planner.id, step_number=1))
 
     async def plan(connection: Connection) -> None:
-        await jobs.insert_job(connection, first.tenant_id, child)
+        await jobs.insert_job(connection, planner.tenant_id, child)
         await jobs.wait(
             connection,
-            first,
+            planner,
             jobs.Wait(total_steps=2, awaits=("thesis", "part"), is_step_open=False),
         )
 
     await machine.transact(plan)
-    return first, child.id, await insert_planner(machine, "part")
+    return planner, child.id
+
+
+async def insert_two_planners(machine: Machine) -> tuple[Job, UUID, UUID]:
+    """One in its first step with one child left; one beside it that waits for that step."""
+    return *await insert_parent(machine), await insert_planner(machine, "part")
 
 
 async def test_who_waits_for_all_models_looks_again_when_the_last_one_passes_the_step(
@@ -336,26 +329,7 @@ async def test_plan_jobs_that_pass_a_step_at_the_same_moment_do_not_stop_each_ot
         for connection in connections:
             await connection.execute("rollback")
         for _ in range(10):
-            planners = []
-            for _ in connections:
-                planner = await machine.take(await machine.insert(**making("plan")))
-                child = build_job(
-                    machine.session_id,
-                    **making("part", parent_job_id=planner.id, step_number=1),
-                )
-
-                async def plan(
-                    connection: Connection, planner: Job = planner, child: jobs.NewJob = child
-                ) -> None:
-                    await jobs.insert_job(connection, planner.tenant_id, child)
-                    await jobs.wait(
-                        connection,
-                        planner,
-                        jobs.Wait(total_steps=2, awaits=("thesis", "part"), is_step_open=False),
-                    )
-
-                await machine.transact(plan)
-                planners.append((planner, child.id))
+            planners = [await insert_parent(machine) for _ in connections]
             await finish_one(machine, "thesis")
             again = [await machine.take(planner.id) for planner, _ in planners]
             for _, child_id in planners:

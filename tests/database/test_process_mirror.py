@@ -122,6 +122,9 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "on_child_failure": "all",
         "quorum_min": None,
         "overflow": "compress",
+        "readers_max": None,
+        "per_source_max": None,
+        "expected_output_tokens": 1300,
         "inputs_required": [
             {
                 "type": "pairwise_synthesis_chunk",

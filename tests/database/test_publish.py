@@ -13,14 +13,9 @@ from dialectic import publish
 from dialectic.engine import Engine
 from dialectic.errors import StorageUnavailable
 from dialectic.storage.files import FileStore
-from tests.database.machine import (
-    AdminConnection,
-    build_job,
-    insert_jobs,
-    until,
-    working,
-)
+from tests.database.machine import AdminConnection, build_job, insert_jobs, working
 from tests.database.workshop import Workshop, finish
+from tests.waiting import until
 
 
 @dataclass(slots=True)
@@ -91,12 +86,11 @@ async def test_storage_that_hangs_holds_up_no_sweep(shop: Workshop) -> None:
 
 
 async def test_a_file_that_takes_too_long_is_left_for_later_and_the_others_are_written(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop,
 ) -> None:
-    monkeypatch.setattr(publish, "WRITE_TIMEOUT_S", 0.2)
     engine, _ = store_of(shop, hangs_on="bad")
     await leave_files(shop, "bad.md", *(f"good-{n}.md" for n in range(20)))
-    assert await publish.publish_left_behind(engine) == 20
+    assert await publish.publish_left_behind(engine, write_timeout_s=0.2) == 20
     assert await list_waiting(shop) == {"bad.md"}
 
 
@@ -139,4 +133,4 @@ async def test_what_one_worker_could_not_write_another_one_writes_a_little_later
         async def is_written() -> bool:
             return await list_waiting(shop) == set()
 
-        await until(is_written)
+        await until(shop.engine.address, is_written)

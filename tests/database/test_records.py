@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from dialectic.domain.ask import Ask
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
@@ -21,6 +22,7 @@ from dialectic.engine import Engine
 from dialectic.errors import NotFound, ProviderTransient, StorageUnavailable, UsageError
 from dialectic.failpoints import Failpoints
 from dialectic.process_files import load_process
+from dialectic.projects import Begun, create_session
 from dialectic.publish import (
     LEFT_BEHIND_AFTER,
     publish_files,
@@ -28,7 +30,7 @@ from dialectic.publish import (
     publish_project,
     require_published,
 )
-from dialectic.sessions import Ask, Begun, create_session, generate
+from dialectic.sessions import generate
 from dialectic.storage.files import open_store
 from dialectic.store import records
 from dialectic.store.database import Connection

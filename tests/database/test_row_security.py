@@ -23,9 +23,9 @@ from dialectic.store.database import (
     Address,
     Connection,
     Database,
-    connect,
 )
 from dialectic.store.records import open_account
+from tests.database.connections import connected, undone
 from tests.database.rows import (
     TABLES,
     Row,
@@ -44,14 +44,29 @@ ROLES = (APP_ROLE, WORKER_ROLE)
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
 COMMANDS = ("select", "insert", "update", "delete")
 
-# Who there is, is written by the owner's functions alone.
-READ_ONLY = frozenset({"tenants", "users", "memberships", "notification_counters"})
+# Who there is, is written by the owner's functions alone, and so is money.
+MONEY = frozenset(
+    {
+        "token_wallets",
+        "token_wallet_transactions",
+        "token_wallet_holds",
+        "dialectic_session_spending",
+    }
+)
+READ_ONLY = frozenset({"tenants", "users", "memberships", "notification_counters"}) | MONEY
 # A worker ends jobs; it never makes them disappear.
 NOT_DELETED_BY_WORKERS = frozenset({"dialectic_generation_jobs"})
-# Rows that are written once: the right is there, a trigger refuses.
-APPEND_ONLY = frozenset({"token_wallet_transactions"})
+# What was said is never changed.
+UNCHANGING = frozenset({"dialectic_chunks"})
 # Tables that say nothing about anyone.
-WITHOUT_TENANT = frozenset({"schema_migrations", "dialectic_job_moves", "dialectic_storage"})
+WITHOUT_TENANT = frozenset(
+    {
+        *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
+        *("dialectic_endpoints", "dialectic_endpoint_calls"),
+    }
+)
+# Touched by the owner's functions alone.
+HIDDEN = frozenset({"dialectic_endpoints", "dialectic_endpoint_calls"})
 # Written once, by whoever comes first.
 WRITTEN_ONCE = frozenset({"dialectic_storage"})
 INDEXES_ACROSS_TENANTS = {
@@ -64,12 +79,16 @@ INDEXES_ACROSS_TENANTS = {
 KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "is_runnable", "is_ended", "error_entry"),
-    *("announce", "read_notifications"),
+    *("announce", "read_notifications", "allow_probes", "list_endpoints"),
+    *("admit_call", "report_call"),
+    *("reserve_funds", "mark_hold_sent", "settle_hold", "void_hold", "lose_hold"),
 }
+MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
 FUNCTIONS = {
-    APP_ROLE: FUNCTIONS_OF_BOTH | {"open_account"},
+    APP_ROLE: FUNCTIONS_OF_BOTH | MAKING_MONEY | {"open_account", "make_description_due"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
-    | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"},
+    | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
+    | {"list_taken", "list_lanes", "sweep_holds", "send_hold"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)
@@ -77,10 +96,14 @@ every_role = pytest.mark.parametrize("role", ROLES)
 
 
 def may(role: str, command: str, table: str) -> bool:
+    if table in HIDDEN:
+        return False
     if table in WRITTEN_ONCE:
         return command in ("select", "insert")
     if table in READ_ONLY | WITHOUT_TENANT:
         return command == "select"
+    if table in UNCHANGING:
+        return command != "update"
     return not (role == WORKER_ROLE and command == "delete" and table in NOT_DELETED_BY_WORKERS)
 
 
@@ -314,35 +337,16 @@ def shared(server: embedded.Server, template: str) -> Address:
 
 
 @asynccontextmanager
-async def connected(address: Address, role: str) -> AsyncIterator[Connection]:
-    connection = await connect(address, role)
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
-@asynccontextmanager
 async def mutated(address: Address, *statements: str) -> AsyncIterator[Connection]:
     """A superuser's transaction in which something is changed; it comes to nothing."""
     connection = await asyncpg.connect(address.url)
     try:
-        async with rolled_back(connection):
+        async with undone(connection):
             for statement in statements:
                 await connection.execute(statement)
             yield connection
     finally:
         await connection.close()
-
-
-@asynccontextmanager
-async def rolled_back(connection: Connection) -> AsyncIterator[None]:
-    transaction = connection.transaction()
-    await transaction.start()
-    try:
-        yield
-    finally:
-        await transaction.rollback()
 
 
 async def test_the_catalogue_has_no_breach(shared: Address) -> None:
@@ -361,6 +365,7 @@ async def test_every_table_of_tenant_data_is_in_the_matrix(shared: Address) -> N
 
 # -- the matrix ------------------------------------------------------------------------------------
 
+ALLOWED = "1 row"
 REFUSED, NO_RIGHT, GUARDED = "refused by row security", "no right", "refused by a trigger"
 Act = Callable[[Connection], Awaitable[str]]
 
@@ -368,7 +373,7 @@ Act = Callable[[Connection], Awaitable[str]]
 async def attempt(connection: Connection, tenant: Tenant | None, act: Act) -> str:
     """Do something as a tenant, take it back, and say in words what came of it."""
     try:
-        async with rolled_back(connection):
+        async with undone(connection):
             await become(connection, tenant)
             return f"{(await act(connection)).split()[-1]} row"
     except asyncpg.InsufficientPrivilegeError as error:
@@ -402,12 +407,6 @@ def row_number(command: str) -> int:
     return {"insert": 3, "delete": 2}.get(command, 1)
 
 
-def allowed(table: str, command: str) -> str:
-    """What becomes of one's own row."""
-    is_refused = table in APPEND_ONLY and command in ("update", "delete")
-    return GUARDED if is_refused else "1 row"
-
-
 def denied(command: str) -> str:
     """What becomes of a row that is not there for this tenant."""
     return REFUSED if command == "insert" else "0 row"
@@ -432,11 +431,11 @@ async def test_a_role_reaches_its_tenants_rows_and_no_others(
             if may(role, command, table):
                 no = denied(command)
                 forged = no if command != "update" else REFUSED
-                if table in APPEND_ONLY | {"dialectic_generation_jobs"} and command == "update":
+                if table == "dialectic_generation_jobs" and command == "update":
                     forged = GUARDED  # the trigger comes before the policy
                 assert outcomes == {
                     "none": no,
-                    "own": allowed(table, command),
+                    "own": ALLOWED,
                     "other": no,
                     "none again": no,
                     "forged": forged,
@@ -480,7 +479,7 @@ async def test_a_lost_policy_is_noticed(shared: Address, table: str) -> None:
     short = {"select": "r", "insert": "a", "update": "w", "delete": "d"}
     async with mutated(shared) as connection:
         for command in COMMANDS:
-            async with rolled_back(connection):
+            async with undone(connection):
                 await connection.execute(f"drop policy tenant_{command} on dialectic.{table}")
                 breach = f"{table} has no policy for {short[command]!r}"
                 assert await find_breaches(connection) == [breach]
@@ -499,7 +498,7 @@ async def test_row_security_that_is_off_is_noticed(shared: Address, table: str) 
         for command in COMMANDS:
             act = acts(table, command, build_row(table, OURS, row_number(command)))
             if may(APP_ROLE, command, table):
-                assert await attempt(connection, THEIRS, act) == allowed(table, command)
+                assert await attempt(connection, THEIRS, act) == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -664,12 +663,12 @@ async def test_notifications_are_read_by_their_tenant_alone(shared: Address, rol
     async with connected(shared, role) as connection:
         for tenant in (OURS, THEIRS):
             other = THEIRS if tenant is OURS else OURS
-            async with rolled_back(connection):
+            async with undone(connection):
                 await become(connection, tenant)
                 rows = await connection.fetch(read, None)
                 assert [row["title"] for row in rows] == [f"{tenant.name} {n}" for n in (1, 2)]
                 assert await connection.fetch(read, other.row_id("dialectic_sessions")) == []
-        async with rolled_back(connection):
+        async with undone(connection):
             assert await connection.fetch(read, None) == []
 
 
@@ -714,7 +713,7 @@ async def test_an_account_is_opened_by_its_own_name_only(address: Address) -> No
 async def test_a_job_is_claimed_under_its_own_tenant_only(shared: Address) -> None:
     job_id = UUID(OURS.row_id("dialectic_generation_jobs"))
     claim = jobs.SQL["claim"]
-    async with connected(shared, WORKER_ROLE) as connection, rolled_back(connection):
+    async with connected(shared, WORKER_ROLE) as connection, undone(connection):
         assert await connection.fetch(claim, [THEIRS.id], [job_id], *CLAIM) == []
         assert await connection.fetch(claim, [None], [job_id], *CLAIM) == []
         rows = await connection.fetch(claim, [THEIRS.id, OURS.id], [job_id, job_id], *CLAIM)
@@ -723,7 +722,7 @@ async def test_a_job_is_claimed_under_its_own_tenant_only(shared: Address) -> No
 
 async def test_a_lease_is_extended_under_its_own_tenant_only(shared: Address) -> None:
     job_id = UUID(OURS.row_id("dialectic_generation_jobs"))
-    async with connected(shared, WORKER_ROLE) as connection, rolled_back(connection):
+    async with connected(shared, WORKER_ROLE) as connection, undone(connection):
         (job,) = await connection.fetch(jobs.SQL["claim"], [OURS.id], [job_id], *CLAIM)
         for tenant, kept in ((THEIRS, []), (OURS, [(OURS.id, job_id)])):
             rows = await connection.fetch(
@@ -735,7 +734,7 @@ async def test_a_lease_is_extended_under_its_own_tenant_only(shared: Address) ->
 async def test_the_list_of_waiting_files_tells_whose_each_is_and_nothing_in_them(
     shared: Address,
 ) -> None:
-    async with connected(shared, WORKER_ROLE) as connection, rolled_back(connection):
+    async with connected(shared, WORKER_ROLE) as connection, undone(connection):
         rows = await connection.fetch(
             "select * from dialectic.take_waiting_files(interval '0', interval '0', 100)"
         )

@@ -11,8 +11,10 @@ import asyncpg
 import pytest
 
 from dialectic import sessions
+from dialectic.domain.ask import Ask
 from dialectic.engine import Engine
 from dialectic.process_files import load_process
+from dialectic.projects import create_session
 from dialectic.store.database import Connection, Database
 from dialectic.store.records import Account
 
@@ -40,10 +42,8 @@ class Forgetful(Database):
 
 @pytest.fixture
 async def session_id(engine: Engine, account: Account) -> UUID:
-    ask = sessions.Ask(
-        prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard")
-    )
-    begun = await sessions.create_session(engine, account, ask)
+    ask = Ask(prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard"))
+    begun = await create_session(engine, account, ask)
     await sessions.generate(engine, account, begun.session_id)
     return begun.session_id
 

@@ -46,6 +46,8 @@ CALLS = {
     APP_ROLE: [
         "select * from dialectic.read_notifications(0, null, 10)",
         "select * from dialectic.open_account('intruder')",
+        "select dialectic.allow_probes(gen_random_uuid())",
+        "select * from dialectic.list_endpoints()",
     ],
     WORKER_ROLE: [
         "select * from dialectic.read_notifications(0, null, 10)",
@@ -56,7 +58,16 @@ CALLS = {
         "select * from dialectic.extend_leases(array[gen_random_uuid()],"
         " array[gen_random_uuid()], array[1], interval '1 s')",
         "select dialectic.sweep_jobs(interval '1 s', 10)",
+        "select * from dialectic.sweep_holds(interval '1 s', 10)",
+        "select dialectic.send_hold(gen_random_uuid(), 'none')",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
+        "select * from dialectic.list_lanes()",
+        "select * from dialectic.list_taken(array[gen_random_uuid()], array[gen_random_uuid()],"
+        " array[1])",
+        "select * from dialectic.admit_call('somewhere', gen_random_uuid(), gen_random_uuid(), 1,"
+        " 60, 1000, 4, 10, interval '1 s', 1)",
+        "select dialectic.report_call('somewhere', gen_random_uuid(), gen_random_uuid(), 1,"
+        " 'throttled', 'Later.', interval '1 s', 60, 1000, 10, 1)",
     ],
 }
 every_call = pytest.mark.parametrize(

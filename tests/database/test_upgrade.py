@@ -16,13 +16,9 @@ from dialectic.store import migrate as migration
 from dialectic.store.database import WORKER_ROLE
 from dialectic.store.migrate import DIGEST_ROW, find_upgrade, migrate
 from dialectic.worker import Worker
-from tests.database.machine import (
-    PATIENCE_S,
-    AdminConnection,
-    until,
-    working,
-)
+from tests.database.machine import AdminConnection, working
 from tests.database.workshop import Gates, Workshop, finish
+from tests.waiting import PATIENCE_S, until_someone_waits
 
 FORGET_DIGEST = f"update schema_migrations set sha256 = 'old' where name = '{DIGEST_ROW}'"
 
@@ -83,12 +79,7 @@ async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(shop: Work
     await other.execute("set search_path = dialectic; set deadlock_timeout = '1s'; begin")
     await other.execute("select from users limit 1")
     migrating = asyncio.create_task(migrate(shop.engine.address))
-
-    async def waits() -> bool:
-        query = "select count(*) from pg_locks where not granted and mode = 'AccessExclusiveLock'"
-        return bool(await shop.admin.fetchval(query))
-
-    await until(waits)
+    await until_someone_waits(shop.admin, "mode = 'AccessExclusiveLock'")
     await other.execute("select from dialectic_generation_jobs limit 1")
     await other.execute("commit")
     await other.close()
@@ -97,15 +88,14 @@ async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(shop: Work
 
 
 async def test_a_migration_that_never_gets_its_turn_says_who_stands_in_its_way(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop,
 ) -> None:
-    monkeypatch.setattr(migration, "LOCK_TRIES", 2)
     await shop.admin.execute(FORGET_DIGEST)
     await shop.admin.execute("drop policy tenant_select on chats")
     async with shop.admin.transaction():
         await shop.admin.execute("select from dialectic_generation_jobs limit 1")
         with pytest.raises(DatabaseBusy, match="keeps its tables locked"):
-            await migrate(shop.engine.address)
+            await migrate(shop.engine.address, lock_tries=2)
     assert await migrate(shop.engine.address) == []
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic import embedded, publish, sessions
+from dialectic import publish, sessions
+from dialectic.domain.bundle import is_description
 from dialectic.domain.document import split_document
 from dialectic.domain.job import Job, derive_contribution_id
 from dialectic.engine import Engine
@@ -34,29 +35,26 @@ from dialectic.store.database import Address
 from dialectic.worker import RunJob, Worker
 from tests.database.machine import (
     MODELS,
-    PATIENCE_S,
     PROMPT,
     STAGE,
     AdminConnection,
     Work,
-    database_of_a_module,
     forget_jobs,
     make_session,
     new_account,
     read_moves,
-    until,
     working,
 )
 from tests.database.workshop import Workshop
+from tests.waiting import PATIENCE_S, until
 
 DOCUMENTS = ("business_case", "feature_spec", "technical_approach", "success_metrics")
 BUSY = ProviderTransient("Busy.", retry_after_s=0.0)
 
 
 @pytest.fixture(scope="module")
-def address(server: embedded.Server, template: str) -> Iterator[Address]:
-    with database_of_a_module(server, template) as made:
-        yield made
+def address(module_address: Address) -> Address:
+    return module_address
 
 
 @pytest.fixture
@@ -307,7 +305,7 @@ async def test_an_error_that_leaves_nothing_to_write_leaves_the_job_to_its_lease
     (job_id,) = await shop.insert()
     async with working(shop.worker_engine, meeting(LeaseLost())) as worker:
         await shop.until_status("processing", job_id)
-        await until_idle(worker)
+        await until_idle(shop, worker)
         assert (await shop.look(job_id))["errors"] == []
         # Nobody beats for it any more: it is suspected, then given away.
         await shop.until_status("completed", job_id)
@@ -315,11 +313,11 @@ async def test_an_error_that_leaves_nothing_to_write_leaves_the_job_to_its_lease
     assert (row["attempt_count"], row["lost_count"]) == (2, 1)
 
 
-async def until_idle(worker: Worker) -> None:
+async def until_idle(shop: Workshop, worker: Worker) -> None:
     async def idle() -> bool:
         return worker.in_flight == 0
 
-    await until(idle)
+    await until(shop.engine.address, idle)
 
 
 # -- stopping -------------------------------------------------------------------------------------
@@ -393,7 +391,7 @@ async def test_a_job_that_takes_longer_than_its_lease_is_kept_by_heartbeats(
             now = await shop.admin.fetchval("select dialectic.now()")
             return bool(now > first_lease)
 
-        await until(outlived)
+        await until(shop.engine.address, outlived)
         gate.opened.set()
         await shop.until_status("completed", job_id)
     row = await shop.look(job_id)
@@ -411,7 +409,7 @@ async def test_a_worker_whose_job_was_given_away_stops_working_on_it(shop: Works
             " worker = 'other', lease_until = now() + interval '1 hour' where id = $1",
             job_id,
         )
-        await until_idle(worker)
+        await until_idle(shop, worker)
     assert gate.cancelled == 1
     row = await shop.look(job_id)
     assert (row["status"], row["worker"], row["attempt_count"]) == ("processing", "other", 2)
@@ -423,7 +421,7 @@ async def test_cancelling_a_session_stops_what_runs_in_it(shop: Workshop) -> Non
     async with working(shop.worker_engine, gate.run) as worker:
         await gate.until_begun()
         await sessions.cancel(shop.engine, shop.account, shop.session_id)
-        await until_idle(worker)
+        await until_idle(shop, worker)
     assert gate.cancelled == 1
     assert (await shop.look(job_id))["status"] == "cancelled"
 
@@ -494,7 +492,7 @@ async def generate(shop: Workshop, session_id: UUID) -> list[UUID]:
     job_ids = await sessions.generate(shop.engine, shop.account, session_id)
     async with working(shop.worker_engine, run_job) as worker:
         await shop.until_status("completed", *job_ids)
-        await until_idle(worker)
+        await until_idle(shop, worker)
     return job_ids
 
 
@@ -526,7 +524,7 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
             for key in DOCUMENTS
         ),
     }
-    rows = await shop.rows("dialectic_files")
+    rows = await list_files(shop)
     assert {row["path"] for row in rows} == set(written)
     for row in rows:
         data = written[row["path"]]
@@ -675,7 +673,7 @@ async def test_an_error_at_any_point_leaves_nothing_half_done(shop: Workshop, po
             assert await shop.rows("dialectic_contributions") == []
             assert await waiting_files(shop) == []
         await shop.until_status("completed", job_id)
-        await until_idle(worker)
+        await until_idle(shop, worker)
     row = await shop.look(job_id)
     assert (row["attempt_count"], len(row["errors"])) == ((1, 0) if is_saved else (2, 1))
     assert len(await shop.rows("dialectic_contributions")) == 1
@@ -688,8 +686,13 @@ async def test_an_error_at_any_point_leaves_nothing_half_done(shop: Workshop, po
     check_contribution(contribution, await read_documents(shop))
 
 
+async def list_files(shop: Workshop) -> list[asyncpg.Record]:
+    """The rows of all files but those that describe the project, which come at leisure."""
+    return [row for row in await shop.rows("dialectic_files") if not is_description(row["path"])]
+
+
 async def waiting_files(shop: Workshop) -> list[str]:
-    return [row["path"] for row in await shop.rows("dialectic_files") if row["written_at"] is None]
+    return [row["path"] for row in await list_files(shop) if row["written_at"] is None]
 
 
 async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_is_back(
@@ -716,4 +719,4 @@ async def until_published(shop: Workshop) -> None:
     async def published() -> bool:
         return await waiting_files(shop) == []
 
-    await until(published)
+    await until(shop.engine.address, published)

@@ -17,14 +17,13 @@ from dialectic.engine import Engine
 from dialectic.store import jobs
 from dialectic.store.records import Account
 from tests.database.machine import (
-    PATIENCE_S,
     AdminConnection,
     build_job,
     insert_jobs,
     make_session,
     new_account,
-    until,
 )
+from tests.waiting import PATIENCE_S, until
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Workshop:
             )
             return [row["status"] for row in rows] == [status] * len(job_ids)
 
-        await until(reached, patience_s=2 * PATIENCE_S)
+        await until(self.engine.address, reached, patience_s=2 * PATIENCE_S)
 
     async def events_of(self, kind: str) -> list[dict[str, Any]]:
         """What was told of the session under one name, in order."""

@@ -10,6 +10,7 @@ STAGE_FOLDER = "{project}/session_{id}/iteration_{N}/{k}_{stage}/"
 WORDS = {
     **dict.fromkeys(("project", "name", "model", "source", "stage"), r"[a-z0-9-]+"),
     **dict.fromkeys(("N", "k", "n", "version"), r"[1-9][0-9]*"),
+    "turn": r"(?:0|[1-9][0-9]*)",
     "id": r"[0-9a-f]{8}",
     "kind": r"[a-z_]+",
     "key": r"[a-z0-9-]+",

@@ -16,7 +16,8 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from dialectic import embedded, sessions
-from dialectic.domain.job import ENDED, JobStatus
+from dialectic.domain.ask import Ask
+from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.prompt import build_block
@@ -24,6 +25,7 @@ from dialectic.engine import Engine
 from dialectic.errors import ProviderAuth
 from dialectic.failpoints import Failpoints
 from dialectic.process_files import load_process
+from dialectic.projects import create_session
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
@@ -31,10 +33,21 @@ from dialectic.storage.files import open_store
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.store.records import Account, open_account
 from dialectic.worker import Worker
+from tests.waiting import until
 
 PATIENCE_S = 90.0
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
 ARCHITECT, PRAGMATIST, SKEPTIC = "offline/architect", "offline/pragmatist", "offline/skeptic"
+# What two models write in a whole dialectic, by type.
+COUNTS = {
+    "thesis": 2,
+    "antithesis": 4,
+    "pairwise_synthesis_chunk": 8,
+    "reduced_synthesis": 4,
+    "synthesis": 2,
+    "parenthesis": 2,
+    "paralysis": 2,
+}
 BLOCK = re.compile(r"<<<BEGIN (.+?) \[([0-9a-f]+)\]>>>\n(.*?)\n<<<END \[\2\]>>>", re.DOTALL)
 
 Row = dict[str, Any]
@@ -58,7 +71,7 @@ class Moody:
 
 def build_moody_catalog(refuses: Callable[[Request], bool]) -> tuple[Catalog, Moody]:
     """The offline models, with a mood."""
-    catalog = build_catalog()
+    catalog = build_catalog(Settings(home=Path("nowhere")))
     moody = Moody(catalog.providers["offline"], refuses)
     return Catalog(cards=catalog.cards, providers={"offline": moody}), moody
 
@@ -73,13 +86,13 @@ class Stage:
     admin: asyncpg.Connection[asyncpg.Record]
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
-        ask = sessions.Ask(
+        ask = Ask(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,
             process=load_process(wishes.pop("process", "standard")),
             **wishes,
         )
-        begun = await sessions.create_session(self.engine, self.account, ask)
+        begun = await create_session(self.engine, self.account, ask)
         return begun.session_id
 
     async def play(self, models: list[str], **wishes: Any) -> UUID:
@@ -95,8 +108,8 @@ class Stage:
             await self.until(lambda: self._rests(session_id))
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
-        worker = Worker(self.worker_engine, concurrency=8)
+    async def working(self, concurrency: int = 8) -> AsyncIterator[None]:
+        worker = Worker(self.worker_engine, concurrency=concurrency)
         task = asyncio.create_task(worker.run())
         try:
             yield
@@ -105,14 +118,13 @@ class Stage:
             await asyncio.wait_for(task, PATIENCE_S)
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await condition():  # noqa: ASYNC110  the worker has connections of its own
-                await asyncio.sleep(0.02)
+        await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
         overview = await sessions.look(self.engine, self.account, session_id)
-        statuses = {JobStatus(job["status"]) for job in overview.jobs}
-        return statuses <= ENDED | {JobStatus.PAUSED}
+        statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
+        # What waits for others stands still if all of those do.
+        return not statuses or statuses - WAITING == {JobStatus.PAUSED}
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
         return [dict(row) for row in await self.admin.fetch(query, *arguments)]
@@ -245,7 +257,7 @@ async def open_stage(
             "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
         )
         settings = Settings(home=home, lease_s=6.0)
-        chosen = catalog or build_catalog()
+        chosen = catalog or build_catalog(settings)
         async with (
             Database.open(address, APP_ROLE, size=4) as person,
             Database.open(address, WORKER_ROLE, size=10) as worker,

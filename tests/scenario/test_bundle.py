@@ -36,8 +36,8 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     told = home.tell("import", str(exported))
     assert told.code == 0, told.stderr
     assert Path(told.stdout.strip()).name == SLUG
-    assert f"Imported {NAME} as {SLUG}: 14 files." in told.stderr
-    assert len(read_project(home, SLUG)) == 14 + 2, "its files, its readme and its settings"
+    assert f"Imported {NAME} as {SLUG}: 19 files." in told.stderr
+    assert len(read_project(home, SLUG)) == 19 + 2, "its files, its readme and its settings"
 
     status = home.read_status(told.session)
     assert status["session"]["status"] == "synthesis_generation_complete"
@@ -48,7 +48,7 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     again = tmp_path / "again.zip"
     told = home.tell("export", told.session[:8], "--out", str(again), "--json")
     assert told.code == 0, told.stderr
-    assert json.loads(told.stdout)["files"] == 16
+    assert json.loads(told.stdout)["files"] == 21
     assert again.read_bytes() == exported.read_bytes()
 
     copied = home.tell("import", str(again), "--json")

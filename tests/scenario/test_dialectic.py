@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dialectic import embedded
+from dialectic.domain.ask import Given
 from dialectic.domain.document import split_document
 from dialectic.domain.place import ResourceKind
 from dialectic.domain.process import Stage as ProcessStage
 from dialectic.process_files import load_process
-from dialectic.sessions import Given
 from tests.scenario.story import (
     ARCHITECT,
     PRAGMATIST,

@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tests.scenario.test_run import (
     unique_name,
     wait_for,
 )
+from tests.waiting import hearing_server_log
 
 RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")
 
@@ -46,22 +46,16 @@ def detach(home: Home) -> str:
 # -- signals --------------------------------------------------------------------------------------
 
 
-def wait_until_running(home: Home) -> None:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not embedded.describe_server(home.path).running:
-        assert time.monotonic() < give_up_at, "the server never came up"
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_a_command_leaves_no_server_behind(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with open_home(tmp_path / "home") as home:
-        first = home.start(*RUN, PROMPT)  # it is still starting when it is told to leave
-        wait_until_running(home)
-        first.send_signal(number)
-        assert wait_for(first).code == 130
+        with hearing_server_log(home.path) as wait_for_words:
+            first = home.start(*RUN, PROMPT)  # it is still starting when it is told to leave
+            wait_for_words("The files belonging to this database system")
+            first.send_signal(number)
+            assert wait_for(first).code == 130
         assert not embedded.describe_server(home.path).running
 
         session = detach(home)

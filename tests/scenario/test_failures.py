@@ -17,8 +17,10 @@ from dialectic.errors import Conflict
 from dialectic.process_files import load_process
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.settings import Settings
 from tests.scenario.story import (
     ARCHITECT,
+    COUNTS,
     SKEPTIC,
     Moody,
     Record,
@@ -26,19 +28,11 @@ from tests.scenario.story import (
     build_moody_catalog,
     open_stage,
 )
+from tests.waiting import PATIENCE_S
 
 STANDARD = load_process("standard")
 ORDER = [stage.slug for stage in STANDARD.order]
 MODELS = [ARCHITECT, SKEPTIC]
-COUNTS = {
-    "thesis": 2,
-    "antithesis": 4,
-    "pairwise_synthesis_chunk": 8,
-    "reduced_synthesis": 4,
-    "synthesis": 2,
-    "parenthesis": 2,
-    "paralysis": 2,
-}
 
 
 def asks_for(template: str, model: str = SKEPTIC, variant: int = 1) -> Callable[[Request], bool]:
@@ -205,13 +199,14 @@ class Gate:
 
     def __init__(self, inner: Provider, holds: Callable[[Request], bool]) -> None:
         self.inner, self.holds = inner, holds
-        self.opened = asyncio.Event()
+        self.opened, self.is_holding = asyncio.Event(), asyncio.Event()
         self.asked: list[Request] = []
         self.answered: list[Request] = []
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         self.asked.append(request)
         if self.holds(request):
+            self.is_holding.set()
             await self.opened.wait()
         reply = await self.inner.complete(card, request, on_text)
         self.answered.append(request)
@@ -219,7 +214,7 @@ class Gate:
 
 
 def build_gate(holds: Callable[[Request], bool]) -> tuple[Catalog, Gate]:
-    catalog = build_catalog()
+    catalog = build_catalog(Settings(home=Path("nowhere")))
     gate = Gate(catalog.providers["offline"], holds)
     return Catalog(cards=catalog.cards, providers={"offline": gate}), gate
 
@@ -291,11 +286,7 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
         session_id = await stage.create(MODELS)
         await sessions.generate(stage.engine, stage.account, session_id)
         async with stage.working():
-
-            async def held() -> bool:
-                return any(map(gate.holds, gate.asked))
-
-            await stage.until(held)
+            await asyncio.wait_for(gate.is_holding.wait(), PATIENCE_S)
             await sessions.pause(stage.engine, stage.account, session_id)
             gate.opened.set()
 
@@ -326,7 +317,9 @@ async def test_one_model_argues_with_itself(stage: Stage) -> None:
 
 async def test_an_answer_that_is_cut_off_lacks_documents_and_says_which(stage: Stage) -> None:
     record = await stage.record(
-        await stage.play([SKEPTIC], until="antithesis", max_output_tokens=400)
+        await stage.play(
+            [SKEPTIC], until="antithesis", max_output_tokens=400, continue_until_complete=False
+        )
     )
     for row in record.contributions:
         promised = {d.key for d in STANDARD.load_stage(row["stage"]).expected_output_artifacts}

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import pytest
 
 from dialectic import embedded
 from dialectic.failpoints import POINTS
+from tests.waiting import until_said, until_stopped
 
 PATIENCE_S = 120.0
 # One stage is enough for what a command does; whole dialectics are played elsewhere.
@@ -160,6 +160,8 @@ def test_a_first_run_leaves_three_theses_and_names_nothing_else_on_stdout(home: 
     for line in named:
         assert Path(line).read_text().startswith("---\n")
     assert "3 of 3 documents" in told.stderr
+    assert re.search(r"3 documents, .* written, play 0\.\d{4}, ", told.stderr)
+    assert "$" not in told.stderr, "offline models cost play money"
     assert files[f"{slug}/{slug}.md"].decode() == PROMPT
 
 
@@ -206,18 +208,6 @@ def test_two_first_runs_at_once_in_one_home_each_leave_their_own_theses(tmp_path
 # -- interruptions --------------------------------------------------------------------------------
 
 
-def wait_until_stopped(process: subprocess.Popen[str]) -> None:
-    """Wait for a failpoint to freeze the process."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up_at:
-        pid, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
-        if pid:
-            assert os.WIFSTOPPED(status), "it ended instead"
-            return
-        time.sleep(0.01)
-    pytest.fail("it never came to the failpoint")
-
-
 def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: Home) -> None:
     slug = unique_name()
     process = home.start(
@@ -231,7 +221,7 @@ def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: H
         failpoints="before_send=stop@3",
         lease_s="6",
     )
-    wait_until_stopped(process)
+    until_stopped(process, patience_s=PATIENCE_S)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
     told = wait_for(process)
@@ -302,12 +292,11 @@ def detach(home: Home, name: str) -> str:
 
 
 @contextmanager
-def worker(home: Home) -> Iterator[subprocess.Popen[str]]:
+def worker(home: Home, **settings: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that is ready; it is told to stop at the end, and must leave in peace."""
-    process = home.start("worker", "--concurrency", "4")
+    process = home.start("worker", "--concurrency", "4", **settings)
     try:
-        assert process.stderr is not None
-        assert "is ready for 4 jobs at a time" in process.stderr.readline()
+        until_said(process, "is ready for 4 jobs at a time", patience_s=PATIENCE_S)
         yield process
         process.send_signal(signal.SIGTERM)
         told = wait_for(process)
@@ -338,6 +327,19 @@ def test_a_session_is_paused_resumed_and_carried_out_by_a_worker_elsewhere(home:
     assert "Stage     thesis: 3 of 3 documents, complete" in shown.stdout
     assert shown.stdout.count("Document  ") == 3
     assert f"{session[:8]}  " in home.tell("status").stdout
+
+
+def test_a_project_that_only_a_worker_carried_out_is_described_too(home: Home) -> None:
+    name = unique_name()
+    session = detach(home, name)
+    with worker(home, log_level="INFO") as process:
+        until_said(process, f"{name} is described", patience_s=PATIENCE_S)
+    files = read_project(home, name)
+    assert set(files) == expected_files(name, session)
+    readme, settings = (files[f"{name}/{kind}"].decode() for kind in DESCRIPTIONS)
+    assert all(f"{author}_1_thesis.md" in readme for author in NAMES)
+    (described,) = json.loads(settings)["dialectic_sessions"]
+    assert (described["id"], described["status"]) == (session, "thesis_generation_complete")
 
 
 def test_a_cancelled_session_stays_cancelled(home: Home) -> None:

@@ -11,14 +11,19 @@ import pytest
 
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.domain import bundle
+from dialectic.domain.endpoint import BUILT_IN
+from dialectic.domain.endpoint_config import ENDPOINT_KEYS, MODEL_KEYS
 from dialectic.domain.job import JobStatus
 from dialectic.domain.project_rows import ProjectRows
 from dialectic.errors import ExitCode
 from dialectic.failpoints import POINTS
-from dialectic.settings import Settings
+from dialectic.providers.shipped import load_shipped
+from dialectic.settings import KNOWN, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "dialectic"
+# Packages that have one row, and say themselves what each of their modules owns.
+WHOLE = {"providers.offline", "providers.simulator"}
 
 
 def read(name: str) -> str:
@@ -36,9 +41,9 @@ def list_modules() -> set[str]:
     names = set()
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
-        if parts[-1] not in ("__init__", "__main__") and parts[:2] != ("providers", "offline"):
+        if parts[-1] not in ("__init__", "__main__") and ".".join(parts[:2]) not in WHOLE:
             names.add(".".join(parts))
-    return names | {"providers.offline"}
+    return names | WHOLE
 
 
 def test_the_architecture_lists_every_module_and_no_other() -> None:
@@ -57,11 +62,26 @@ def test_every_setting_is_described_with_its_default() -> None:
     text = read("docs/settings.md")
     rows = dict(re.findall(r"^\| `DIALECTIC_(\w+)` \| ([^|]+) \|", text, re.MULTILINE))
 
-    for field in dataclasses.fields(Settings):
+    for field in (field for field in dataclasses.fields(Settings) if field.name in KNOWN):
         shown = rows.pop(field.name.upper())
         if field.default not in ("", dataclasses.MISSING):
             assert shown.strip("`") == str(field.default).removesuffix(".0"), field.name
     assert not rows
+
+
+def test_every_key_of_an_endpoint_and_of_a_model_is_described_in_its_order() -> None:
+    described = first_column(read("docs/settings.md"), "## Endpoints")
+
+    assert described == [*ENDPOINT_KEYS, *MODEL_KEYS]
+
+
+def test_every_default_model_is_described() -> None:
+    described = first_column(read("docs/models.md"), "## Which models a run asks")
+    endpoints = [BUILT_IN[name] for name in load_shipped()]
+
+    assert described == [endpoint.api_key_env for endpoint in endpoints]
+    for shipped in load_shipped().values():
+        assert f"| `{shipped.default}` |" in read("docs/models.md")
 
 
 def test_every_command_and_option_is_described() -> None:
@@ -125,10 +145,10 @@ def test_the_limits_of_a_bundle_are_described() -> None:
     text = read("docs/bundle.md")
 
     for words, limit in (
-        ("entries", f"{bundle.ENTRIES_MAX:,}"),
-        ("bytes of the archive", f"{bundle.ARCHIVE_BYTES_MAX >> 20} MiB"),
-        ("bytes of one file, unpacked", f"{bundle.ENTRY_BYTES_MAX >> 20} MiB"),
-        ("bytes in all, unpacked", f"{bundle.TOTAL_BYTES_MAX >> 30} GiB"),
+        ("entries", f"{bundle.LIMITS.entries_max:,}"),
+        ("bytes of the archive", f"{bundle.LIMITS.archive_bytes_max >> 20} MiB"),
+        ("bytes of one file, unpacked", f"{bundle.LIMITS.entry_bytes_max >> 20} MiB"),
+        ("bytes in all, unpacked", f"{bundle.LIMITS.total_bytes_max >> 30} GiB"),
         (f"swelling of an entry over {bundle.RATIO_FREE_BYTES >> 20} MiB", "200 times"),
     ):
         assert f"| {words} | {limit} |" in text

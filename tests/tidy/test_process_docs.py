@@ -16,6 +16,7 @@ from dialectic.domain.process import (
     Overflow,
     Overlay,
     ProcessFile,
+    Shrink,
     Stage,
     Step,
     Strategy,
@@ -54,6 +55,7 @@ def test_the_picture_of_the_standard_process_is_what_show_draws() -> None:
         ("### `inputs_required`", InputRule),
         ("### `[[stages.expected_output_artifacts]]`", ExpectedDocument),
         ("### `[[transitions]]`", Transition),
+        ("### `[[shrink]]`", Shrink),
         ("## Overlays", Overlay),
     ],
 )

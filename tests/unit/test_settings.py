@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dialectic.domain.endpoint import BUILT_IN, KEY_VARIABLES, Endpoint
 from dialectic.errors import ConfigurationError, ExitCode
-from dialectic.settings import LOG_LEVELS, Settings, default_home, inherited_environment
+from dialectic.settings import KNOWN, LOG_LEVELS, Settings, default_home, inherited_environment
 
 DEFAULTS = {
     "database_url": "",
@@ -19,12 +20,15 @@ DEFAULTS = {
     "max_continuations": 5,
     "max_retries": 3,
     "max_spend_fraction": 0.2,
+    "confirm_above_usd": 1.0,
     "worker_concurrency": 64,
     "max_prompt_bytes": 10_000_000,
     "log_level": "WARNING",
     "lease_s": 6.0,
     "max_lost_leases": 10,
     "failpoints": "",
+    "endpoints": {},
+    "keys": {},
 }
 
 
@@ -115,7 +119,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 
 def test_every_default_but_an_empty_one_is_a_value_one_could_have_set() -> None:
     for field in dataclasses.fields(Settings):
-        if field.name != "home" and field.default != "":
+        if field.name in KNOWN and field.name != "home" and field.default != "":
             assert field.metadata["parse"](field.default) == field.default, field.name
 
 
@@ -275,3 +279,94 @@ def test_a_home_that_is_a_file_is_named_with_the_reason(tmp_path: Path) -> None:
     home = tmp_path / "file"
     home.write_text("")
     assert f"{home}/config.toml cannot be read: Not a directory." in refusal(home)
+
+
+# -- endpoints and keys ----------------------------------------------------------------------------
+
+LOCAL = """
+[endpoints.local]
+kind = "openai"
+base_url = "http://127.0.0.1:8080/v1"
+api_key_env = "LOCAL_KEY"
+"""
+CANARY = "sk-canary-5f1d"
+
+
+def load_with_keys(home: Path, **keys: str) -> Settings:
+    return Settings.load({"DIALECTIC_HOME": str(home), **keys})
+
+
+def test_endpoints_are_those_built_in_and_those_of_the_file(tmp_path: Path) -> None:
+    write_config(tmp_path, LOCAL)
+    endpoints = load(tmp_path).list_endpoints()
+    assert list(endpoints) == ["openai", "anthropic", "google", "local"]
+    assert endpoints["local"].base_url == "http://127.0.0.1:8080/v1"
+    assert endpoints["openai"] == BUILT_IN["openai"]
+
+
+def test_the_file_changes_what_is_built_in(tmp_path: Path) -> None:
+    write_config(tmp_path, "[endpoints.google]\nbase_url = 'http://127.0.0.1:1/v1beta'\n")
+    endpoints = load(tmp_path).list_endpoints()
+    assert list(endpoints) == list(BUILT_IN)
+    assert endpoints["google"].base_url == "http://127.0.0.1:1/v1beta"
+
+
+def test_a_wrong_endpoint_is_named_with_its_file(tmp_path: Path) -> None:
+    path = write_config(tmp_path, LOCAL.replace("openai", "morse"))
+    assert refusal(tmp_path) == (
+        f"The value of `endpoints.local.kind` in {path} is 'morse';"
+        " it must be one of openai, anthropic, google."
+    )
+
+
+def test_a_misspelt_table_of_endpoints_is_corrected(tmp_path: Path) -> None:
+    path = write_config(tmp_path, LOCAL.replace("endpoints", "endpoint"))
+    assert refusal(tmp_path) == (
+        f"Unknown setting in key `endpoint` in {path}. Did you mean `[endpoints.NAME]`?"
+    )
+
+
+def test_a_key_is_found_by_the_variable_of_its_endpoint(tmp_path: Path) -> None:
+    write_config(tmp_path, LOCAL)
+    settings = load_with_keys(tmp_path, LOCAL_KEY=CANARY, OPENAI_API_KEY=" k2\n", PATH="/bin")
+    endpoints = settings.list_endpoints()
+    keys = {name: settings.find_key(endpoint) for name, endpoint in endpoints.items()}
+    assert {name: key.reveal() for name, key in keys.items() if key} == {
+        "local": CANARY,
+        "openai": "k2",
+    }
+
+
+def test_an_endpoint_without_a_variable_has_no_key(tmp_path: Path) -> None:
+    plain = Endpoint(name="x", kind=BUILT_IN["openai"].kind, base_url="http://x")
+    assert load_with_keys(tmp_path, OPENAI_API_KEY=CANARY).find_key(plain) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": "b"}, "a"),
+        ({"GOOGLE_API_KEY": "b"}, "b"),
+        ({"GEMINI_API_KEY": "", "GOOGLE_API_KEY": "b"}, "b"),
+        ({"GEMINI_API_KEY": " "}, None),
+        ({}, None),
+    ],
+)
+def test_the_second_name_of_a_variable_counts_when_the_first_is_not_set(
+    tmp_path: Path, given: dict[str, str], found: str | None
+) -> None:
+    key = load_with_keys(tmp_path, **given).find_key(BUILT_IN["google"])
+    assert (key.reveal() if key else None) == found
+
+
+def test_settings_never_show_a_key(tmp_path: Path) -> None:
+    write_config(tmp_path, LOCAL)
+    settings = load_with_keys(tmp_path, LOCAL_KEY=CANARY, **dict.fromkeys(KEY_VARIABLES, CANARY))
+    assert len(settings.keys) == 5
+    assert CANARY not in repr(settings)
+    assert CANARY not in f"{settings} {settings.keys} {settings.endpoints}"
+
+
+def test_only_variables_that_an_endpoint_names_are_read(tmp_path: Path) -> None:
+    settings = load_with_keys(tmp_path, LOCAL_KEY=CANARY, AWS_SECRET=CANARY)
+    assert settings.keys == {}

@@ -323,3 +323,45 @@ def test_sections_of_a_level_are_listed_with_their_titles_and_texts() -> None:
     ]
     assert list_sections(text, 3) == [("Step", "Now.")]
     assert list_sections(text, 4) == []
+
+
+# -- JSON that is nearly right --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"plan": "One, two.",}',
+        '{"plan": "One, two.", "rest": [1, 2, ], }',
+        'Of {braces} and more:\n```json\n{"plan": "One, two."}\n```\n{Done.}',
+        'Of {braces}:\n```json\n{"plan": "One, two.",}\n```\n',
+    ],
+)
+def test_json_with_a_small_fault_is_read_and_the_repair_is_told(text: str) -> None:
+    result = cut_documents(text, [PLAN])
+    assert (result.found, result.is_repaired) == ({"plan": "One, two."}, True)
+
+
+@pytest.mark.parametrize("text", ['{"plan": "a,}"}', '{"plan": ", ]"}', '{"plan": "\\",]"}'])
+def test_a_comma_within_a_text_is_the_texts_own(text: str) -> None:
+    whole, faulty = cut_documents(text, [PLAN]), cut_documents(f"{text[:-1]},}}", [PLAN])
+    assert whole.found == faulty.found == {"plan": json.loads(text)["plan"]}
+    assert (whole.is_repaired, faulty.is_repaired) == (False, True)
+
+
+@pytest.mark.parametrize("text", ['{"plan": "One', '{"plan": "One"', '{"plan": {"a": 1}'])
+def test_what_is_not_closed_is_not_closed_for_anyone(text: str) -> None:
+    result = cut_documents(text, [PLAN])
+    assert (result.found, result.missing, result.is_repaired) == ({}, ("plan",), False)
+
+
+def test_json_is_not_read_out_of_an_answer_that_was_cut_off() -> None:
+    text = '{"plan": "One.", "steps": {}}\n## Risks\nMany.'
+    assert cut_documents(text, [PLAN]).found == {"plan": "One."}
+    half = cut_documents(text, [PLAN, RISKS], is_complete=False)
+    assert (half.found, half.missing) == ({"risks": "Many."}, ("plan",))
+
+
+@pytest.mark.parametrize("words", ["```json\n", '{"', ",}", '"\\', "{,"])
+def test_repairs_take_time_that_grows_with_the_answer_alone(words: str) -> None:
+    cut_documents(words * 100_000, [PLAN])

@@ -196,8 +196,12 @@ def test_a_claimed_job_carries_the_token_of_its_row() -> None:
         "status": "processing",
         "throttled_since": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC),
         "claimed_at": datetime(2026, 1, 1, 12, 1, 0, tzinfo=UTC),
+        "error_details": [{"code": code} for code in ("a", "b", "worker_lost", "b")],
+        "is_spend_approved": True,
     }
     job = Job.from_row(row)
+    assert job.is_spend_approved
     assert (job.id, job.attempt, job.retry_count, job.payload_json) == (row["id"], 7, 2, PLAN)
     assert job.throttled_s == 60.0
     assert Job.from_row({**row, "throttled_since": None}).throttled_s == 0.0
+    assert [job.count_repeats(code) for code in "abc"] == [0, 2, 0]

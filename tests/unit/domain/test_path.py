@@ -16,7 +16,7 @@ from dialectic.domain.place import (
     STAGES_MAX,
     TURN_MAX,
     About,
-    Chunk,
+    ChunkFile,
     ContributionFile,
     ContributionName,
     ExportArchive,
@@ -102,7 +102,7 @@ EXAMPLES: list[tuple[Place, str]] = [
         "city-garden/session_0a1b2c3d/iteration_2/3_synthesis/openai-gpt-4-1_1_final_synthesis.md",
     ),
     (
-        Chunk(THESIS, first_thesis, 0),
+        ChunkFile(THESIS, first_thesis, 0),
         "city-garden/session_0a1b2c3d/iteration_1/1_thesis/_work/"
         "openai-gpt-4-1_1_thesis_continuation_0.md",
     ),
@@ -171,7 +171,7 @@ places: st.SearchStrategy[Place] = st.one_of(
     st.builds(UserFeedback, folders),
     st.builds(ContributionFile, folders, contributions),
     st.builds(Intermediate, folders, contributions),
-    st.builds(Chunk, folders, contributions, turns),
+    st.builds(ChunkFile, folders, contributions, turns),
     st.builds(RawResponse, folders, contributions, st.none() | turns),
     st.builds(StageDocument, folders, contributions, keys),
 )
@@ -283,7 +283,7 @@ def test_contributions_and_iterations_are_counted_from_one(number: int) -> None:
 @pytest.mark.parametrize("turn", [-1, TURN_MAX + 1])
 def test_turns_are_counted_from_zero(turn: int) -> None:
     with pytest.raises(UsageError, match="turn cannot be"):
-        Chunk(THESIS, first_thesis, turn)
+        ChunkFile(THESIS, first_thesis, turn)
     with pytest.raises(UsageError, match="turn cannot be"):
         RawResponse(THESIS, first_thesis, turn)
 
@@ -339,7 +339,7 @@ def test_the_longest_name_the_rules_allow_fits_a_file_system() -> None:
     )
     for place in (
         RawResponse(THESIS, longest, TURN_MAX),
-        Chunk(THESIS, longest, TURN_MAX),
+        ChunkFile(THESIS, longest, TURN_MAX),
         ContributionFile(THESIS, longest),
         StageDocument(THESIS, longest, "k" * KEY_CHARS_MAX),
     ):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.domain.document import render_document
-from dialectic.domain.path import build_path
+from dialectic.domain.path import build_path, parse_path
 from dialectic.domain.place import (
-    Chunk,
+    ChunkFile,
     ContributionFile,
     ContributionName,
     InitialPrompt,
@@ -101,6 +102,37 @@ def build_contribution(
     }
 
 
+def build_chunk(document: Any, turn: int) -> Any:
+    """One turn of a document; that of every second one is not there."""
+    place = parse_path(document["storage_path"])
+    assert isinstance(place, ContributionFile)
+    is_there = document["is_incomplete"]
+    root = UUID(document["id"]) if is_there else uuid5(UUID(document["id"]), "never written")
+    return {
+        "id": str(uuid5(root, str(turn))),
+        "session_id": document["session_id"],
+        "root_contribution_id": str(root),
+        "turn_index": turn,
+        "stage": "thesis",
+        "iteration_number": 1,
+        "model_name": "a/b",
+        "storage_path": build_path(ChunkFile(place.folder, place.contribution, turn)),
+        "raw_response_storage_path": document["storage_path"],
+        "mime_type": "text/markdown",
+        "size_bytes": 1,
+        "tokens_used_input": 2,
+        "tokens_used_output": 1,
+        "usage_source": "counted",
+        "finish_reason": "length",
+        "raw_finish_reason": None,
+        "provider_request_id": None,
+        "processing_time_ms": 3,
+        "flags": [],
+        "created_at": NOW,
+        "content_in": "body",
+    }
+
+
 def build_snapshot(
     sessions: list[UUID],
     contributions: list[UUID],
@@ -149,7 +181,8 @@ def build_snapshot(
         "definition": {},
         "created_at": "the moment it was pinned here",
     }
-    files = [prompt_path, *(row["storage_path"] for row in written)]
+    chunks = [build_chunk(row, turn) for row in written[:2] for turn in range(2)]
+    files = [prompt_path, *(row["storage_path"] for row in [*written, *chunks])]
     return {
         "dialectic_projects": [project],
         "dialectic_domains": [
@@ -168,6 +201,7 @@ def build_snapshot(
         ],
         "dialectic_stage_runs": [run],
         "dialectic_contributions": written,
+        "dialectic_chunks": chunks,
         "dialectic_feedback": [],
         "dialectic_project_resources": [],
         "dialectic_files": [
@@ -235,6 +269,12 @@ def test_a_stage_that_waits_is_left_out_unless_it_has_documents(written: list[UU
     assert [row.status for row in rows.dialectic_stage_runs] == ["cancelled"] * len(written)
 
 
+def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
+    rows = json.loads(build_small().as_bytes())
+    del rows["dialectic_chunks"]
+    assert parse_rows(json.dumps(rows).encode()).dialectic_chunks == ()
+
+
 # -- texts -----------------------------------------------------------------------------------------
 
 
@@ -280,7 +320,7 @@ def test_two_sessions_that_would_share_a_folder_are_refused() -> None:
 def test_a_file_in_the_folder_of_no_session_is_refused() -> None:
     rows = build_small()
     folder = StageFolder("hall", "ffffffff", 1, 1, "thesis")
-    path = build_path(Chunk(folder, ContributionName("a", 1, "thesis"), 0))
+    path = build_path(ChunkFile(folder, ContributionName("a", 1, "thesis"), 0))
     stray = rows.dialectic_files[0].model_copy(update={"path": path})
     files = (*rows.dialectic_files, stray)
     refuse(rows.model_copy(update={"dialectic_files": files}), "session that is not there")

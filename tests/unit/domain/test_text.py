@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.text import clean_text
+from dialectic.domain.text import clean_part, clean_text
 
 ZWSP, ZWNJ, ZWJ, LRM, RLM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f"
 RLO, PDF, LRI, PDI = "\u202e", "\u202c", "\u2066", "\u2069"
@@ -96,6 +97,24 @@ def test_clean_text_can_be_stored_and_shows_no_control_of_direction(text: str) -
     assert cleaned.encode().decode() == cleaned
     assert not set(cleaned) & {"\0", "\r", ZWSP, BOM, RLO, PDF, LRI, PDI, "\U000e0041"}
     assert bool(notes) == (cleaned != text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+@settings(max_examples=500)
+@given(hostile_texts.map(lambda text: text.encode("utf-8", "replace").decode()), st.data())
+def test_it_does_not_matter_where_a_text_was_cut_in_parts(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    bounds = [0, *cuts, len(text)]
+    parts = [clean_part(text[a:b])[0] for a, b in pairwise(bounds)]
+    assert clean_text("".join(parts))[0] == clean_text(text)[0]
+
+
+@settings(max_examples=1_000)
+@given(hostile_texts)
+def test_a_part_can_be_stored_and_is_clean_within(text: str) -> None:
+    part, _ = clean_part(text)
+    assert part.encode().decode() == part
+    assert "\0" not in part
+    assert clean_part(part) == (part, [])
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters="\0\r")))

@@ -68,6 +68,13 @@ def build_text(kind: str, author: int, origin: int | None = None, **changes: Any
     return Text(**values)
 
 
+# What three models write in the first two stages: each criticises each.
+THESES = [build_text("thesis", author) for author in (1, 2, 3)]
+CRITIQUES = [
+    build_text("antithesis", author, origin) for author in (1, 2, 3) for origin in (1, 2, 3)
+]
+
+
 def build_scene(
     *texts: Text,
     iteration: int = 1,
@@ -82,6 +89,7 @@ def build_scene(
         "project_slug": "bakery",
         "project_name": "Bakery",
         "user_id": UUID(int=2),
+        "wallet_id": UUID(int=3),
         "request": "Bread.",
         "domain": "General",
         "models": MODELS,
@@ -90,6 +98,7 @@ def build_scene(
         "process": process,
         "outline": build_outline(process, models=len(MODELS)),
         "is_autopilot": True,
+        "continues": True,
         "max_output_tokens": None,
         "max_retries": 3,
         "seeded": frozenset(),

@@ -11,13 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.domain.chunk import Chunk
 from dialectic.domain.job import PlanPayload
-from dialectic.domain.message import Message, Role
+from dialectic.domain.message import FinishReason, Message, Role, Usage, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.place import ContributionName, StageFolder
 from dialectic.domain.prompt import build_block
+from dialectic.domain.seam import describe_end
 from dialectic.errors import ContextWindowError, Fate
-from dialectic.pipeline.assemble import assemble, compose_prompt
+from dialectic.pipeline.assemble import (
+    TAIL_CHARS,
+    assemble,
+    compose_instruction,
+    compose_prompt,
+)
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.store.records import Owner
 from dialectic.tokens import count_request_tokens
@@ -92,7 +99,7 @@ def test_a_request_is_made_exactly_when_prompt_and_answer_fit_together(
     tokens = prompt_chars + 1 + 3 + (system_chars + 3 if system_chars else 0) + 3
     cap = min(asked, CARD.max_output_tokens)
     if tokens <= CARD.max_input_tokens and tokens + cap <= CARD.context_window_tokens:
-        assert count_request_tokens(assemble(material, CARD), CARD.tokenizer) == tokens
+        assert count_request_tokens(assemble(material, CARD), CARD).tokens == tokens
     else:
         with pytest.raises(ContextWindowError):
             assemble(material, CARD)
@@ -151,3 +158,80 @@ def test_what_one_model_is_asked_twice_is_asked_as_two_variants() -> None:
     variants = [assemble(each, CARD).variant for each in (MATERIAL, again, anew)]
     assert variants[0] == 1
     assert len(set(variants)) == 3
+
+
+# -- further turns --------------------------------------------------------------------------------
+
+
+def build_chunk(turn: int, text: str) -> Chunk:
+    return Chunk(
+        turn=turn,
+        text=text,
+        usage=Usage(10, 5, UsageSource.REPORTED),
+        finish_reason=FinishReason.LENGTH,
+        raw_finish_reason="length",
+        request_id=None,
+        elapsed_ms=1,
+        flags=(),
+        path=f"chunk {turn}",
+        raw_path=f"raw {turn}",
+        opening=WORDS.as_opening() if turn == 0 else None,
+    )
+
+
+def go_on(*said: str, **changes: Any) -> Material:
+    chunks = tuple(build_chunk(turn, text) for turn, text in enumerate(said))
+    return replace(MATERIAL, chunks=chunks, **changes)
+
+
+WIDE = replace(CARD, context_window_tokens=100_000, max_input_tokens=90_000, tokenizer="chars:4")
+
+
+def test_a_further_turn_opens_as_the_first_and_ends_with_the_call_to_go_on_alone() -> None:
+    first = assemble(MATERIAL, WIDE)
+    second = assemble(go_on("# A plan\n\nHalf a wo"), WIDE)
+    third = assemble(go_on("# A plan\n\nHalf a wo", "rd, and th"), WIDE)
+    assert second.messages[:1] == first.messages
+    assert third.messages[:3] == second.messages, "a provider can keep what it has read"
+    assert [message.role.value for message in third.messages] == ["user", "assistant"] * 2 + [
+        "user"
+    ]
+    assert [third.messages[1].content, third.messages[3].content] == [
+        "# A plan\n\nHalf a wo",
+        "rd, and th",
+    ]
+    assert third.messages[4].content == compose_instruction("# A plan\n\nHalf a word, and th")
+    assert (third.system, third.variant) == (first.system, first.variant)
+
+
+@given(st.text(min_size=1, max_size=400))
+def test_the_call_to_go_on_shows_where_the_text_stopped(text: str) -> None:
+    instruction = compose_instruction(text)
+    assert build_block("End of the text so far", text[-TAIL_CHARS:]) in instruction
+    assert describe_end(text) in instruction
+    assert instruction.startswith("Continue your answer exactly where it stopped")
+    assert len(instruction) < 2_000
+
+
+def test_a_further_turn_takes_what_is_left_of_the_window() -> None:
+    card = replace(
+        CARD, context_window_tokens=6_000, max_input_tokens=5_900, max_output_tokens=2_000
+    )
+    bare = count_request_tokens(assemble(go_on("x" * 300), card), card).tokens - 300
+    for chars, room in ((300, 2_000), (6_000 - bare - 600, 600), (6_000 - bare - 256, 256)):
+        request = assemble(go_on("x" * chars), card)
+        assert request.max_output_tokens == room
+        assert count_request_tokens(request, card).tokens + room <= card.context_window_tokens
+    with pytest.raises(ContextWindowError):
+        assemble(go_on("x" * (6_000 - bare - 255)), card)
+    with pytest.raises(ContextWindowError):
+        assemble(go_on("x" * 6_000), card)
+
+
+def test_a_wish_for_short_answers_needs_little_room() -> None:
+    card = replace(CARD, context_window_tokens=6_000, max_input_tokens=5_995)
+    bare = count_request_tokens(assemble(go_on("x" * 300), card), card).tokens - 300
+    fits = go_on("x" * (6_000 - bare - 10), max_output_tokens=10)
+    assert assemble(fits, card).max_output_tokens == 10
+    with pytest.raises(ContextWindowError):
+        assemble(go_on("x" * (6_000 - bare - 9), max_output_tokens=10), card)

@@ -14,8 +14,10 @@ from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
 from dialectic.pipeline.look import Text
 from tests.unit.pipeline.scenes import (
+    CRITIQUES,
     MODELS,
     PROCESS,
+    THESES,
     build_critique,
     build_feedback,
     build_job,
@@ -24,10 +26,6 @@ from tests.unit.pipeline.scenes import (
     build_text,
 )
 
-THESES = [build_text("thesis", author) for author in (1, 2, 3)]
-CRITIQUES = [
-    build_text("antithesis", author, origin) for author in (1, 2, 3) for origin in (1, 2, 3)
-]
 THESIS, ANTITHESIS, VERDICT = PROCESS.order
 
 

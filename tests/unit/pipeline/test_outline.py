@@ -8,9 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dialectic.domain.job import derive_contribution_id
 from dialectic.domain.process import Process, Scope
 from dialectic.errors import PlanError
-from dialectic.pipeline.outline import STEP_CALLS_MAX, Outline, build_outline
+from dialectic.pipeline.outline import (
+    STEP_CALLS_MAX,
+    DocumentKey,
+    Outline,
+    build_outline,
+    list_calls,
+)
 from dialectic.process_files import load_process
 from tests.unit.pipeline.world import World, processes
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
@@ -150,3 +157,44 @@ def test_in_any_process_the_figures_are_those_of_a_run_in_which_all_goes_well(
     world = World(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
     assert all(plan.has_ended for plan in world.plans)
     assert world.count_documents() == [step.calls for step in outline.steps]
+
+
+# -- single calls ----------------------------------------------------------------------------------
+
+
+@given(processes(), st.integers(1, 3))
+def test_in_any_process_the_calls_are_those_that_a_run_makes_and_read_what_it_reads(
+    process: Process, models: int
+) -> None:
+    world = World(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
+    keys = {
+        d.id: DocumentKey(world.made_in[d.id], d.type, d.model_index, d.rank)
+        for d in world.documents.values()
+    }
+    made = {
+        keys[derive_contribution_id(child.id)]: {
+            keys[given.contribution_id] for given in child.payload.inputs
+        }
+        for child in world.children.values()
+    }
+    calls = list_calls(process, models=models)
+    assert {call.makes for call in calls} == set(keys.values())
+    assert len(calls) == len(keys)
+    dealt = {call.makes: set(call.reads) for call in calls if call.makes in made}
+    assert dealt == made
+
+
+@given(processes(), st.integers(1, 3))
+def test_what_a_call_reads_is_listed_before_it(process: Process, models: int) -> None:
+    seen: set[DocumentKey] = set()
+    for call in list_calls(process, models=models):
+        assert seen.issuperset(call.reads)
+        seen.add(call.makes)
+
+
+def test_a_stage_without_steps_reads_what_it_is_given() -> None:
+    (first, second) = [
+        call for call in list_calls(STANDARD, models=2) if call.makes.stage_slug == "parenthesis"
+    ]
+    syntheses = {DocumentKey("synthesis", "synthesis", n, 1) for n in (1, 2)}
+    assert set(first.reads) == set(second.reads) == syntheses

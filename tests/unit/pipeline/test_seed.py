@@ -7,29 +7,27 @@ import pytest
 from dialectic.pipeline.assemble import assemble, compose_prompt
 from dialectic.pipeline.gather import gather
 from dialectic.pipeline.seed import build_seed_prompt
-from dialectic.providers.catalog import build_catalog
+from dialectic.providers.catalog import Catalog
 from tests.unit.pipeline.scenes import (
+    CRITIQUES,
     MODELS,
     PROCESS,
     SESSION,
+    THESES,
     build_feedback,
     build_job,
     build_plan,
     build_scene,
-    build_text,
 )
 
-THESES = [build_text("thesis", author) for author in (1, 2, 3)]
-CRITIQUES = [
-    build_text("antithesis", author, origin) for author in (1, 2, 3) for origin in (1, 2, 3)
-]
 SCENE = build_scene(*THESES, *CRITIQUES, feedback=[build_feedback("thesis", "Cheaper.")])
 
 
 @pytest.mark.parametrize("slug", ["thesis", "verdict"])
-def test_in_a_stage_without_steps_it_is_exactly_what_every_model_is_sent(slug: str) -> None:
+def test_in_a_stage_without_steps_it_is_exactly_what_every_model_is_sent(
+    slug: str, catalog: Catalog
+) -> None:
     stage = PROCESS.load_stage(slug)
-    catalog = build_catalog()
     seed = build_seed_prompt(SCENE, stage)
     for author, name in enumerate(MODELS, start=1):
         material = gather(SCENE, build_job(slug), build_plan(author, slug))

@@ -215,8 +215,11 @@ def with_failures_allowed(content: Content) -> Content:
 
 
 @st.composite
-def processes(draw: st.DrawFn) -> Process:
-    """Any small process that the check lets pass: every strategy, scope and lineage."""
+def processes(draw: st.DrawFn, *, sampled: bool = False) -> Process:
+    """Any small process that the check lets pass: every strategy, scope and lineage.
+
+    A sampled one leaves out some of what its steps could do.
+    """
     # Each kind made so far, with the kind its lineage begins with.
     origins: dict[tuple[str, str], tuple[str, str]] = {}
     stages: list[Content] = []
@@ -225,7 +228,8 @@ def processes(draw: st.DrawFn) -> Process:
         slug = f"stage{len(stages) + 1}"
         steps: list[Content] = []
         for _ in range(min(draw(st.sampled_from([1, 2, 3, 0])), steps_left) if stages else 0):
-            steps.append(_draw_step(draw, slug, len(steps) + 1, origins))
+            step = _draw_step(draw, slug, len(steps) + 1, origins)
+            steps.append(_draw_sample(draw, step) if sampled else step)
         steps_left -= max(1, len(steps))
         if not steps:
             origins[(slug, slug)] = (slug, slug)
@@ -262,6 +266,17 @@ def _draw_step(
     if draw(st.booleans()):
         inputs.insert(0, build_input("feedback", "stage1"))
     return build_step(f"step{number}", strategy, made[1], *inputs)
+
+
+def _draw_sample(draw: st.DrawFn, step: Content) -> Content:
+    if step["granularity_strategy"] not in ("per_source_document", "pairwise_by_origin"):
+        return step
+    if draw(st.booleans()):
+        step = {**step, "per_source_max": draw(st.integers(1, 2))}
+    if draw(st.booleans()):
+        inputs = [{**rule, "scope": "all"} for rule in step["inputs_required"]]
+        step = {**step, "inputs_required": inputs, "readers_max": draw(st.integers(1, 2))}
+    return step
 
 
 def is_hit(rate: int) -> Callable[[UUID], bool]:

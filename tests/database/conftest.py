@@ -1,0 +1,32 @@
+"""The job machine, for every module of tests that moves jobs by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from dialectic import embedded
+from dialectic.engine import Engine
+from dialectic.store.database import Address
+from tests.database.machine import (
+    AdminConnection,
+    Machine,
+    database_of_a_module,
+    forget_jobs,
+)
+
+
+@pytest.fixture(scope="module")
+def module_address(server: embedded.Server, template: str) -> Iterator[Address]:
+    """A database for all tests of a module, whose `address` must then be this one."""
+    with database_of_a_module(server, template) as made:
+        yield made
+
+
+@pytest.fixture
+async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
+    """A session of this test's own; its module has a database of its own."""
+    async with Machine.open(engine) as opened:
+        yield opened
+    await forget_jobs(admin)

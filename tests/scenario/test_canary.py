@@ -1,0 +1,285 @@
+"""No key leaves: three canaries are sung at by servers that repeat every key they are given.
+
+A person's whole day at the command line, with all logs on: runs that are refused, broken off and
+answered, lists, tries, reports, an export. Then everything that was said or kept is searched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from dialectic import embedded
+from tests.conformance.dialects import DIALECTS, Dialect
+from tests.scenario.test_run import PATIENCE_S, PROMPT
+
+KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
+SPOKEN = {dialect.kind.value: dialect for dialect in DIALECTS}
+# What a server does with the key, by the name of the model that is asked.
+MANNERS = ("refuses", "breaks", "fails", "redirects", "greets", "ends", "answers")
+MODEL = """
+[endpoints.{wire}.models.{manner}]
+context_window_tokens = 64000
+max_output_tokens = 2000
+input_usd_per_million = 0
+output_usd_per_million = 0
+tokenizer = "chars:4"
+"""
+
+
+# -- a server that repeats the key -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One answer of the server."""
+
+    body: bytes
+    status: int = 200
+    kind: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def say(dialect: Dialect, manner: str, key: str) -> Said:
+    echo = f"Incorrect API key provided: {key}. You sent {key!r}."
+    refusal = dialect.error(status=401, code=f"invalid_{key}", message=echo)
+    text = "The canary is well."
+    match manner:
+        case "refuses":
+            headers = {"www-authenticate": key}
+            return Said(json.dumps(refusal).encode(), 401, headers=headers)
+        case "breaks":
+            return Said(f'{{"echo": "{key}", "body": oops {key}'.encode())
+        case "fails":
+            events = dialect.beginning(text) + dialect.encode_all([{"type": "error", **refusal}])
+            return Said(events, kind="text/event-stream")
+        case "redirects":
+            return Said(b"", 302, headers={"location": f"http://127.0.0.1/?key={key}"})
+        case "greets":
+            return Said(f"<h1>Hello, {key}</h1>".encode(), kind=f"text/{key}; charset={key}")
+        case "ends":
+            return Said(dialect.stream(text, word=key), kind="text/event-stream")
+        case _:
+            told = dialect.encode(
+                {"type": "told", dialect.id_name: "answer-1", "echo": [{key: key}]}
+            )
+            return Said(told + dialect.stream(text), kind="text/event-stream")
+
+
+def find_key(headers: dict[str, str]) -> str:
+    given = (headers.get(dialect.key_header, "") for dialect in DIALECTS)
+    return next(key for key in given if key).removeprefix("Bearer ")
+
+
+@contextmanager
+def open_parrot() -> Iterator[tuple[int, set[str]]]:
+    """Open a server that speaks all three wires; give its port, and the keys it has heard."""
+    heard: set[str] = set()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer("refuses")
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self.answer(sent.get("model") or self.path.split("/models/")[1].split(":")[0])
+
+        def answer(self, manner: str) -> None:
+            key = find_key({name.lower(): value for name, value in self.headers.items()})
+            heard.add(key)
+            said = say(SPOKEN[self.path.split("/")[1]], manner, key)
+            self.send_response(said.status, f"Key {key}")
+            for name, value in {
+                "content-type": said.kind,
+                "content-length": str(len(said.body)),
+                "x-request-id": f"req-{key}",
+                "request-id": f"req-{key}",
+                **said.headers,
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(said.body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield server.server_address[1], heard
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+# -- a day at the command line ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A home, and everything that its commands have said."""
+
+    home: Path
+    said: dict[str, str] = field(default_factory=dict)
+
+    def tell(self, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "dialectic", *words],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                **{f"KEY_{wire.upper()}": key for wire, key in KEYS.items()},
+                "DIALECTIC_HOME": str(self.home),
+                "DIALECTIC_LOG_LEVEL": "DEBUG",
+                "DIALECTIC_MAX_RETRIES": "0",
+            },
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        self.said[" ".join(words)[:40]] = done.stdout + done.stderr
+        return done.stdout
+
+    def configure(self, port: int) -> None:
+        self.home.mkdir()
+        tables = [
+            f'[endpoints.canary-{wire}]\nkind = "{wire}"\napi_key_env = "KEY_{wire.upper()}"\n'
+            f'base_url = "http://127.0.0.1:{port}/{wire}/v1"\n'
+            + "".join(MODEL.format(wire=f"canary-{wire}", manner=manner) for manner in MANNERS)
+            for wire in KEYS
+        ]
+        (self.home / "config.toml").write_text("\n".join(tables))
+
+    def spend(self) -> None:
+        """Do what a person does, and give every command a chance to say too much."""
+        for half in (MANNERS[:3], MANNERS[3:]):
+            models = ",".join(f"canary-{wire}/{manner}" for wire in KEYS for manner in half)
+            name = f"day-{half[0]}"
+            self.tell("run", "--until", "thesis", "--name", name, "--models", models, PROMPT)
+        listed = json.loads(self.tell("status", "--json"))["sessions"]
+        for session in listed:
+            self.tell("status", session["id"])
+            status = json.loads(self.tell("status", "--json", session["id"]))
+            self.tell("watch", "--json", session["id"])
+            for row in status["contributions"][:1]:
+                self.tell("show", "--json", row["id"])
+        self.tell("models", "sync")
+        self.tell("models", "list", "--json")
+        self.tell("models", "test", "canary-openai/refuses")
+        self.tell("models", "test", "canary-google/ends")
+        self.tell("doctor")
+        self.tell("export", "day-redirects", "--out", str(self.home.parent / "day.zip"))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Everything that was said and kept, by where it was found."""
+
+    texts: dict[str, bytes]
+    heard: set[str]
+
+    def find_keys(self) -> list[tuple[str, str]]:
+        return find_keys(self.texts)
+
+
+def find_keys(texts: dict[str, bytes]) -> list[tuple[str, str]]:
+    """Find the places that hold a key, also one that was escaped, encoded or cut in half."""
+    found = []
+    for place, data in texts.items():
+        for wire, key in KEYS.items():
+            # Without the first and last letters, so that a slip of the scissors is found too.
+            forms = (key[4:-2].encode(), key[4:-2].lower().encode(), key.encode().hex().encode())
+            if any(form in data for form in forms):
+                found.append((place, wire))
+    return found
+
+
+async def dump(url: str) -> dict[str, bytes]:
+    """Read every row of every table as text, with all its columns."""
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch(
+            "select format('%I.%I', schemaname, tablename) as name from pg_tables"
+            " where schemaname not in ('pg_catalog', 'information_schema')"
+        )
+        dumped = {}
+        for table in tables:
+            name = table["name"]
+            rows = await connection.fetch(f"select t::text as words from {name} t")
+            texts = "\n".join(row["words"] for row in rows)
+            # Bytes are shown as hexadecimal digits: what they say is searched as well.
+            inside = [
+                bytes.fromhex(digits) for digits in re.findall(r"\\x((?:[0-9a-f]{2})+)", texts)
+            ]
+            dumped[f"table {name}"] = texts.encode() + b"\n".join(inside)
+        return dumped
+    finally:
+        await connection.close()
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Read every file below a folder but the server's own, and what is in every archive."""
+    texts = {}
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or "postgres" in path.relative_to(folder).parts:
+            continue
+        texts[f"file {path.name}"] = path.read_bytes()
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                texts |= {f"zip {name}": archive.read(name) for name in archive.namelist()}
+    return texts
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    folder = tmp_path_factory.mktemp("canary")
+    day = Day(folder / "home")
+    try:
+        with open_parrot() as (port, heard):
+            day.configure(port)
+            day.spend()
+        with embedded.join_server(day.home) as server:
+            rows = asyncio.run(dump(server.url(user="postgres", database="dialectic")))
+    finally:
+        embedded.stop_server(day.home)
+    said = {f"said by {words}": text.encode() for words, text in day.said.items()}
+    return Kept({**said, **rows, **read_files(folder)}, heard)
+
+
+def test_the_keys_were_sent_and_repeated_and_the_day_left_something_to_search(kept: Kept) -> None:
+    assert kept.heard == set(KEYS.values())
+    texts = kept.texts
+    assert b"does not accept the key" in texts["table dialectic.dialectic_generation_jobs"]
+    assert b"The canary is well." in texts["table dialectic.dialectic_contributions"]
+    assert b"DEBUG" in b"".join(text for place, text in texts.items() if place.startswith("said"))
+    assert any(place.startswith("zip ") for place in texts)
+    assert any(place.endswith("_raw.json") for place in texts)
+    # The stars stand where a key stood.
+    assert b"***" in texts["table dialectic.dialectic_generation_jobs"]
+
+
+def test_no_key_is_in_anything_that_was_said_or_kept(kept: Kept) -> None:
+    assert kept.find_keys() == []
+
+
+@pytest.mark.parametrize("form", ["{}", "Bearer {}", 'x"{}"', "{}\x00"])
+def test_a_key_that_is_planted_is_found_in_any_place(kept: Kept, form: str) -> None:
+    for place in ("table dialectic.notifications", "file config.toml"):
+        planted = {**kept.texts, place: kept.texts[place] + form.format(KEYS["google"]).encode()}
+        assert find_keys(planted) == [(place, "google")]

@@ -1,0 +1,185 @@
+"""What a turn leaves: a chunk, a document, or both; the same work always the same bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.domain.chunk import Chunk, sum_usage
+from dialectic.domain.document import split_document
+from dialectic.domain.job import derive_chunk_id, derive_contribution_id
+from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
+from dialectic.domain.process import ExpectedDocument
+from dialectic.pipeline.call import Answer
+from dialectic.pipeline.follow import Finish, GoOn
+from dialectic.pipeline.gather import Item, Material, Words, gather
+from dialectic.pipeline.write import Written, write
+from tests.unit.pipeline.scenes import (
+    PROCESS,
+    build_critique,
+    build_feedback,
+    build_job,
+    build_scene,
+    build_text,
+)
+
+THESIS = build_text("thesis", 3)
+JOB = build_job("antithesis")
+SCENE = build_scene(THESIS)
+# Its author criticises the own thesis, which is to be told.
+CRITIQUE = build_critique(3, THESIS)
+MATERIAL = gather(SCENE, JOB, CRITIQUE)
+BASE = "offline-skeptic_critiquing_offline-skeptic_3_antithesis"
+
+
+def answer(text: str, finish: FinishReason = FinishReason.LENGTH, **usage: object) -> Answer:
+    source = UsageSource(str(usage.get("source", "reported")))
+    reply = Reply(
+        text=text,
+        finish_reason=finish,
+        raw_finish_reason=finish.value,
+        usage=Usage(10, 5, source),
+        request_id="request",
+        raw={"text": text},
+    )
+    request = Request("offline/skeptic", "", (Message(Role.USER, "Why?"),), 100)
+    return Answer(request, reply, elapsed_ms=7, notes=("removed 1 NUL character",))
+
+
+def go_on(*texts: str) -> Material:
+    """The material of the turn after these."""
+    material = MATERIAL
+    for text in texts:
+        chunk = write(JOB, material, answer(text), GoOn()).chunk
+        assert chunk is not None
+        material = gather(replace(SCENE, chunks=(*material.chunks, chunk.said)), JOB, CRITIQUE)
+    return material
+
+
+def list_names(written: Written) -> list[str]:
+    return sorted(file.path.rsplit("2_antithesis/", 1)[-1] for file in written.files)
+
+
+def test_an_answer_that_was_never_cut_leaves_its_document_and_no_chunk() -> None:
+    written = write(JOB, MATERIAL, answer("All.", FinishReason.STOP), Finish("All.", False))
+    assert written.chunk is None
+    assert list_names(written) == [f"{BASE}.md", f"raw_responses/{BASE}_raw.json"]
+    assert written.stored_id == derive_contribution_id(JOB.id)
+    fields, body = split_document(written.files[0].data.decode())
+    assert body == "All."
+    assert "turns" not in fields
+
+
+def test_an_answer_that_was_cut_leaves_a_chunk_and_no_document() -> None:
+    written = write(JOB, MATERIAL, answer("Ha"), GoOn())
+    assert written.contribution is None
+    assert written.chunk is not None
+    assert written.stored_id == written.chunk.id == derive_chunk_id(JOB.id, turn=0)
+    assert list_names(written) == [
+        f"_work/{BASE}_continuation_0.md",
+        f"raw_responses/{BASE}_continuation_0_raw.json",
+    ]
+
+
+def test_the_last_turn_leaves_its_chunk_and_the_document_of_all() -> None:
+    material = go_on("Ha", "lf a ")
+    written = write(
+        JOB, material, answer("text.", FinishReason.STOP), Finish("Half a text.", False)
+    )
+    assert list_names(written) == [
+        f"_work/{BASE}_continuation_2.md",
+        f"{BASE}.md",
+        f"raw_responses/{BASE}_continuation_2_raw.json",
+    ]
+    assert written.stored_id == derive_chunk_id(JOB.id, turn=2)
+    document = written.contribution
+    assert document is not None
+    assert document.reply.text == "Half a text."
+    assert document.reply.usage == Usage(30, 15, UsageSource.REPORTED)
+    assert document.processing_time_ms == 21
+    assert document.raw_path.endswith("_continuation_2_raw.json")
+    assert document.flags == ("self_critique", "cleaned: removed 1 NUL character"), "each once"
+    fields, _ = split_document(written.files[0].data.decode())
+    assert (fields["turns"], fields["finish_reason"], fields["incomplete"]) == (3, "stop", False)
+
+
+def test_without_another_answer_the_document_is_what_was_said() -> None:
+    written = write(JOB, go_on("Ha", "lf"), None, Finish("Half", True, ("window_full",)))
+    assert written.chunk is None
+    assert list_names(written) == [f"{BASE}.md"]
+    assert written.contribution is not None
+    assert written.contribution.raw_path.endswith("_continuation_1_raw.json")
+    assert written.contribution.is_incomplete
+    assert written.contribution.flags[0] == "window_full"
+
+
+def test_the_same_turn_is_always_written_alike() -> None:
+    for outcome in (GoOn(), Finish("Ha", True, ("continuation_limit",))):
+        assert write(JOB, go_on("Ha"), answer("lf"), outcome) == write(
+            JOB, go_on("Ha"), answer("lf"), outcome
+        )
+
+
+def test_a_sum_is_counted_if_any_part_of_it_was() -> None:
+    said = write(JOB, MATERIAL, answer("Ha"), GoOn()).chunk
+    counted = write(JOB, MATERIAL, answer("Ha", source="counted"), GoOn()).chunk
+    assert said is not None
+    assert counted is not None
+    assert sum_usage([said.said] * 2).source is UsageSource.REPORTED
+    assert sum_usage([said.said, counted.said]) == Usage(20, 10, UsageSource.COUNTED)
+
+
+@pytest.mark.parametrize("is_incomplete", [False, True])
+def test_documents_under_a_key_of_json_are_cut_out_of_a_whole_answer_only(
+    is_incomplete: bool,
+) -> None:
+    expected = ExpectedDocument(key="plan", title="Plan", json_key="plan")
+    material = replace(MATERIAL, expected=(expected,))
+    text = '{"plan": "Begin.",}'
+    written = write(JOB, material, answer(text), Finish(text, is_incomplete))
+    assert written.contribution is not None
+    flag = "missing:plan" if is_incomplete else "repaired"
+    assert flag in written.contribution.flags
+    assert len(written.resources) == (0 if is_incomplete else 1)
+
+
+# -- what the first turn was asked ----------------------------------------------------------------
+
+items = st.builds(Item, st.text(), st.text(), st.none())
+inputs = st.builds(Item, st.text(), st.text(), st.uuids())
+
+
+@given(
+    st.builds(
+        Words,
+        template_name=st.just("work"),
+        template=st.just(PROCESS.prompts["work"]),
+        domain=st.text(),
+        guidance=st.text(),
+        request=items,
+        context=st.lists(items, max_size=2).map(tuple),
+        feedback=st.lists(items, max_size=2).map(tuple),
+        inputs=st.lists(inputs, max_size=2).map(tuple),
+        listing=st.lists(st.text(), max_size=2).map(tuple),
+    )
+)
+def test_the_words_of_a_first_turn_are_read_back_as_they_were(words: Words) -> None:
+    kept = json.loads(json.dumps(words.as_opening()))
+    assert Words.from_opening(kept, PROCESS) == words
+
+
+def test_a_further_turn_has_the_words_of_the_first_whatever_has_changed() -> None:
+    first = write(JOB, MATERIAL, answer("Ha"), GoOn()).chunk
+    assert first is not None
+    edited = replace(THESIS, content="Somebody wrote this anew.")
+    feedback = [build_feedback("thesis", "Said since.")]
+    changed = build_scene(edited, feedback=feedback, chunks=(first.said,))
+    material = gather(changed, JOB, CRITIQUE)
+    assert material.words == MATERIAL.words
+    assert material.words != gather(replace(changed, chunks=()), JOB, CRITIQUE).words
+    assert material.said == ("Ha",)
+    assert isinstance(material.chunks[0], Chunk)
