@@ -18,7 +18,19 @@ from typing import Any
 
 import asyncpg
 
-from bench import critical_path, fan_in, overhead, recovery, setup, start, throughput, whole
+from bench import (
+    assembly,
+    critical_path,
+    fan_in,
+    money,
+    overhead,
+    pace,
+    recovery,
+    setup,
+    start,
+    throughput,
+    whole,
+)
 from bench.child import ChildFailed
 from bench.measure import Contender, Failure, Figures, Measure, Round, Samples
 from bench.report import as_json, describe_run, format_measure, format_run
@@ -33,7 +45,10 @@ MEASURES: dict[str, Measure] = {
         overhead.MEASURE,
         throughput.MEASURE,
         fan_in.MEASURE,
+        assembly.MEASURE,
+        money.MEASURE,
         recovery.MEASURE,
+        pace.MEASURE,
         setup.MEASURE,
     )
 }

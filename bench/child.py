@@ -210,5 +210,8 @@ def ask(module: str, action: str, options: Options, *, timeout_s: float = 120.0)
 
 def clean_environment() -> dict[str, str]:
     """Copy the environment without what would change what is measured."""
-    dropped = ("DIALECTIC_", "DBOS_", "PROCRASTINATE_", "LANGGRAPH_", "LANGCHAIN_", "PG")
+    peers = ("DBOS_", "PROCRASTINATE_", "LANGGRAPH_", "LANGCHAIN_")
+    # With a key in reach, a run that names no model would ask real ones.
+    keys = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")
+    dropped = ("DIALECTIC_", "PG", *peers, *keys)
     return {name: text for name, text in os.environ.items() if not name.startswith(dropped)}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from chaos import barrier, failpoints, kills, migration, postgres, resume, start, zombie
+from chaos import barrier, failpoints, kills, migration, money, postgres, resume, start, zombie
 from chaos.lab import Stuck
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 
 EXPERIMENTS: dict[str, ModuleType] = {
     "barrier": barrier,
+    "money": money,
     "kills": kills,
     "failpoints": failpoints,
     "zombie": zombie,

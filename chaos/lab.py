@@ -28,10 +28,13 @@ import asyncpg
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic import embedded, sessions
+from dialectic.domain.ask import Ask
+from dialectic.domain.endpoint import KEY_VARIABLES
 from dialectic.engine import DATABASE, SUPERUSER, Engine
 from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
 from dialectic.process_files import load_process
+from dialectic.projects import create_session
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
@@ -143,13 +146,13 @@ class Lab:
         number = next(self._numbers)
         models = [name for name in self.engine.catalog.cards if name.startswith("offline/")][:3]
         process = load_process("standard")
-        ask = sessions.Ask(
+        ask = Ask(
             prompt=f"Order {number}: a small library lends tools to its neighbours.",
             models=models * models_times,
             process=process,
             until=process.order[0].slug,
         )
-        begun = await sessions.create_session(self.engine, self.account, ask)
+        begun = await create_session(self.engine, self.account, ask)
         self.orders[number] = begun.session_id
         if starts:
             await sessions.generate(self.engine, self.account, begun.session_id)
@@ -200,7 +203,8 @@ class Lab:
 
 def build_environment(home: Path, **settings: object) -> dict[str, str]:
     """Build an environment without settings from outside."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DIALECTIC_")}
+    dropped = ("DIALECTIC_", *KEY_VARIABLES)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
     environment["DIALECTIC_HOME"] = str(home)
     environment["PYTHONUNBUFFERED"] = "1"
     for name, value in settings.items():
@@ -251,7 +255,7 @@ async def open_lab(
                     address=address,
                     db=db,
                     files=open_store(settings.storage_location),
-                    catalog=build_catalog(),
+                    catalog=build_catalog(settings),
                     failpoints=Failpoints.parse(""),
                 )
                 account = await open_account(db, "local")

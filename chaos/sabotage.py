@@ -70,9 +70,25 @@ def _remove_fence() -> None:
             SQL[name], "attempt_count = $2 and status = 'processing'", "$2::integer is not null"
         )
 
+    async def pay_nothing(*_: object) -> None:
+        """Money has a fence of its own: a hold that was given up cannot be settled."""
+
+    from dialectic.pipeline import save
+
+    put(save, "settle", pay_nothing)
+
+
+def _mark_nothing() -> None:
+    from dialectic.ledger import holds
+
+    async def send_unnoticed(*_: object) -> None:
+        return
+
+    put(holds, "send", send_unnoticed)
+
 
 def _write_half() -> None:
-    from dialectic.storage.files import DiskStore
+    from dialectic.storage.disk import DiskStore
 
     write = DiskStore.write
 
@@ -117,18 +133,18 @@ def _commit_each_statement() -> None:
 def _lock_nothing() -> None:
     import os
 
-    from dialectic import embedded
+    from dialectic.postgres import locks
 
     def take_without_asking(path: Path, _mode: int) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    put(embedded, "_try_lock", take_without_asking)
+    put(locks, "try_lock", take_without_asking)
 
 
 def _resume_nothing() -> None:
     from dialectic import sessions
 
-    async def leave_as_it_is(*_: object) -> None:
+    async def leave_as_it_is(*_: object, **__: object) -> None:
         return
 
     put(sessions, "resume", leave_as_it_is)
@@ -158,12 +174,12 @@ def _date_documents() -> None:
     import time
 
     from dialectic.domain.document import render_document
-    from dialectic.pipeline import save
+    from dialectic.pipeline import write
 
     def render_with_time(*given: Any) -> str:
         return f"{render_document(*given)}\n{time.time_ns()}\n"
 
-    put(save, "render_document", render_with_time)
+    put(write, "render_document", render_with_time)
 
 
 NONE = Sabotage("none", "nothing is broken")
@@ -186,6 +202,65 @@ ALL = {
                     "order by j.id;",
                 ),
             ),
+        ),
+        Sabotage(
+            "open_purse",
+            "money is set aside whether it is there or not",
+            edits=(Edit("functions/ledger.sql", "and (w.is_count_only or", "and (true or"),),
+            statements=(
+                "alter table dialectic.token_wallets drop constraint wallet_is_never_overdrawn",
+            ),
+        ),
+        Sabotage(
+            "no_budget",
+            "nobody looks at a session's budget",
+            edits=(Edit("functions/ledger.sql", "where s.budget_credits is null", "where true"),),
+            statements=(
+                "alter table dialectic.dialectic_session_spending"
+                " drop constraint a_budget_is_never_exceeded",
+            ),
+        ),
+        Sabotage(
+            "paid_twice",
+            "a call that is settled again is paid for again",
+            edits=(
+                Edit(
+                    "functions/ledger.sql",
+                    "if v_hold.state = 'posted' then\n    return v_hold;\n  end if;",
+                    "",
+                ),
+            ),
+        ),
+        Sabotage(
+            "prices_of_today",
+            "a call is settled without the prices it was held for",
+            edits=(
+                Edit(
+                    "functions/ledger.sql",
+                    "p_input_tokens * v_hold.input_credits_per_token",
+                    "p_input_tokens * 1",
+                ),
+            ),
+        ),
+        Sabotage(
+            "kept_for_ever",
+            "what is paid for stays set aside",
+            edits=(
+                Edit(
+                    "functions/ledger.sql",
+                    "set held_credits = w.held_credits - case when p_hold.is_play then 0"
+                    " else p_hold.amount_credits end,",
+                    "set held_credits = w.held_credits,",
+                ),
+            ),
+            statements=(
+                "alter table dialectic.token_wallets drop constraint wallet_is_never_overdrawn",
+            ),
+        ),
+        Sabotage(
+            "sent_unnoticed",
+            "nobody notes that a call leaves",
+            patch=_mark_nothing,
         ),
         Sabotage(
             "unlocked_prerequisite",

@@ -18,6 +18,7 @@ from dialectic.domain.model import ModelCard
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.offline.provider import OfflineProvider, seeded_latency
+from dialectic.settings import Settings
 
 CALLED, ANSWERED = "called", "answered"
 # Long enough to die in the middle of a call, short enough for many runs.
@@ -54,9 +55,9 @@ def main() -> None:
     del sys.argv[1:4]
     inner = OfflineProvider(latency_s=seeded_latency(LATENCY_S, seed=int(seed)))
 
-    def build_observed() -> Catalog:
+    def build_observed(settings: Settings) -> Catalog:
         return replace(
-            build_catalog(), providers={"offline": WitnessedProvider(inner, Path(calls))}
+            build_catalog(settings), providers={"offline": WitnessedProvider(inner, Path(calls))}
         )
 
     sabotage.put(terminal, "build_catalog", build_observed)

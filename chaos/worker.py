@@ -97,7 +97,7 @@ def observe(catalog: Catalog, orders: Orders) -> Catalog:
 
 async def work(orders: Orders) -> int:
     settings = load_settings()
-    catalog = observe(build_catalog(), orders)
+    catalog = observe(build_catalog(settings), orders)
     async with open_engine(settings, catalog, role=WORKER_ROLE) as engine:
         worker = Worker(engine, concurrency=orders.concurrency, name=orders.name)
         loop = asyncio.get_running_loop()

@@ -22,7 +22,7 @@ from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.worker import LEFT_BEHIND_S
-from dialectic.storage.files import _draft_name
+from dialectic.storage.keys import build_draft_name
 
 LEASE_S = 1.2
 HELD_MIN = 3
@@ -253,7 +253,7 @@ WAITING_FILE = """
 def frozen_writer(path: Path) -> Iterator[None]:
     """Hold a file's draft as a process does that is stopped while it writes the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (path.parent / _draft_name(path.name)).open("wb") as draft:
+    with (path.parent / build_draft_name(path.name)).open("wb") as draft:
         fcntl.flock(draft, fcntl.LOCK_EX)
         yield
 
