@@ -15,11 +15,12 @@ from dialectic.domain.document import render_document, split_document
 from dialectic.domain.job import derive_edition_job_id, parse_payload
 from dialectic.domain.path import build_path, parse_path
 from dialectic.domain.place import ContributionFile, Intermediate, UserFeedback
+from dialectic.domain.shrink import list_left_out
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, UsageError
 from dialectic.pipeline.look import load_scene
-from dialectic.pipeline.save import build_stage_document
+from dialectic.pipeline.write import build_stage_document
 from dialectic.publish import publish_project
 from dialectic.store import jobs, records
 from dialectic.store.database import Connection
@@ -32,18 +33,44 @@ async def find(engine: Engine, account: Account, text: str) -> UUID:
     """Find a contribution by its id or the beginning of it, if that means only one."""
 
     async def work(connection: Connection) -> UUID:
-        digits = text.replace("-", "").lower()
-        if not digits or digits.strip("0123456789abcdef"):
-            raise UsageError(f"{text!r} is not the id of a contribution.")
-        rows = await connection.fetch(SQL["find_contribution_ids"], digits)
-        if not rows:
-            raise NotFound(
-                f"There is no contribution {text!r}. `dialectic status SESSION` lists them."
-            )
-        if len(rows) > 1:
-            raise UsageError(f"More than one contribution begins with {text!r}. Give more of it.")
-        found: UUID = rows[0]["id"]
-        return found
+        return await _find_id(connection, SQL["find_contribution_ids"], text, "contribution")
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+async def _find_id(connection: Connection, statement: str, text: str, what: str) -> UUID:
+    digits = text.replace("-", "").lower()
+    if not digits or digits.strip("0123456789abcdef"):
+        raise UsageError(f"{text!r} is not the id of a {what}.")
+    rows = await connection.fetch(statement, digits)
+    if not rows:
+        raise NotFound(f"There is no {what} {text!r}. `dialectic status SESSION` lists them.")
+    if len(rows) > 1:
+        raise UsageError(f"More than one {what} begins with {text!r}. Give more of it.")
+    found: UUID = rows[0]["id"]
+    return found
+
+
+async def find_chunk(engine: Engine, account: Account, text: str) -> dict[str, Any]:
+    """Load one turn of a document by its id or the beginning of it."""
+
+    async def work(connection: Connection) -> dict[str, Any]:
+        chunk_id = await _find_id(connection, SQL["find_chunk_ids"], text, "chunk")
+        row = await connection.fetchrow(SQL["load_chunk"], chunk_id)
+        assert row is not None, "it was just found"
+        return dict(row)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+async def list_chunks(
+    engine: Engine, account: Account, contribution_id: UUID
+) -> list[dict[str, Any]]:
+    """List the turns of a document that took several, in order."""
+
+    async def work(connection: Connection) -> list[dict[str, Any]]:
+        rows = await connection.fetch(SQL["list_chunks"], contribution_id)
+        return [dict(row) for row in rows]
 
     return await engine.db.transact(account.tenant_id, work)
 
@@ -162,6 +189,8 @@ async def _build_edit(
     expected = stage.expected_output_artifacts if is_final else ()
     cut = cut_documents(body, expected)
     flags = tuple(f"missing:{key}" for key in cut.missing)
+    kind = (stage.slug, first["contribution_type"])
+    left_out = list_left_out(scene.process, models=len(scene.models), until=kind)
     fields: dict[str, str | int | bool | list[str] | None] = {
         "contribution_id": str(new_id),
         "type": first["contribution_type"],
@@ -171,6 +200,7 @@ async def _build_edit(
         "version": version,
         "edited_from": str(first["id"]),
         **({"flags": list(flags)} if flags else {}),
+        **({"left_out": list(left_out)} if left_out else {}),
     }
     path = build_path(replace(place, contribution=name))
     file = File(path, render_document(fields, body).encode(), records.MARKDOWN)

@@ -18,6 +18,7 @@ from dialectic import embedded
 from dialectic.domain.process import Process
 from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
+from dialectic.limits import Calm
 from dialectic.providers.catalog import Catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
@@ -44,6 +45,8 @@ class Engine:
     failpoints: Failpoints
     # Processes as pinned, by the id of their version: a version never changes.
     processes: dict[UUID, Process] = field(default_factory=dict)
+    # What is known of endpoints without asking the database.
+    calm: Calm = field(default_factory=Calm)
 
 
 @asynccontextmanager
@@ -55,16 +58,18 @@ async def open_engine(
     pool_size: int = 10,
     checks_storage: bool = True,
 ) -> AsyncIterator[Engine]:
-    """Open what a command needs; close it in the reverse order."""
+    """Open what a command needs; close it, and what the catalogue opened, in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
     files = open_store(settings.storage_location)
-    async with open_address(settings) as address:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(catalog.close)
+        address = await stack.enter_async_context(open_address(settings))
         await migrate(address)
-        async with Database.open(address, role, size=pool_size) as db:
-            engine = Engine(settings, address, db, files, catalog, failpoints)
-            if checks_storage:
-                await check_storage(engine)
-            yield engine
+        db = await stack.enter_async_context(Database.open(address, role, size=pool_size))
+        engine = Engine(settings, address, db, files, catalog, failpoints)
+        if checks_storage:
+            await check_storage(engine)
+        yield engine
 
 
 async def check_storage(engine: Engine) -> None:

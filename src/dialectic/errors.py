@@ -9,6 +9,7 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── InvalidProcess        a process file breaks a rule
 │   └── InvalidBundle         an archive is no export of a project, or not one that can be taken in
 ├── ConfigurationError        settings, files or servers that the operator must put right
+│   ├── KeyMissing            the key of a model's endpoint is not set here: the work waits for it
 │   ├── DatabaseUnreachable
 │   ├── DatabaseFull          its disk or memory is used up: the work waits for room
 │   ├── SchemaChanged         another version has upgraded the database under this one
@@ -16,7 +17,10 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── StorageMismatch       the documents of this database are kept elsewhere
 │   └── StorageUnavailable
 ├── DatabaseBusy              the database said no just now: tried again
+├── EndpointBusy              the limits of an endpoint allow no call yet: the job comes back later
+│   └── CircuitOpen           an endpoint fails so often that nobody may call it but a probe
 ├── FundsError                the wallet or the budget says no
+│   └── SpendNeedsApproval    there is enough, but one call would take too large a share of it
 ├── ContextWindowError        nothing is left to compress and the prompt still does not fit
 ├── ProviderError             the model's side failed; fate by the taxonomy of the leaf
 │   ├── ProviderTransient · ProviderThrottled · ProviderMalformed · StreamTruncated      retry
@@ -130,6 +134,13 @@ class ConfigurationError(DialecticError):
     exit_code = ExitCode.CONFIGURATION
 
 
+class KeyMissing(ConfigurationError):
+    """The key of a model's endpoint is not set."""
+
+    code = "key_missing"
+    fate = Fate.PAUSE
+
+
 class DatabaseUnreachable(ConfigurationError):
     """The database does not answer."""
 
@@ -178,6 +189,28 @@ class DatabaseBusy(DialecticError):
     fate = Fate.RETRY
 
 
+class EndpointBusy(DialecticError):
+    """The limits of the endpoint allow no call yet."""
+
+    code = "endpoint_busy"
+    status = 503
+    fate = Fate.RETRY
+
+    def __init__(
+        self, message: str | None = None, *, wait_s: float = 0.0, closed_s: float = 0.0
+    ) -> None:
+        super().__init__(message)
+        # When this job should come back, and for how long no call of anyone may go there.
+        self.wait_s = wait_s
+        self.closed_s = closed_s
+
+
+class CircuitOpen(EndpointBusy):
+    """The endpoint keeps failing: nobody calls it but a probe."""
+
+    code = "circuit_open"
+
+
 class FundsError(DialecticError):
     """There is not enough money for this call."""
 
@@ -185,6 +218,17 @@ class FundsError(DialecticError):
     status = 402
     exit_code = ExitCode.FUNDS
     fate = Fate.PAUSE
+
+    def __init__(self, message: str | None = None, *, is_held_by_others: bool = False) -> None:
+        super().__init__(message)
+        # There is enough, but calls in flight have it set aside: what they leave may do.
+        self.is_held_by_others = is_held_by_others
+
+
+class SpendNeedsApproval(FundsError):
+    """One call would take a larger share of the money than may be spent unasked."""
+
+    code = "spend_needs_approval"
 
 
 class ContextWindowError(DialecticError):

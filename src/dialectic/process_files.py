@@ -1,4 +1,7 @@
-"""Processes on disk: those that come with the program and those a user writes. Reads files only."""
+"""Processes on disk: those that come with the program and those a user writes. Reads files only.
+
+Words that belong to no process, because every one needs them, stand beside the shipped ones.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,11 @@ def list_processes(own: Path) -> list[Listed]:
     taken = {one.name for one in listed}
     shipped = [name for name in _list_names(_shipped()) if name not in taken]
     return listed + [Listed(name, None, load_process(name)) for name in shipped]
+
+
+def load_words(name: str) -> str:
+    """Load words that come with the program and that every process shares."""
+    return _shipped().joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
 def _shipped() -> Traversable:

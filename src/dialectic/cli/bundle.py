@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import click
 
 from dialectic import bundle
-from dialectic.cli.terminal import load_settings, open_desk, printable, run_async, say
+from dialectic.cli.terminal import Desk, act_at_desk, echo_json, printable, say
 from dialectic.errors import ExitCode
-from dialectic.settings import Settings
+from dialectic.publish import describe_project
 
 
 @click.command(name="export")
@@ -26,18 +24,17 @@ from dialectic.settings import Settings
 def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
     """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
 
-    async def main(settings: Settings) -> ExitCode:
-        async with open_desk(settings) as desk:
-            project_id = await bundle.find(desk.engine, desk.account, project)
-            if out is None:
-                exported, place = await bundle.export_into_storage(
-                    desk.engine, desk.account, project_id, finished=finished
-                )
-            else:
-                exported = await bundle.export_project(
-                    desk.engine, desk.account, project_id, out, finished=finished
-                )
-                place = str(out)
+    async def act(desk: Desk) -> ExitCode:
+        project_id = await bundle.find(desk.engine, desk.account, project)
+        if out is None:
+            exported, place = await bundle.export_into_storage(
+                desk.engine, desk.account, project_id, finished=finished
+            )
+        else:
+            exported = await bundle.export_project(
+                desk.engine, desk.account, project_id, out, finished=finished
+            )
+            place = str(out)
         files = exported.manifest.files
         if as_json:
             told = {
@@ -48,13 +45,13 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
                 "files": len(files),
                 "size_bytes": sum(entry.size_bytes for entry in files),
             }
-            click.echo(json.dumps(told, ensure_ascii=False))
+            echo_json(told)
         else:
             click.echo(printable(place))
             say(f"Exported {exported.slug}: {len(files)} files.")
         return ExitCode.DONE
 
-    sys.exit(run_async(main(load_settings())))
+    act_at_desk(act)
 
 
 @click.command(name="import")
@@ -63,11 +60,10 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
 def import_(file: Path, *, as_json: bool) -> None:
     """Take in a project from FILE, which `dialectic export` has written."""
 
-    async def main(settings: Settings) -> ExitCode:
-        async with open_desk(settings) as desk:
-            taken = await bundle.import_project(desk.engine, desk.account, file)
-            await bundle.describe_project(desk.engine, desk.account, taken.project_id)
-            folder = desk.engine.files.locate(f"{desk.account.tenant_id}/{taken.slug}")
+    async def act(desk: Desk) -> ExitCode:
+        taken = await bundle.import_project(desk.engine, desk.account, file)
+        await describe_project(desk.engine, desk.account.tenant_id, taken.project_id)
+        folder = desk.engine.files.locate(f"{desk.account.tenant_id}/{taken.slug}")
         if as_json:
             told = {
                 "project_id": str(taken.project_id),
@@ -77,7 +73,7 @@ def import_(file: Path, *, as_json: bool) -> None:
                 "files": taken.file_count,
                 "is_copy": taken.is_copy,
             }
-            click.echo(json.dumps(told, ensure_ascii=False))
+            echo_json(told)
         else:
             click.echo(printable(folder))
             say(f"Imported {taken.name} as {taken.slug}: {taken.file_count} files.")
@@ -87,4 +83,4 @@ def import_(file: Path, *, as_json: bool) -> None:
             say(f"{len(taken.waiting)} file(s) wait in the database until storage has room.")
         return ExitCode.DONE
 
-    sys.exit(run_async(main(load_settings())))
+    act_at_desk(act)

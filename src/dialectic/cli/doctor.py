@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import click
@@ -12,7 +13,8 @@ import click
 from dialectic import embedded
 from dialectic.cli.terminal import load_settings, printable, run_async
 from dialectic.engine import Engine, check_storage, open_engine
-from dialectic.errors import DialecticError, ExitCode
+from dialectic.errors import ConfigurationError, DialecticError, ExitCode
+from dialectic.limits import list_endpoints
 from dialectic.providers.catalog import build_catalog, choose_default_models
 from dialectic.settings import Settings
 from dialectic.store.database import redact
@@ -30,7 +32,7 @@ async def _examine(settings: Settings) -> ExitCode:
     _report("settings", "read")
     _describe_server(settings)
     try:
-        async with open_engine(settings, build_catalog(), checks_storage=False) as engine:
+        async with open_engine(settings, build_catalog(settings), checks_storage=False) as engine:
             well = [await _check(name, look, engine) for name, look in CHECKS.items()]
     except DialecticError as error:
         _report("database", error.message, well=False)
@@ -62,16 +64,62 @@ async def _check_storage(engine: Engine) -> str:
 
 
 async def _check_models(engine: Engine) -> str:
-    names = choose_default_models(engine.catalog, engine.settings.default_models)
+    names = choose_default_models(engine.catalog, engine.settings)
     for name in names:
         engine.catalog.load_provider(engine.catalog.load_card(name))
-    return f"default {', '.join(names)}"
+    known, usable = len(engine.catalog.entries), len(engine.catalog.cards)
+    return f"default {', '.join(names)}; {known} known, {usable} of them usable"
+
+
+async def _check_endpoints(engine: Engine) -> str:
+    rows = await list_endpoints(engine.db)
+    known = [row for row in rows if row["endpoint"] in engine.catalog.endpoints]
+    faults = [fault for row in known for fault in describe_faults(row)]
+    if faults:
+        raise ConfigurationError(" ".join(faults))
+    slow = [words for row in known if (words := describe_pace(row)) is not None]
+    return " ".join(slow) or f"{len(engine.catalog.endpoints)} set, nothing to tell of them"
+
+
+def describe_faults(row: dict[str, Any]) -> Iterator[str]:
+    """Say what keeps calls from an endpoint, and what to do about it."""
+    name, since = row["endpoint"], row["opened_at"]
+    if row["circuit"] != "closed" and row["reason"] == "provider_quota":
+        yield (
+            f"{name}: its account is empty since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
+            "Top it up, then run `dialectic resume`."
+        )
+    elif row["circuit"] != "closed":
+        wait_s = max(0.0, row["probe_in_s"])
+        probe = (
+            "is tried just now" if row["circuit"] == "probing" else f"is tried in {wait_s:.0f} s"
+        )
+        yield (
+            f"{name}: fails since {since:%Y-%m-%d %H:%M} UTC ({row['message']}) and {probe}; "
+            "until then no call goes there."
+        )
+    if row["key_refused_at"] is not None:
+        yield (
+            f"{name}: its key is refused since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
+            f"({row['key_message']}). Set another one, then run `dialectic retry`."
+        )
+
+
+def describe_pace(row: dict[str, Any]) -> str | None:
+    """Say that an endpoint has asked for patience, if it has."""
+    words = []
+    if row["closed_s"]:
+        words.append(f"takes no call for {row['closed_s']:.0f} s, as it asked")
+    if row["rate_per_minute"] is not None:
+        words.append(f"gets {row['rate_per_minute']:.0f} requests a minute at most, and more soon")
+    return f"{row['endpoint']}: {'; '.join(words)}." if words else None
 
 
 CHECKS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     "database": _check_database,
     "storage": _check_storage,
     "models": _check_models,
+    "endpoints": _check_endpoints,
 }
 
 

@@ -12,7 +12,7 @@ import click
 
 from dialectic import sessions
 from dialectic.cli.terminal import Desk, say
-from dialectic.domain.job import ENDED, JobStatus
+from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
 from dialectic.store import jobs, records
 from dialectic.store.database import Connection
@@ -48,20 +48,26 @@ class LineDisplay:
 
 def describe_event(event: dict[str, Any]) -> str | None:
     """Put an event into words; None for those that only drive views."""
-    data = event["data"]
+    data, line = event["data"], None
     match event["type"]:
         case "dialectic_contribution_received":
             row = data["contribution"]
-            cut = " (cut off: incomplete)" if row["is_incomplete"] else ""
-            return (
-                f"  {row['stage']}: {row['model_name']} wrote {row['size_bytes']:,} bytes{cut}: "
+            cut = " (incomplete)" if row["is_incomplete"] else ""
+            line = (
+                f"{row['stage']}: {row['model_name']} wrote {row['size_bytes']:,} bytes{cut}: "
                 f"{row['storage_path'].rsplit('/', 1)[-1]}"
             )
+        case "contribution_generation_continued":
+            row = data["chunk"]
+            line = (
+                f"{data['stageSlug']}: {row['model_name']} was cut off and goes on, turn "
+                f"{data['continuationNumber']}: {row['storage_path'].rsplit('/', 1)[-1]}"
+            )
         case "dialectic_progress_update":
-            return f"  {data['stageSlug']}: {data['message']}"
+            line = f"{data['stageSlug']}: {data['message']}"
         case "contribution_generation_complete":
-            return (
-                f"  {data['stageSlug']}: {data['status']}, {data['completed']} completed, "
+            line = (
+                f"{data['stageSlug']}: {data['status']}, {data['completed']} completed, "
                 f"{data['failed']} failed"
             )
         case (
@@ -70,11 +76,20 @@ def describe_event(event: dict[str, Any]) -> str | None:
             | "contribution_generation_paused"
         ):
             word = event["type"].rsplit("_", 1)[-1]
-            return f"  {data['stageSlug']}: {word}: {data['error']['message']}"
+            line = f"{data['stageSlug']}: {word}: {_shorten(data['error'])}"
         case "session_paused" | "session_cancelled":
-            return f"  {event['type'].replace('_', ' ')}"
+            line = event["type"].replace("_", " ")
         case _:
             return None
+    return f"  {line}"
+
+
+def _shorten(error: dict[str, Any]) -> str:
+    """Keep the figures of a call that waits for money; what helps them all is said at the end."""
+    message: str = error["message"]
+    if error["code"] not in FUNDS_REASONS:
+        return message
+    return f"{message.partition('. ')[0].rstrip('.')}."
 
 
 def as_event(row: Any) -> dict[str, Any]:
@@ -170,8 +185,9 @@ async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
         return ExitCode.FAILED
     if status == "paused":
         return ExitCode.WAITING
-    open_jobs = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED]
-    if open_jobs and all(job["status"] == JobStatus.PAUSED for job in open_jobs):
-        reasons = {job["status_reason"] for job in open_jobs}
+    # What waits for other jobs moves only if one of those does.
+    moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
+    if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
+        reasons = {job["status_reason"] for job in moving}
         return ExitCode.FUNDS if reasons & FUNDS_REASONS else ExitCode.FAILED
     return None

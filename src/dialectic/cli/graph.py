@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from dialectic.cli.terminal import count
 from dialectic.domain.process import (
     InputRule,
     OnChildFailure,
@@ -20,6 +21,7 @@ from dialectic.domain.process import (
     Stage,
     Step,
 )
+from dialectic.domain.shrink import describe_sample
 from dialectic.pipeline.outline import Outline, StepOutline
 
 WIDTH = 80
@@ -63,11 +65,6 @@ def draw_process(process: Process, outline: Outline, pen: Pen) -> list[str]:
         lines += _draw_stage(position, stage, figures, outline.models, pen)
     total = f"{count(outline.calls, 'call')} for {count(outline.models, 'model')}"
     return [*lines, "", f"{total}: {_list_calls(process, outline)}"]
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _list_calls(process: Process, outline: Outline) -> str:
@@ -121,18 +118,20 @@ def _fill_stage(
             yield from _draw_arrow(_describe_barrier(step, stage), pen)
         name = f"{step.name}: {step.granularity_strategy}"
         yield from _spread(name, _multiply(figure, models, pen), pen.inner)
-        yield from _describe_step(step, stage, pen)
+        yield from _describe_step(step, stage, models, pen)
     if stage.expected_output_artifacts:
         yield ""
         keys = ", ".join(document.key for document in stage.expected_output_artifacts)
         yield from _label("documents", keys, pen.inner)
 
 
-def _describe_step(step: Step, stage: Stage, pen: Pen) -> Iterator[str]:
+def _describe_step(step: Step, stage: Stage, models: int, pen: Pen) -> Iterator[str]:
     yield from _label("  prompt", step.prompt_template_name, pen.inner)
     yield from _label("  reads", _describe_inputs(step.inputs_required, stage), pen.inner)
     made = f"{step.output_type} (intermediate)" if step.is_intermediate else step.output_type
     yield from _label("  makes", made, pen.inner)
+    if (left_out := describe_sample(step, models=models)) is not None:
+        yield from _label("  left out", left_out.partition(": ")[2], pen.inner)
     if step.on_child_failure is not OnChildFailure.ALL:
         yield from _label(
             "  needs", f"at least {step.quorum_min or 1} of its jobs to succeed", pen.inner
@@ -164,7 +163,9 @@ def _describe_barrier(step: Step, stage: Stage) -> str:
 
 
 def _multiply(figure: StepOutline, models: int, pen: Pen) -> str:
-    return f"{models} {pen.times} {figure.per_model} = {count(figure.calls, 'call')}"
+    calls = count(figure.calls, "call")
+    is_even = models * figure.per_model == figure.calls
+    return f"{models} {pen.times} {figure.per_model} = {calls}" if is_even else calls
 
 
 def _label(label: str, text: str, width: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from typing import Any
@@ -14,10 +13,9 @@ from dialectic.cli.graph import (
     Pen,
     build_frame_pen,
     build_plain_pen,
-    count,
     draw_process,
 )
-from dialectic.cli.terminal import load_settings, printable, say
+from dialectic.cli.terminal import count, echo_json, load_settings, printable, say
 from dialectic.domain.process import Process, Stage
 from dialectic.domain.recipe import build_expected_output, build_input_rules
 from dialectic.pipeline.outline import Outline, build_outline
@@ -47,7 +45,7 @@ def list_(*, as_json: bool) -> None:
     own = load_settings().own_processes
     listed = list_processes(own)
     if as_json:
-        _echo_json({"processes": [_as_json(one) for one in listed]})
+        echo_json({"processes": [_as_json(one) for one in listed]})
         return
     for one in listed:
         click.echo(printable("\n".join(_describe_listed(one))))
@@ -92,7 +90,7 @@ def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
     shown = load_process(name, own=load_settings().own_processes)
     outline = build_outline(shown, models=models)
     if as_json:
-        _echo_json(describe_process(shown, outline, with_prompts=prompts))
+        echo_json(describe_process(shown, outline, with_prompts=prompts))
         return
     for line in draw_process(shown, outline, _choose_pen()):
         click.echo(printable(line))
@@ -179,7 +177,3 @@ def _count_parts(checked: Process, outline: Outline) -> list[tuple[str, int, str
         ("overlays", len(checked.overlays), ", ".join(checked.overlays)),
         ("calls", outline.calls, f"for {count(outline.models, 'model')}"),
     ]
-
-
-def _echo_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))

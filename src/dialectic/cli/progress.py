@@ -1,5 +1,5 @@
 """The live view of a session in a terminal: a bar per stage, what each model has done, what it cost
-so far, and a line per document as it lands."""
+so far, and a line per document as it lands. Offline models cost play money, and it says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from rich.console import Console, Group
@@ -17,46 +16,69 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.text import Text
 
 from dialectic.cli.follow import Display, JsonDisplay, LineDisplay, describe_event
-from dialectic.cli.terminal import Desk, printable, say
-
-CREDITS_PER_USD = 1_000_000
+from dialectic.cli.quote import describe_forecast
+from dialectic.cli.terminal import Desk, count, printable, say
+from dialectic.domain.price import format_roughly, is_play, price_call
+from dialectic.domain.quote import (
+    Amount,
+    LineKey,
+    Quote,
+    add_up,
+    build_forecast,
+)
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a session has written while we looked, in figures."""
+    """What a session has written while we looked, in figures; with a quote, what it will come to.
 
+    Where any model costs money, the price is that of those; elsewhere it is play money.
+    """
+
+    quote: Quote | None = None
     documents: dict[str, int] = field(default_factory=dict)
-    input_tokens: int = 0
-    output_tokens: int = 0
-    credits: Decimal = Decimal(0)
+    done: dict[LineKey, Amount] = field(default_factory=dict)
+    # What of it was paid for in play money.
+    played: set[LineKey] = field(default_factory=set)
 
     def add(self, desk: Desk, row: dict[str, Any]) -> None:
         """Count one contribution; an edit by a person has no tokens."""
         name = row["model_name"]
         self.documents[name] = self.documents.get(name, 0) + 1
         read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
-        self.input_tokens += read
-        self.output_tokens += written
-        if (card := desk.engine.catalog.cards.get(name)) is not None:
-            self.credits += card.input_credits_per_token * read
-            self.credits += card.output_credits_per_token * written
+        card = desk.engine.catalog.cards.get(name)
+        price = price_call(card, read, written) if card is not None else 0
+        key = (row["stage"], row["contribution_type"], row["model_index"])
+        self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
+        if card is not None and is_play(card):
+            self.played.add(key)
 
     def describe(self) -> str:
         """Say it in one line."""
-        count = sum(self.documents.values())
-        cost = self.credits / CREDITS_PER_USD
+        documents = count(sum(self.documents.values()), "document")
+        done = add_up(self.done.values())
         return (
-            f"{count} document{'' if count == 1 else 's'}, {self.input_tokens:,} tokens read, "
-            f"{self.output_tokens:,} written, ${cost:.4f}"
+            f"{documents}, {done.input_tokens:,} tokens read, "
+            f"{done.output_tokens:,} written, {self._describe_cost()}"
         )
+
+    def _describe_cost(self) -> str:
+        is_all_play = self.done.keys() <= self.played
+        if self.quote is not None:
+            is_all_play = all(line.is_play for line in self.quote.lines)
+        paid = {key: a for key, a in self.done.items() if (key in self.played) is is_all_play}
+        if self.quote is not None:
+            forecast = build_forecast(self.quote.only(is_play=is_all_play), paid)
+            if forecast.rest.calls:
+                return describe_forecast(forecast, is_play=is_all_play)
+        return format_roughly(add_up(paid.values()).credits, is_play=is_all_play)
 
 
 class Counting:
     """A display that also counts what passes."""
 
-    def __init__(self, desk: Desk, display: Display) -> None:
-        self.tally = Tally()
+    def __init__(self, desk: Desk, display: Display, quote: Quote | None) -> None:
+        self.tally = Tally(quote)
         self._desk, self._display = desk, display
 
     def show(self, event: dict[str, Any]) -> None:
@@ -66,7 +88,7 @@ class Counting:
 
 
 @contextmanager
-def open_display(desk: Desk, *, as_json: bool) -> Iterator[Display]:
+def open_display(desk: Desk, *, as_json: bool, quote: Quote | None = None) -> Iterator[Display]:
     """Choose the display: JSON if asked for, a live view in a terminal, plain lines elsewhere."""
     if as_json:
         yield JsonDisplay()
@@ -74,12 +96,12 @@ def open_display(desk: Desk, *, as_json: bool) -> Iterator[Display]:
     started = time.monotonic()
     if sys.stderr.isatty():
         live = LiveDisplay()
-        counting = Counting(desk, live)
+        counting = Counting(desk, live, quote)
         live.tally = counting.tally
         with live:
             yield counting
     else:
-        counting = Counting(desk, LineDisplay())
+        counting = Counting(desk, LineDisplay(), quote)
         yield counting
     if counting.tally.documents:
         say(f"{counting.tally.describe()}, {time.monotonic() - started:.1f} s.")

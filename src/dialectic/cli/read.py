@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from typing import Any
 from uuid import UUID
 
 import click
 
 from dialectic import contributions, sessions
-from dialectic.cli.session import echo_json, show_list, show_session
-from dialectic.cli.terminal import Desk, load_settings, open_desk, printable, run_async, say
+from dialectic.cli.session import show_list, show_session
+from dialectic.cli.terminal import Desk, act_at_desk, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
 
 
@@ -21,28 +20,42 @@ from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
 @click.option("--prompt", is_flag=True, help="Show what the model was sent instead.")
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
 def show(found: str, *, prompt: bool, as_json: bool) -> None:
-    """Show a contribution, or a session: whatever ID (or the beginning of it) names."""
+    """Show a contribution, one turn of it, or a session: whatever ID (or its beginning) names."""
 
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            try:
-                contribution_id = await contributions.find(desk.engine, desk.account, found)
-            except NotFound:
-                session_id = await _find_session(desk, found)
-                await show_session(desk, session_id, as_json=as_json)
-                return ExitCode.DONE
-            row = await contributions.load(desk.engine, desk.account, contribution_id)
-            if prompt:
-                click.echo(await _read_prompt(desk, row))
-            elif as_json:
-                echo_json(row)
-            else:
-                for line in _describe(row):
-                    say(line)
-                click.echo(row["content"])
+    async def act(desk: Desk) -> ExitCode:
+        try:
+            row, facts = await _find_written(desk, found)
+        except NotFound:
+            session_id = await _find_session(desk, found)
+            await show_session(desk, session_id, as_json=as_json)
+            return ExitCode.DONE
+        if prompt:
+            click.echo(await _read_prompt(desk, row))
+        elif as_json:
+            echo_json(row)
+        else:
+            for line in facts:
+                say(line)
+            click.echo(row["content"])
         return ExitCode.DONE
 
-    sys.exit(run_async(main()))
+    act_at_desk(act)
+
+
+async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str]]:
+    """Find what a model wrote, a document or one turn of it, and the facts about it."""
+    engine, account = desk.engine, desk.account
+    try:
+        contribution_id = await contributions.find(engine, account, text)
+    except NotFound:
+        chunk = await contributions.find_chunk(engine, account, text)
+        del chunk["opening"]  # it is what --prompt shows, in another form
+        return chunk, _describe_chunk(chunk)
+    row = await contributions.load(engine, account, contribution_id)
+    chunks = await contributions.list_chunks(engine, account, contribution_id)
+    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output")
+    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
+    return row, _describe(row)
 
 
 async def _find_session(desk: Desk, text: str) -> UUID:
@@ -66,12 +79,25 @@ def _describe(row: dict[str, Any]) -> list[str]:
         lines.append(f"  about {row['target_contribution_id']}")
     read = (row["results"] or {}).get("read", [])
     lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
+    for chunk in row["chunks"]:
+        took = f"{chunk['tokens_used_output']:,} tokens, {chunk['finish_reason']}"
+        lines.append(f"  turn {chunk['turn_index']}: {chunk['id']} ({took})")
     marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
     if marks:
         lines.append(f"  {', '.join(marks)}")
     if not row["is_latest_edit"]:
         lines.append("  there is a newer version of it")
     return lines
+
+
+def _describe_chunk(row: dict[str, Any]) -> list[str]:
+    return [
+        f"turn {row['turn_index']} {row['id']} by {row['model_name']}",
+        f"  of contribution {row['root_contribution_id']}",
+        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+        f"  {row['tokens_used_output']:,} tokens, {row['finish_reason']}",
+        *([f"  {', '.join(row['flags'])}"] if row["flags"] else []),
+    ]
 
 
 async def _read_prompt(desk: Desk, row: dict[str, Any]) -> str:
@@ -92,24 +118,23 @@ async def _read_prompt(desk: Desk, row: dict[str, Any]) -> str:
 def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
 
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            if session is None:
-                await show_list(desk, as_json=as_json)
-                return ExitCode.DONE
-            session_id = await sessions.find(desk.engine, desk.account, session)
-            overview = await sessions.look(desk.engine, desk.account, session_id)
-            rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
-            if as_json:
-                echo_json(rows)
-                return ExitCode.DONE
-            for row in rows:
-                click.echo(printable(_line(row)))
-            if not rows:
-                say("Nothing is written yet.")
+    async def act(desk: Desk) -> ExitCode:
+        if session is None:
+            await show_list(desk, as_json=as_json)
+            return ExitCode.DONE
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        overview = await sessions.look(desk.engine, desk.account, session_id)
+        rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
+        if as_json:
+            echo_json(rows)
+            return ExitCode.DONE
+        for row in rows:
+            click.echo(printable(_line(row)))
+        if not rows:
+            say("Nothing is written yet.")
         return ExitCode.DONE
 
-    sys.exit(run_async(main()))
+    act_at_desk(act)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -130,22 +155,21 @@ def _line(row: dict[str, Any]) -> str:
 def diff(before: str, after: str) -> None:
     """Show how contribution B differs from contribution A; exits 0 also if they do."""
 
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            rows = []
-            for text in (before, after):
-                found = await contributions.find(desk.engine, desk.account, text)
-                rows.append(await contributions.load(desk.engine, desk.account, found))
-            old, new = rows
-            lines = difflib.unified_diff(
-                old["content"].splitlines(),
-                new["content"].splitlines(),
-                old["storage_path"],
-                new["storage_path"],
-                lineterm="",
-            )
-            for line in lines:
-                click.echo(printable(line))
+    async def act(desk: Desk) -> ExitCode:
+        rows = []
+        for text in (before, after):
+            found = await contributions.find(desk.engine, desk.account, text)
+            rows.append(await contributions.load(desk.engine, desk.account, found))
+        old, new = rows
+        lines = difflib.unified_diff(
+            old["content"].splitlines(),
+            new["content"].splitlines(),
+            old["storage_path"],
+            new["storage_path"],
+            lineterm="",
+        )
+        for line in lines:
+            click.echo(printable(line))
         return ExitCode.DONE
 
-    sys.exit(run_async(main()))
+    act_at_desk(act)

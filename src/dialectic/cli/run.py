@@ -12,17 +12,25 @@ from uuid import UUID, uuid4
 
 import click
 
-from dialectic import bundle, sessions
+from dialectic import sessions
 from dialectic.cli.follow import Seen, follow_session
+from dialectic.cli.funds import check_funds, describe_shortage
 from dialectic.cli.progress import open_display
+from dialectic.cli.quote import is_wanted, list_smaller, show_quote
 from dialectic.cli.terminal import Desk, count, load_settings, open_desk, run_async, say
-from dialectic.domain.bundle import readme_path, settings_path
+from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.place import ResourceKind
-from dialectic.errors import ExitCode, UsageError
+from dialectic.domain.price import format_credits, parse_usd
+from dialectic.domain.process import SHRINK_MAX, Process
+from dialectic.domain.quote import Quote
+from dialectic.domain.shrink import list_left_out, shrink_process
+from dialectic.errors import ExitCode, FundsError, UsageError
 from dialectic.process_files import load_process
-from dialectic.providers.catalog import choose_default_models
-from dialectic.publish import require_published
+from dialectic.projects import create_session
+from dialectic.providers.catalog import Catalog, choose_default_models
+from dialectic.publish import describe_project, require_published
+from dialectic.quote import fit_ask, prepare_quotes
 from dialectic.settings import Settings
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL
@@ -47,8 +55,12 @@ class Wish:
     max_output_tokens: int | None
     no_continue: bool
     out: Path | None
+    shrink: int
+    budget: str | None
+    dry_run: bool
     detach: bool
     as_json: bool
+    yes: bool
 
 
 @click.command()
@@ -72,19 +84,29 @@ class Wish:
 )
 @click.option(
     "--max-output-tokens",
-    type=click.IntRange(1, sessions.TOKENS_MAX),
+    type=click.IntRange(1, TOKENS_MAX),
     help="Cap on one answer's length.",
 )
 @click.option("--no-continue", is_flag=True, help="Leave an answer that is cut off as it is.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
 )
+@click.option(
+    "--shrink",
+    type=click.IntRange(0, SHRINK_MAX),
+    default=0,
+    metavar="N",
+    help="Leave out the first N things that the process can do without.",
+)
+@click.option(
+    "--budget", metavar="USD", help="The most the session may spend; it is never exceeded."
+)
+@click.option("--dry-run", is_flag=True, help="Say what it will cost and take, and do nothing.")
 @click.option("--detach", is_flag=True, help="Start the work, print the session's id and leave.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
-def run(prompt: str | None, file: Path | None, *, yes: bool, **options: object) -> None:
+def run(prompt: str | None, file: Path | None, **options: object) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
-    del yes  # nothing is asked yet
     settings = load_settings()
     text = read_text(prompt, file, what="prompt", bytes_max=settings.max_prompt_bytes)
     sys.exit(run_async(_run(settings, Wish(prompt=text, **options))))  # type: ignore[arg-type]
@@ -125,7 +147,7 @@ def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
     return data
 
 
-def read_resource(given: str, *, bytes_max: int) -> sessions.Given:
+def read_resource(given: str, *, bytes_max: int) -> Given:
     """Read a resource that is given as KIND=FILE."""
     kind, _, file = given.partition("=")
     known = [entry.value for entry in ResourceKind]
@@ -134,68 +156,123 @@ def read_resource(given: str, *, bytes_max: int) -> sessions.Given:
             f"--resource {given!r} is not KIND=FILE with one of these kinds: {', '.join(known)}."
         )
     text = read_text(None, Path(file), what="resource", bytes_max=bytes_max)
-    return sessions.Given(ResourceKind(kind), Path(file).stem, text)
+    return Given(ResourceKind(kind), Path(file).stem, text)
 
 
 async def _run(settings: Settings, wish: Wish) -> ExitCode:
     # What can be wrong with the words is found before a server is started for them.
-    sessions.check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
-    sessions.check_name(wish.name)
+    check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
+    check_name(wish.name)
     resources = tuple(
         read_resource(given, bytes_max=settings.max_prompt_bytes) for given in wish.resource
     )
-    process = load_process(wish.process, own=settings.own_processes)
-    sessions.check_ask(process, until=wish.until, domain=wish.domain)
+    process = shrink_process(load_process(wish.process, own=settings.own_processes), wish.shrink)
+    check_ask(process, until=wish.until, domain=wish.domain)
     if wish.models:
         parse_model_list(wish.models)
-    if wish.out is not None:
+    if wish.out is not None and not wish.dry_run:
         prepare_out(wish.out)
     async with open_desk(settings) as desk:
-        catalog = desk.engine.catalog
-        names = (
-            parse_model_list(wish.models)
-            if wish.models
-            else choose_default_models(catalog, settings.default_models)
+        return await _begin(desk, wish, _build_ask(desk, wish, process, resources))
+
+
+def _build_ask(desk: Desk, wish: Wish, process: Process, resources: tuple[Given, ...]) -> Ask:
+    names = _choose_models(desk.engine.catalog, desk.engine.settings, wish.models)
+    return Ask(
+        prompt=wish.prompt,
+        models=names,
+        process=process,
+        name=wish.name,
+        domain=wish.domain,
+        until=wish.until,
+        lead=wish.lead,
+        is_autopilot=not wish.pause,
+        resources=resources,
+        continue_until_complete=not wish.no_continue,
+        max_output_tokens=wish.max_output_tokens,
+        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+    )
+
+
+async def _fit(desk: Desk, wish: Wish, ask: Ask) -> Ask:
+    """Leave out what a budget has no room for, as the process says; refuse what never fits."""
+    if ask.budget_credits is None:
+        return ask
+    fitting, rungs = await fit_ask(
+        desk.engine, desk.account, ask, budget_credits=ask.budget_credits
+    )
+    if rungs is None and not wish.yes and not wish.dry_run:
+        raise FundsError(
+            f"Even with all left out that process {ask.process.name!r} can do without, the run is "
+            f"expected to cost more than the budget of {format_credits(ask.budget_credits)}. "
+            "--dry-run shows the figures; with --yes it begins, and pauses when the budget is used."
         )
-        ask = sessions.Ask(
-            prompt=wish.prompt,
-            models=names,
-            process=process,
-            name=wish.name,
-            domain=wish.domain,
-            until=wish.until,
-            lead=wish.lead,
-            is_autopilot=not wish.pause,
-            resources=resources,
-            continue_until_complete=not wish.no_continue,
-            max_output_tokens=wish.max_output_tokens,
-        )
-        begun = await sessions.create_session(desk.engine, desk.account, ask)
-        await sessions.generate(desk.engine, desk.account, begun.session_id)
-        say(f"Session {begun.session_id} ({count(len(names), 'model')})")
-        for note in begun.notes:
-            say(f"  prompt: {note}")
-        if wish.detach:
-            click.echo(begun.session_id)
-            return ExitCode.DONE
-        return await work_and_follow(desk, begun.session_id, as_json=wish.as_json, out=wish.out)
+    return fitting
+
+
+async def _begin(desk: Desk, wish: Wish, ask: Ask) -> ExitCode:
+    """Say what it will cost and, if that is all right, begin."""
+    ask = await _fit(desk, wish, ask)
+    process, models = ask.process, len(ask.models)
+    quote_of = await prepare_quotes(desk.engine, desk.account, ask)
+    quote = quote_of(process)
+    for left_out in list_left_out(process, models=models):
+        say(f"  left out: {left_out}")
+    if wish.dry_run:
+        smaller = list_smaller(process, quote_of, models=models, before=wish.shrink)
+        show_quote(quote, smaller, as_json=wish.as_json)
+        return ExitCode.DONE
+    await check_funds(desk, quote)
+    limit_usd = desk.engine.settings.confirm_above_usd
+    # Whoever names a budget has said what they are ready to spend.
+    is_asked = not wish.yes and ask.budget_credits is None
+    if is_asked and not await is_wanted(quote, confirm_above_usd=limit_usd):
+        say("Nothing was started.")
+        return ExitCode.FUNDS
+    begun = await create_session(desk.engine, desk.account, ask)
+    await sessions.generate(desk.engine, desk.account, begun.session_id)
+    say(f"Session {begun.session_id} ({count(models, 'model')})")
+    for note in begun.notes:
+        say(f"  prompt: {note}")
+    if wish.detach:
+        click.echo(begun.session_id)
+        return ExitCode.DONE
+    return await work_and_follow(
+        desk, begun.session_id, as_json=wish.as_json, out=wish.out, quote=quote
+    )
+
+
+def _choose_models(catalog: Catalog, settings: Settings, wished: str) -> list[str]:
+    """Choose whom to ask; models that nobody named are named before they cost anything."""
+    if wished:
+        return parse_model_list(wished)
+    names = choose_default_models(catalog, settings)
+    if not settings.default_models:
+        say(f"Models: {', '.join(names)}. `dialectic models list` shows which others there are.")
+    return names
 
 
 async def work_and_follow(
-    desk: Desk, session_id: UUID, *, as_json: bool, out: Path | None, seen: Seen | None = None
+    desk: Desk,
+    session_id: UUID,
+    *,
+    as_json: bool,
+    out: Path | None,
+    seen: Seen | None = None,
+    quote: Quote | None = None,
 ) -> ExitCode:
     """Carry out jobs in this process until the session ends, showing what is new."""
     from dialectic.cli.host import work_beside  # the queue: 0.3 s that `status` need not pay
 
     async def follow() -> ExitCode:
-        with open_display(desk, as_json=as_json) as display:
+        with open_display(desk, as_json=as_json, quote=quote) as display:
             return await follow_session(desk, session_id, display, seen)
 
     async def conclude(code: ExitCode) -> ExitCode:
         overview = await sessions.look(desk.engine, desk.account, session_id)
         project_id, slug = overview.session["project_id"], overview.session["project_slug"]
         await require_published(desk.engine, desk.account.tenant_id, project_id, session_id)
-        await bundle.describe_project(desk.engine, desk.account, project_id)
+        await describe_project(desk.engine, desk.account.tenant_id, project_id)
         if out is not None:
             await copy_out(desk, project_id, slug, out)
         if not as_json:
@@ -203,6 +280,8 @@ async def work_and_follow(
             _name_documents(desk, slug, overview, known, out)
         if code is ExitCode.WAITING:
             _say_what_next(overview.session)
+        if code is ExitCode.FUNDS:
+            say("\n".join(describe_shortage(overview)))
         if code is ExitCode.FAILED:
             say(f"Not everything succeeded: `dialectic status {str(session_id)[:8]}` says what.")
         return code
@@ -266,8 +345,7 @@ async def copy_out(desk: Desk, project_id: UUID, slug: str, out: Path) -> None:
         rows = await connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
         return [row["path"] for row in rows]
 
-    described = [readme_path(slug), settings_path(slug)]
-    for path in [*await desk.engine.db.transact(desk.account.tenant_id, work), *described]:
+    for path in await desk.engine.db.transact(desk.account.tenant_id, work):
         data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
         target = out / path
         try:

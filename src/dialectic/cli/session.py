@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,20 +12,15 @@ import click
 
 from dialectic import sessions
 from dialectic.cli.follow import follow_session
+from dialectic.cli.funds import describe_shortage
 from dialectic.cli.progress import open_display
+from dialectic.cli.quote import describe_forecast, draw_quote
 from dialectic.cli.run import prepare_out, work_and_follow
-from dialectic.cli.terminal import (
-    Desk,
-    count,
-    load_settings,
-    open_desk,
-    printable,
-    run_async,
-    say,
-)
+from dialectic.cli.terminal import Desk, act_at_desk, count, echo_json, printable, say
 from dialectic.domain.job import JobStatus
-from dialectic.errors import ExitCode
-from dialectic.settings import Settings
+from dialectic.domain.price import parse_usd
+from dialectic.errors import ExitCode, UsageError
+from dialectic.quote import SessionQuote, quote_session
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL
 
@@ -36,20 +29,22 @@ LIST_MAX = 50
 
 @click.command()
 @click.argument("session", required=False)
+@click.option("--quote", "with_quote", is_flag=True, help="Also what is left, and its price.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def status(session: str | None, *, as_json: bool) -> None:
+def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
     """Show all sessions, or SESSION (an id or the beginning of one) in detail."""
-    sys.exit(run_async(_status(load_settings(), session, as_json=as_json)))
+    if with_quote and session is None:
+        raise UsageError("--quote is about one session. Name it: `dialectic status SESSION`.")
 
-
-async def _status(settings: Settings, session: str | None, *, as_json: bool) -> ExitCode:
-    async with open_desk(settings) as desk:
+    async def act(desk: Desk) -> ExitCode:
         if session is None:
             await show_list(desk, as_json=as_json)
         else:
             session_id = await sessions.find(desk.engine, desk.account, session)
-            await show_session(desk, session_id, as_json=as_json)
-    return ExitCode.DONE
+            await show_session(desk, session_id, with_quote=with_quote, as_json=as_json)
+        return ExitCode.DONE
+
+    act_at_desk(act)
 
 
 async def show_list(desk: Desk, *, as_json: bool) -> None:
@@ -78,9 +73,12 @@ async def show_list(desk: Desk, *, as_json: bool) -> None:
         say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
 
 
-async def show_session(desk: Desk, session_id: UUID, *, as_json: bool) -> None:
+async def show_session(
+    desk: Desk, session_id: UUID, *, as_json: bool, with_quote: bool = False
+) -> None:
     """Show how far a session is and what went wrong in it."""
     overview = await sessions.look(desk.engine, desk.account, session_id)
+    quote = await quote_session(desk.engine, desk.account, session_id) if with_quote else None
     if as_json:
         echo_json(
             {
@@ -88,10 +86,23 @@ async def show_session(desk: Desk, session_id: UUID, *, as_json: bool) -> None:
                 "stages": overview.stages,
                 "jobs": overview.jobs,
                 "contributions": overview.contributions,
+                **({"quote": quote.as_dict()} if quote is not None else {}),
             }
         )
         return
     click.echo(printable("\n".join(_describe(desk, overview))))
+    if quote is not None:
+        click.echo(printable("\n".join(_describe_quote(quote))))
+
+
+def _describe_quote(quote: SessionQuote) -> Iterator[str]:
+    for is_play in (False, True):
+        forecast = quote.build_forecast(is_play=is_play)
+        if forecast.whole.calls:
+            yield f"Cost      {describe_forecast(forecast, is_play=is_play)}"
+    if quote.rest.lines:
+        yield "\nWhat is left:\n"
+        yield from draw_quote(quote.rest)
 
 
 def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
@@ -99,6 +110,8 @@ def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
     yield f"Project   {overview.session['project_name']}"
     yield f"Status    {overview.session['status']}"
     yield f"Models    {', '.join(overview.session['model_names'])}"
+    if not overview.session["continue_until_complete"]:
+        yield "Cut off   an answer that is cut off stays so (--no-continue)"
     for row in overview.stages:
         done = f"{row['finished_units']} of {row['planned_units']} documents"
         number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
@@ -119,29 +132,23 @@ def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
         yield f"Document  {path}{cut}"
 
 
-def echo_json(value: Any) -> None:
-    """Print one JSON value; times and ids as text."""
-
-    def plain(thing: object) -> str:
-        return thing.isoformat() if isinstance(thing, datetime) else str(thing)
-
-    click.echo(json.dumps(value, ensure_ascii=False, default=plain))
-
-
 @click.command()
 @click.argument("session")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def watch(session: str, *, as_json: bool) -> None:
     """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
 
-    async def main(settings: Settings) -> ExitCode:
-        async with open_desk(settings) as desk:
-            session_id = await sessions.find(desk.engine, desk.account, session)
-            with open_display(desk, as_json=as_json) as display:
-                return await follow_session(desk, session_id, display)
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        with open_display(desk, as_json=as_json) as display:
+            code = await follow_session(desk, session_id, display)
+        if code is ExitCode.FUNDS:
+            overview = await sessions.look(desk.engine, desk.account, session_id)
+            say("\n".join(describe_shortage(overview)))
+        return code
 
     try:
-        sys.exit(run_async(main(load_settings())))
+        act_at_desk(act)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
 
@@ -151,24 +158,41 @@ def watch(session: str, *, as_json: bool) -> None:
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
 )
+@click.option("--approve-spend", is_flag=True, help="Make the calls that were too dear unasked.")
+@click.option("--budget", metavar="USD", help="The most the session may spend in all, from now on.")
 @click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
-def resume(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+def resume(
+    session: str,
+    out: Path | None,
+    budget: str | None,
+    *,
+    approve_spend: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
     """Go on with SESSION where it stopped; nothing that is saved is done again."""
+    budget_credits = None if budget is None else parse_usd(budget)
 
-    async def main(settings: Settings) -> ExitCode:
-        if out is not None:
-            prepare_out(out)
-        async with open_desk(settings) as desk:
-            session_id = await sessions.find(desk.engine, desk.account, session)
-            await sessions.resume(desk.engine, desk.account, session_id)
-            # Whoever made the session may have died before its stage began.
-            await sessions.generate(desk.engine, desk.account, session_id)
-            if detach:
-                return ExitCode.DONE
-            return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+    if out is not None:
+        prepare_out(out)
 
-    sys.exit(run_async(main(load_settings())))
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        await sessions.resume(
+            desk.engine,
+            desk.account,
+            session_id,
+            approves_spend=approve_spend,
+            budget_credits=budget_credits,
+        )
+        # Whoever made the session may have died before its stage began.
+        await sessions.generate(desk.engine, desk.account, session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+
+    act_at_desk(act)
 
 
 @click.command()
@@ -176,17 +200,16 @@ def resume(session: str, out: Path | None, *, detach: bool, as_json: bool) -> No
 def pause(session: str) -> None:
     """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
 
-    async def main(settings: Settings) -> ExitCode:
-        async with open_desk(settings) as desk:
-            session_id = await sessions.find(desk.engine, desk.account, session)
-            is_new = await sessions.pause(desk.engine, desk.account, session_id)
-            say(
-                f"Session {session_id} is paused{'' if is_new else ' already'}. "
-                f"`dialectic resume {str(session_id)[:8]}` goes on."
-            )
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        is_new = await sessions.pause(desk.engine, desk.account, session_id)
+        say(
+            f"Session {session_id} is paused{'' if is_new else ' already'}. "
+            f"`dialectic resume {str(session_id)[:8]}` goes on."
+        )
         return ExitCode.DONE
 
-    sys.exit(run_async(main(load_settings())))
+    act_at_desk(act)
 
 
 @click.command()
@@ -194,11 +217,10 @@ def pause(session: str) -> None:
 def cancel(session: str) -> None:
     """End SESSION for good; what is written stays."""
 
-    async def main(settings: Settings) -> ExitCode:
-        async with open_desk(settings) as desk:
-            session_id = await sessions.find(desk.engine, desk.account, session)
-            is_new = await sessions.cancel(desk.engine, desk.account, session_id)
-            say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await sessions.find(desk.engine, desk.account, session)
+        is_new = await sessions.cancel(desk.engine, desk.account, session_id)
+        say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
         return ExitCode.DONE
 
-    sys.exit(run_async(main(load_settings())))
+    act_at_desk(act)

@@ -3,7 +3,6 @@ stages."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from dialectic import contributions, sessions
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.progress import open_display
 from dialectic.cli.run import prepare_out, read_text, work_and_follow
-from dialectic.cli.terminal import Desk, load_settings, open_desk, run_async, say
+from dialectic.cli.terminal import Desk, act_at_desk, say
 from dialectic.errors import ExitCode
 
-Act = Callable[[Desk], Awaitable[ExitCode]]
 Callback = Callable[..., None]
 
 _out = click.option(
@@ -36,14 +34,6 @@ def _goes_on(command: Callback) -> Callback:
     for decorate in (_json, _detach, _out, click.argument("session")):
         command = decorate(command)
     return command
-
-
-def _act(act: Act) -> None:
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            return await act(desk)
-
-    sys.exit(run_async(main()))
 
 
 @click.command()
@@ -65,7 +55,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
         say(f"Kept in {_locate(desk, path)}.")
         return ExitCode.DONE
 
-    _act(act)
+    act_at_desk(act)
 
 
 @click.command()
@@ -84,7 +74,7 @@ def edit(contribution: str, file: Path | None) -> None:
         click.echo(_locate(desk, edited.path))
         return ExitCode.DONE
 
-    _act(act)
+    act_at_desk(act)
 
 
 @click.command()
@@ -99,7 +89,7 @@ def rate(contribution: str, rating: int) -> None:
         say(f"Contribution {found} is rated {rating}.")
         return ExitCode.DONE
 
-    _act(act)
+    act_at_desk(act)
 
 
 @click.command(name="next")
@@ -152,7 +142,7 @@ def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **optio
             return ExitCode.DONE
         return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
 
-    _act(act)
+    act_at_desk(act)
 
 
 @click.command()
@@ -177,7 +167,7 @@ def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
 
         return await work_beside(desk, follow())
 
-    _act(act)
+    act_at_desk(act)
 
 
 def _locate(desk: Desk, path: str) -> str:

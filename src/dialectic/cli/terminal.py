@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import sys
 import unicodedata
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from dialectic.cli.signals import handling_signals
+from dialectic.domain.secret import Secret
 from dialectic.engine import Engine, open_engine
+from dialectic.errors import ExitCode
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic.store.records import Account, open_account
@@ -51,14 +55,26 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
 
 
+class Discreet(logging.Formatter):
+    """Writes logs without keys: libraries log what servers say, and those may repeat a key."""
+
+    def __init__(self, keys: list[Secret]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._keys = keys
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        for key in self._keys:
+            line = key.redact(line)
+        return line
+
+
 def load_settings() -> Settings:
     """Load the settings and let logging follow them."""
     settings = Settings.load()
-    logging.basicConfig(
-        level=settings.log_level,
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Discreet(list(settings.keys.values())))
+    logging.basicConfig(level=settings.log_level, handlers=[handler])
     # Both report a lost connection many times over, with tracebacks; the worker says it once.
     for name in ("pgqueuer", "asyncpg"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -73,11 +89,33 @@ class Desk:
     account: Account
 
 
+Act = Callable[[Desk], Awaitable[ExitCode]]
+
+
 @asynccontextmanager
 async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     """Open the engine for the local user, whose account is made at the first start."""
-    async with open_engine(settings, build_catalog()) as engine:
+    async with open_engine(settings, build_catalog(settings)) as engine:
         yield Desk(engine, await open_account(engine.db, LOCAL_USER))
+
+
+def act_at_desk(act: Act) -> NoReturn:
+    """Do something at a desk, and leave with the code it gives."""
+
+    async def main() -> ExitCode:
+        async with open_desk(load_settings()) as desk:
+            return await act(desk)
+
+    sys.exit(run_async(main()))
+
+
+def echo_json(value: Any) -> None:
+    """Print one JSON value; times and ids as text."""
+
+    def plain(thing: object) -> str:
+        return thing.isoformat() if isinstance(thing, datetime) else str(thing)
+
+    click.echo(json.dumps(value, ensure_ascii=False, default=plain))
 
 
 def printable(text: str) -> str:

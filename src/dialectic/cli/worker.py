@@ -13,7 +13,9 @@ from dialectic.settings import Settings
 
 
 @click.command()
-@click.option("--concurrency", type=click.IntRange(2, 1000), help="Jobs to run at a time.")
+@click.option(
+    "--concurrency", type=click.IntRange(2, 1000), help="Jobs to run at a time, for each endpoint."
+)
 def worker(concurrency: int | None) -> None:
     """Carry out jobs until told to stop; calls in flight are finished, unless told twice."""
     sys.exit(run_async(_work(load_settings(), concurrency)))

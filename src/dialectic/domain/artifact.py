@@ -23,6 +23,8 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
 # What follows the backticks of a fence holds no backtick: else it is code within a line.
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
 
+_STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -30,6 +32,8 @@ class Cut:
 
     found: dict[str, str]
     missing: tuple[str, ...]
+    # Whether JSON had to be put right before it could be read.
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,19 @@ class _Heading:
     body_start: int
 
 
-def cut_documents(text: str, expected: Sequence[ExpectedDocument]) -> Cut:
-    """Cut the expected documents out of an answer; one that is not there is named, not made up."""
+def cut_documents(
+    text: str, expected: Sequence[ExpectedDocument], *, is_complete: bool = True
+) -> Cut:
+    """Cut the expected documents out of an answer; one that is not there is named, not made up.
+
+    JSON is only read out of an answer that is complete: half of it would be taken for all of it.
+    """
     sections: dict[tuple[int, str], str] = {}
     for heading, body in _split_sections(text):
         if body:
             sections.setdefault((heading.level, _fold(heading.title)), body)
-    values = _read_json(text) if any(d.json_key is not None for d in expected) else {}
+    wants_json = is_complete and any(document.json_key is not None for document in expected)
+    values, is_repaired = _read_json(text) if wants_json else ({}, False)
     found: dict[str, str] = {}
     for document in expected:
         if document.heading is not None:
@@ -57,7 +67,8 @@ def cut_documents(text: str, expected: Sequence[ExpectedDocument]) -> Cut:
             body = _write_value(values.get(document.json_key or ""))
         if body:
             found[document.key] = body
-    return Cut(found, tuple(d.key for d in expected if d.key not in found))
+    missing = tuple(document.key for document in expected if document.key not in found)
+    return Cut(found, missing, is_repaired)
 
 
 def list_sections(text: str, level: int) -> list[tuple[str, str]]:
@@ -114,13 +125,37 @@ def _fold(title: str) -> str:
     return " ".join(title.replace("’", "'").split()).casefold()
 
 
-def _read_json(text: str) -> dict[str, Any]:
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        value = json.loads(text[start : end + 1])
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+def _read_json(text: str) -> tuple[dict[str, Any], bool]:
+    """Read the object of an answer, and say whether it had to be put right for that.
+
+    Commas too many are taken out, and words with braces around a fenced object passed over; what
+    is not closed is not closed here either.
+    """
+    outer = text[text.find("{") : text.rfind("}") + 1]
+    inner = _find_fenced_json(text)
+    tries = [outer, _drop_trailing_commas(outer), inner, _drop_trailing_commas(inner)]
+    for attempt, words in enumerate(tries):
+        try:
+            value = json.loads(words)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value, attempt > 0
+    return {}, False
+
+
+def _find_fenced_json(text: str) -> str:
+    """Find what stands in the first fence that says it holds JSON."""
+    begin = re.search(r"^```json[ \t]*\n", text, re.MULTILINE)
+    if begin is None:
+        return ""
+    end = re.compile(r"^```[ \t]*$", re.MULTILINE).search(text, begin.end())
+    return text[begin.end() : end.start()] if end is not None else ""
+
+
+def _drop_trailing_commas(words: str) -> str:
+    """Leave out commas that nothing follows, but none within a text."""
+    return _STRING_OR_COMMA.sub(lambda found: found[1] or "", words)
 
 
 def _write_value(value: Any) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialectic.domain.path import parse_path
 from dialectic.domain.place import (
-    Chunk,
+    ChunkFile,
     ExportArchive,
     Intermediate,
     Place,
@@ -31,11 +32,18 @@ FORMAT: Final = "dialectic-bundle"
 VERSION: Final = 1
 MANIFEST_NAME = "manifest.json"
 
-# What an archive may be at most; an export that would be more says so instead of being made.
-ENTRIES_MAX = 20_000
-ARCHIVE_BYTES_MAX = 512 * 2**20
-ENTRY_BYTES_MAX = 64 * 2**20
-TOTAL_BYTES_MAX = 1024 * 2**20
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an archive may be at most; an export that would be more says so, and is not made."""
+
+    entries_max: int = 20_000
+    archive_bytes_max: int = 512 * 2**20
+    entry_bytes_max: int = 64 * 2**20
+    total_bytes_max: int = 1024 * 2**20
+
+
+LIMITS = Limits()
 # Text shrinks to a fifth. What shrinks to a two-hundredth was made to swell.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 2**20
@@ -49,7 +57,7 @@ class FileEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     path: str = Field(min_length=1, max_length=1_024)
-    size_bytes: int = Field(ge=0, le=ENTRY_BYTES_MAX)
+    size_bytes: int = Field(ge=0, le=LIMITS.entry_bytes_max)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
@@ -63,7 +71,7 @@ class Manifest(BaseModel):
     # All of the project, or finished documents only.
     contents: Literal["all", "finished"]
     project: str
-    files: Annotated[tuple[FileEntry, ...], Field(max_length=ENTRIES_MAX)]
+    files: Annotated[tuple[FileEntry, ...], Field(max_length=LIMITS.entries_max)]
 
     def as_bytes(self) -> bytes:
         return self.model_dump_json(indent=2).encode() + b"\n"
@@ -76,7 +84,7 @@ class _Claim(BaseModel):
     version: int
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
     """Read a manifest; one of another version is refused by its number, not by its fields."""
     try:
         claim = _Claim.model_validate_json(data)
@@ -98,7 +106,7 @@ def parse_manifest(data: bytes) -> Manifest:
         if project_of(parse_entry(entry.path)) != manifest.project:
             message = f"{entry.path!r} does not stand in the project's folder {manifest.project!r}."
             raise InvalidBundle(message)
-    check_size(entry.size_bytes for entry in manifest.files)
+    check_size((entry.size_bytes for entry in manifest.files), limits)
     return manifest
 
 
@@ -148,18 +156,22 @@ def project_of(place: Place) -> str:
     return place.project if isinstance(place, ProjectPlace) else place.folder.project
 
 
-def check_size(sizes: Iterable[int]) -> None:
+def check_size(sizes: Iterable[int], limits: Limits = LIMITS) -> None:
     """Refuse more files or bytes than an archive may hold."""
     counted = list(sizes)
-    if len(counted) > ENTRIES_MAX:
-        message = f"The project has {len(counted):,} files; a bundle holds at most {ENTRIES_MAX:,}."
-        raise InvalidBundle(message)
-    if (largest := max(counted, default=0)) > ENTRY_BYTES_MAX:
-        message = f"A file has {largest:,} bytes; a bundle's may have at most {ENTRY_BYTES_MAX:,}."
-        raise InvalidBundle(message)
-    if (total := sum(counted)) > TOTAL_BYTES_MAX:
-        message = f"The files have {total:,} bytes; a bundle holds at most {TOTAL_BYTES_MAX:,}."
-        raise InvalidBundle(message)
+    if len(counted) > limits.entries_max:
+        raise InvalidBundle(
+            f"The project has {len(counted):,} files; "
+            f"a bundle holds at most {limits.entries_max:,}."
+        )
+    if (largest := max(counted, default=0)) > limits.entry_bytes_max:
+        raise InvalidBundle(
+            f"A file has {largest:,} bytes; a bundle's may have at most {limits.entry_bytes_max:,}."
+        )
+    if (total := sum(counted)) > limits.total_bytes_max:
+        raise InvalidBundle(
+            f"The files have {total:,} bytes; a bundle holds at most {limits.total_bytes_max:,}."
+        )
 
 
 def is_swollen(size_bytes: int, packed_bytes: int) -> bool:
@@ -172,9 +184,15 @@ def is_made_for_export(path: str) -> bool:
     return isinstance(parse_entry(path), ProjectFile | ExportArchive)
 
 
+def is_description(path: str) -> bool:
+    """Tell whether a file is one of the two that describe a project as a whole."""
+    slug, _, _ = path.partition("/")
+    return path in (readme_path(slug), settings_path(slug))
+
+
 def is_finished(path: str) -> bool:
     """Tell whether a file is for readers: no chunk, no intermediate, no raw answer."""
-    return not isinstance(parse_entry(path), Chunk | Intermediate | RawResponse)
+    return not isinstance(parse_entry(path), ChunkFile | Intermediate | RawResponse)
 
 
 def settings_path(slug: str) -> str:

@@ -38,8 +38,12 @@ class JobStatus(enum.StrEnum):
 ENDED = frozenset(
     {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED, JobStatus.CANCELLED}
 )
+# They move when another job does, and never by themselves.
+WAITING = frozenset({JobStatus.WAITING_FOR_CHILDREN, JobStatus.WAITING_FOR_PREREQUISITE})
 
 EDITION_STRIDE = 1_000_000
+# What is noted of an attempt whose worker died.
+WORKER_LOST = "worker_lost"
 
 
 class _Payload(BaseModel):
@@ -139,10 +143,19 @@ class Job:
     # For how long its provider has asked for patience, call after call, by the database's clock.
     throttled_s: float
     payload_json: Any
+    # What each of its attempts met so far, oldest first.
+    error_codes: tuple[str, ...] = ()
+    # A person has said that one call of it may cost more than calls may cost unasked.
+    is_spend_approved: bool = False
 
     @property
     def key(self) -> JobKey:
         return (self.tenant_id, self.id)
+
+    def count_repeats(self, code: str) -> int:
+        """Count how often in a row, up to now, its attempts met this error; lost ones met none."""
+        met = [each for each in self.error_codes if each != WORKER_LOST]
+        return next((n for n, each in enumerate(reversed(met)) if each != code), len(met))
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Job:
@@ -162,6 +175,8 @@ class Job:
                 else 0.0
             ),
             payload_json=row["payload"],
+            error_codes=tuple(entry["code"] for entry in row["error_details"]),
+            is_spend_approved=row["is_spend_approved"],
         )
 
 
@@ -185,3 +200,8 @@ def derive_edition_job_id(job_id: UUID, *, edition: int) -> UUID:
 def derive_contribution_id(job_id: UUID) -> UUID:
     """Derive the id of what a job writes: it writes one thing, however often it runs."""
     return uuid5(job_id, "contribution")
+
+
+def derive_chunk_id(job_id: UUID, *, turn: int) -> UUID:
+    """Derive the id of one turn of what a job writes: each turn is saved once."""
+    return uuid5(job_id, f"chunk:{turn}")

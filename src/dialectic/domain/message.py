@@ -83,3 +83,5 @@ class Reply:
     usage: Usage
     request_id: str | None
     raw: dict[str, Any] = field(default_factory=dict)
+    # Input and output tokens as they were reported, where they are no counts: then `usage` is ours.
+    odd_usage: tuple[Any, Any] | None = None

@@ -15,7 +15,7 @@ import and tests; lineage is taken from records, never from a name.
         ├── {base}.md                                     ContributionFile
         ├── {base}_edit_{version}.md                      ContributionFile, from version 2 on
         ├── _work/{base}.md                               Intermediate
-        ├── _work/{base}_continuation_{turn}.md           Chunk
+        ├── _work/{base}_continuation_{turn}.md           ChunkFile
         ├── raw_responses/{base}_raw.json                 RawResponse
         ├── raw_responses/{base}_continuation_{turn}_raw.json
         └── documents/{base}_{document-key}.md            StageDocument
@@ -44,7 +44,7 @@ from dialectic.domain.place import (
     SOURCES_CHARS_MAX,
     SYNTHESIS,
     About,
-    Chunk,
+    ChunkFile,
     ContributionFile,
     ContributionName,
     ExportArchive,
@@ -143,7 +143,7 @@ def _stage_file(place: StagePlace) -> str:
             file = f"{_base_name(contribution)}.md"
         case Intermediate(_, contribution):
             file = f"_work/{_base_name(contribution)}.md"
-        case Chunk(_, contribution, turn):
+        case ChunkFile(_, contribution, turn):
             file = f"_work/{_base_name(contribution)}{_CONTINUATION}{turn}.md"
         case RawResponse(_, contribution, turn):
             continuation = "" if turn is None else f"{_CONTINUATION}{turn}"
@@ -211,7 +211,7 @@ def _read_stage_file(folder: StageFolder, parts: list[str]) -> StagePlace | None
         case ["_work", file]:
             base, turn = _split_number(file.removesuffix(".md"), _CONTINUATION)
             name = _read_base_name(base)
-            place = Intermediate(folder, name) if turn is None else Chunk(folder, name, turn)
+            place = Intermediate(folder, name) if turn is None else ChunkFile(folder, name, turn)
         case ["raw_responses", file]:
             base, turn = _split_number(file.removesuffix("_raw.json"), _CONTINUATION)
             place = RawResponse(folder, _read_base_name(base), turn)

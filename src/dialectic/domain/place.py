@@ -250,7 +250,7 @@ class Intermediate:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(_Checked):
+class ChunkFile(_Checked):
     """One turn of an answer that was cut; the first turn is 0."""
 
     folder: StageFolder
@@ -282,7 +282,7 @@ StagePlace: TypeAlias = (
     | UserFeedback
     | ContributionFile
     | Intermediate
-    | Chunk
+    | ChunkFile
     | RawResponse
     | StageDocument
 )

@@ -20,6 +20,8 @@ from dialectic.errors import NotFound
 FEEDBACK = "feedback"
 STAGES_MAX = 20
 STEPS_MAX = 20
+SHRINK_MAX = 20
+EXPECTED_TOKENS_MAX = 1_000_000
 
 # What a text must look like, and the same in words. Names that become parts of file names have to
 # meet the rules of `domain.place` as well; `domain.process_check` holds them against those.
@@ -119,6 +121,17 @@ class Step(_Part):
     on_child_failure: OnChildFailure = OnChildFailure.ALL
     quorum_min: StrictInt | None = Field(default=None, ge=1)
     overflow: Overflow = Overflow.COMPRESS
+    # Of all models, so many do each of its jobs; of what descends from one document, each model
+    # reads so much. `pipeline.sample` chooses.
+    readers_max: StrictInt | None = Field(default=None, ge=1)
+    per_source_max: StrictInt | None = Field(default=None, ge=1)
+    # About how long one answer is, for a quote that can rest on nothing better.
+    expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether some of its jobs are left out."""
+        return self.readers_max is not None or self.per_source_max is not None
 
 
 class Stage(_Part):
@@ -134,6 +147,8 @@ class Stage(_Part):
     inputs_required: tuple[InputRule, ...] = ()
     steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
+    # As in a step, for a stage without steps.
+    expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     def list_sources(self) -> list[InputRule]:
         """List the rules that ask for contributions, not for feedback."""
@@ -162,6 +177,15 @@ class Transition(_Part):
     target: str
 
 
+class Shrink(_Part):
+    """Something that may be left out when money is short: a step that reads less."""
+
+    stage_slug: str
+    step: str
+    readers_max: StrictInt | None = Field(default=None, ge=1)
+    per_source_max: StrictInt | None = Field(default=None, ge=1)
+
+
 class ProcessFile(_Part):
     """The process file as it is written."""
 
@@ -172,6 +196,8 @@ class ProcessFile(_Part):
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
+    # What is left out first stands first.
+    shrink: tuple[Shrink, ...] = Field(default=(), max_length=SHRINK_MAX)
 
 
 class Overlay(_Part):

@@ -22,12 +22,14 @@ from dialectic.domain.process import (
     Overlay,
     Process,
     ProcessFile,
+    Shrink,
     Stage,
     Step,
     Strategy,
     Transition,
 )
 from dialectic.domain.prompt import find_variables
+from dialectic.domain.shrink import find_sample_troubles, find_shrink_troubles
 from dialectic.errors import InvalidProcess, UsageError
 
 # What every prompt is given.
@@ -48,6 +50,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "stages": ("stage", Stage),
     "steps": ("step", Step),
     "transitions": ("transition", Transition),
+    "shrink": ("shrink", Shrink),
     "inputs_required": ("inputs_required", InputRule),
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
@@ -141,6 +144,8 @@ def _find_troubles(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[st
                 needed=("request", "inputs"),
             )
             yield from _find_step_troubles(inner, step)
+            yield from find_sample_troubles(inner, step)
+    yield from find_shrink_troubles(file)
 
 
 def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
@@ -194,6 +199,10 @@ def _find_template_troubles(
 def _find_step_list_troubles(where: str, stage: Stage) -> Iterator[str]:
     if not stage.steps:
         return
+    if stage.expected_output_tokens is not None:
+        yield (
+            f"{where}: `expected_output_tokens`: the answers are those of its steps; say it there."
+        )
     if double := _find_double(step.name for step in stage.steps):
         yield f"{where}: step {double!r}: two steps have this `name`; rename one."
     if double := _find_double(step.output_type for step in stage.steps):

@@ -58,7 +58,8 @@ def _settle_session(row: Json) -> Json:
 
 
 def _settle_runs(snapshot: Mapping[str, list[Json]]) -> Iterator[Json]:
-    begun = {_stage_of(row, row["stage"]) for row in snapshot["dialectic_contributions"]}
+    written = snapshot["dialectic_contributions"] + snapshot["dialectic_chunks"]
+    begun = {_stage_of(row, row["stage"]) for row in written}
     born = {row["id"]: row["created_at"] for row in snapshot["dialectic_sessions"]}
     for run in snapshot["dialectic_stage_runs"]:
         if run["status"] not in ("waiting", "generating"):

@@ -100,18 +100,21 @@ def build_new_ids(rows: ProjectRows, project_id: UUID) -> dict[UUID, UUID]:
     """Build ids for a second copy of a project, all derived from the copy's own.
 
     A contribution keeps the first eight digits, for they stand in names of files; a session gets
-    new ones, for people call it by them.
+    new ones, for people call it by them. A document that never came to its end has an id as well,
+    in its chunks.
     """
     ids = {rows.project.id: project_id}
     others = [
         *(row.id for row in rows.dialectic_sessions),
+        *(row.id for row in rows.dialectic_chunks),
         *(row.id for row in rows.dialectic_feedback),
         *(row.id for row in rows.dialectic_project_resources),
     ]
     ids |= {old: uuid5(project_id, str(old)) for old in others}
-    for contribution in rows.dialectic_contributions:
-        old = str(contribution.id)
-        ids[contribution.id] = UUID(old[:8] + str(uuid5(project_id, old))[8:])
+    documents = {row.id for row in rows.dialectic_contributions}
+    for document in documents | {row.root_contribution_id for row in rows.dialectic_chunks}:
+        old = str(document)
+        ids[document] = UUID(old[:8] + str(uuid5(project_id, old))[8:])
     return ids
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
@@ -60,6 +60,7 @@ _Model = Ref("ai_providers")
 _Project = Ref("dialectic_projects")
 _Session = Ref("dialectic_sessions")
 _Contribution = Ref("dialectic_contributions")
+_Chunk = Ref("dialectic_chunks")
 _Feedback = Ref("dialectic_feedback")
 _Resource = Ref("dialectic_project_resources")
 
@@ -244,6 +245,38 @@ class ContributionRow(Row):
     content: str | None
 
 
+class ChunkRow(Row):
+    """One turn of a document that took several; of one that never came to its end, too."""
+
+    table = "dialectic_chunks"
+    # What a first turn was asked stands in its raw answer, and nobody goes on with it elsewhere.
+    left_behind = frozenset({"job_id", "opening"})
+    added = frozenset({"content_in"})
+
+    id: Annotated[UUID, _Chunk]
+    session_id: Annotated[UUID, _Session]
+    root_contribution_id: Annotated[UUID, Ref("dialectic_contributions", is_loose=True)]
+    turn_index: Count
+    stage: str
+    iteration_number: Nth
+    model_name: str
+    storage_path: Annotated[str, InStorage()]
+    raw_response_storage_path: Annotated[str, InStorage()]
+    mime_type: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    tokens_used_input: Count
+    tokens_used_output: Count
+    usage_source: str
+    finish_reason: str
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: Count
+    flags: tuple[str, ...]
+    created_at: Moment
+    content_in: ContentIn
+    content: str | None
+
+
 class FeedbackRow(Row):
     """What a person said of a stage or a contribution."""
 
@@ -283,6 +316,9 @@ class ResourceRow(Row):
     content: str | None
 
 
+TextRow: TypeAlias = ContributionRow | ChunkRow | ResourceRow
+
+
 class ProjectRows(BaseModel):
     """A whole project, by table: the content of `project_settings.json`."""
 
@@ -301,6 +337,8 @@ class ProjectRows(BaseModel):
     dialectic_sessions: tuple[SessionRow, ...]
     dialectic_stage_runs: tuple[StageRunRow, ...]
     dialectic_contributions: tuple[ContributionRow, ...]
+    # Bundles of earlier programs have none.
+    dialectic_chunks: tuple[ChunkRow, ...] = ()
     dialectic_feedback: tuple[FeedbackRow, ...]
     dialectic_project_resources: tuple[ResourceRow, ...]
     dialectic_files: tuple[FileRow, ...]
@@ -310,8 +348,12 @@ class ProjectRows(BaseModel):
         return self.dialectic_projects[0]
 
     @property
-    def texts(self) -> tuple[ContributionRow | ResourceRow, ...]:
-        return (*self.dialectic_contributions, *self.dialectic_project_resources)
+    def texts(self) -> tuple[TextRow, ...]:
+        return (
+            *self.dialectic_contributions,
+            *self.dialectic_chunks,
+            *self.dialectic_project_resources,
+        )
 
     def as_bytes(self) -> bytes:
         """Write the rows down, the same rows always alike."""
@@ -340,6 +382,7 @@ ROW_TYPES: tuple[type[Row], ...] = (
     StageRunRow,
     FileRow,
     ContributionRow,
+    ChunkRow,
     FeedbackRow,
     ResourceRow,
 )

@@ -31,7 +31,11 @@ def build_expected_output(stage: Stage) -> dict[str, Any]:
         document.model_dump(mode="json", exclude_none=True)
         for document in stage.expected_output_artifacts
     ]
-    return {"output_type": stage.output_type, "documents": documents}
+    return {
+        "output_type": stage.output_type,
+        "documents": documents,
+        "expected_output_tokens": stage.expected_output_tokens,
+    }
 
 
 def _build_step(number: int, step: Step, stage: Stage) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+_BROKEN = "broken character"
 _HALF = re.compile(r"[\ud800-\udfff]")
 _LONE_HALF = re.compile(
     r"[\ud800-\udbff](?![\udc00-\udfff])|[\udc00-\udfff](?<![\ud800-\udbff][\udc00-\udfff])"
@@ -59,10 +60,17 @@ _OUT_OF_PLACE = [
 ]
 # Whoever stays is judged by its neighbours, so those that never stay go first, and selectors,
 # which may stand between a joiner and its neighbour, before joiners.
-_REMOVALS = [
-    *((name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS),
-    *((name, re.compile(pattern)) for name, pattern in _OUT_OF_PLACE),
-]
+_NEVER_STAY = [(name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS]
+_MAY_STAY = [(name, re.compile(pattern)) for name, pattern in _OUT_OF_PLACE]
+# What cannot be judged at the edge of a part, for its neighbour is in another one.
+_EDGES = (
+    "".join(
+        chr(code)
+        for first, last in ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x200C, 0x200F))
+        for code in range(first, last + 1)
+    )
+    + "\u061c\u180e"
+)
 
 
 def clean_text(text: str) -> tuple[str, list[str]]:
@@ -70,21 +78,53 @@ def clean_text(text: str) -> tuple[str, list[str]]:
 
     Lines end in a line feed afterwards, which is not worth a note. Cleaning twice changes nothing.
     """
+    text, removed = _remove_always(text)
+    text = _remove(_MAY_STAY, text, removed)
+    return _end_lines(text), _tell(removed)
+
+
+def clean_part(text: str) -> tuple[str, list[str]]:
+    """Clean a text that others may be joined to: the joined one is to be cleaned once more.
+
+    What stands at its edges and may belong to a neighbour stays, so that it does not matter where
+    a text was cut in parts: between two people who are joined to one, or a CR and its LF.
+    """
+    text, removed = _remove_always(text)
+    start = len(text) - len(text.lstrip(_EDGES))
+    end = max(start, len(text.rstrip(_EDGES + "\r")))
+    inner = _remove(_MAY_STAY, text[start:end], removed)
+    return text[:start] + _end_lines(inner) + text[end:], _tell(removed)
+
+
+def _remove_always(text: str) -> tuple[str, dict[str, int]]:
+    """Take out what has no place anywhere; give how often what was put right, by name."""
     # First of all, since two halves may together be one of the characters below.
     text, repaired_count = _repair_halves(text)
-    removed: dict[str, int] = {}
+    removed = {_BROKEN: repaired_count} if repaired_count else {}
     if text.startswith("\ufeff"):
         removed["byte order mark"] = 1
         text = text[1:]
-    for name, pattern in _REMOVALS:
+    return _remove(_NEVER_STAY, text, removed), removed
+
+
+def _remove(removals: list[tuple[str, re.Pattern[str]]], text: str, removed: dict[str, int]) -> str:
+    for name, pattern in removals:
         length = len(text)
         text = pattern.sub("", text)
         if len(text) < length:
             removed[name] = removed.get(name, 0) + length - len(text)
-    notes = [f"removed {_counted(count, name)}" for name, count in removed.items()]
-    if repaired_count:
-        notes.insert(0, f"repaired {_counted(repaired_count, 'broken character')}")
-    return text.replace("\r\n", "\n").replace("\r", "\n"), notes
+    return text
+
+
+def _end_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _tell(removed: dict[str, int]) -> list[str]:
+    return [
+        f"{'repaired' if name == _BROKEN else 'removed'} {_counted(count, name)}"
+        for name, count in removed.items()
+    ]
 
 
 def _repair_halves(text: str) -> tuple[str, int]:

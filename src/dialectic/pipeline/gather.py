@@ -1,16 +1,18 @@
 """Gather the words of one turn: instructions, request, feedback, and its own inputs. Pure.
 
 Every text of a person or a model is an item of its own, under a neutral label, until the request is
-assembled. Nothing else of the stage comes in.
+assembled. Nothing else of the stage comes in. A further turn of a document has the words of its
+first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
+from dialectic.domain.chunk import Chunk
 from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload
 from dialectic.domain.label import build_label, order_for_reader, tell_apart
 from dialectic.domain.place import (
@@ -22,7 +24,8 @@ from dialectic.domain.place import (
     Relation,
     StageFolder,
 )
-from dialectic.domain.process import ExpectedDocument, InputRule, Stage
+from dialectic.domain.process import ExpectedDocument, InputRule, Process, Stage
+from dialectic.domain.shrink import list_left_out
 from dialectic.domain.slug import slugify_name
 from dialectic.errors import PlanError
 from dialectic.pipeline.look import Scene, Text
@@ -54,6 +57,33 @@ class Words:
     inputs: tuple[Item, ...] = ()
     listing: tuple[str, ...] = ()
 
+    def as_opening(self) -> dict[str, Any]:
+        """Write down everything but the template, which is pinned by its name."""
+        opening = asdict(self)
+        del opening["template"]
+        for item in opening["inputs"]:
+            item["source_id"] = item["source_id"] and str(item["source_id"])
+        return opening
+
+    @classmethod
+    def from_opening(cls, opening: Mapping[str, Any], process: Process) -> Words:
+        """Read back the words of a first turn, as they were."""
+        name: str = opening["template_name"]
+        return cls(
+            template_name=name,
+            template=process.prompts[name],
+            domain=opening["domain"],
+            guidance=opening["guidance"],
+            request=Item(**opening["request"]),
+            context=tuple(Item(**item) for item in opening["context"]),
+            feedback=tuple(Item(**item) for item in opening["feedback"]),
+            inputs=tuple(
+                Item(item["label"], item["text"], item["source_id"] and UUID(item["source_id"]))
+                for item in opening["inputs"]
+            ),
+            listing=tuple(opening["listing"]),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
@@ -75,6 +105,14 @@ class Material:
     flags: tuple[str, ...]
     expected: tuple[ExpectedDocument, ...]
     max_output_tokens: int | None
+    # What the process left out on the way to this document.
+    left_out: tuple[str, ...] = ()
+    # What was said in the turns before this one.
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return tuple(chunk.text for chunk in self.chunks)
 
 
 def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
@@ -82,11 +120,10 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
     stage = scene.process.load_stage(job.stage_slug)
     relation: Relation = Plain()
     if isinstance(payload, PlanPayload):
-        words = gather_stage_words(scene, stage)
         rank, origin, source_group, target = 1, payload.model_index, None, None
         is_intermediate = False
     else:
-        words, relation = _gather_step_words(scene, stage, job.id, payload), _relate(payload.naming)
+        relation = _relate(payload.naming)
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
         is_intermediate = stage.load_step(payload.step_name).is_intermediate
@@ -101,7 +138,7 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
             relation=relation,
         ),
         system=scene.process.prompts[stage.system_prompt_name],
-        words=words,
+        words=_gather_words(scene, stage, job.id, payload),
         output_type=payload.output_type,
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == scene.lead_model_index,
@@ -109,12 +146,28 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
         origin=origin,
         source_group=source_group,
         target_contribution_id=target,
-        flags=_flag(scene, payload),
+        flags=() if scene.chunks else _flag(scene, payload),
         expected=stage.expected_output_artifacts
         if payload.output_type == stage.output_type
         else (),
         max_output_tokens=scene.max_output_tokens,
+        chunks=scene.chunks,
+        left_out=list_left_out(
+            scene.process, models=len(scene.models), until=(stage.slug, payload.output_type)
+        ),
     )
+
+
+def _gather_words(
+    scene: Scene, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
+) -> Words:
+    if scene.chunks:
+        opening = scene.chunks[0].opening
+        assert opening is not None, "the first turn keeps what it was asked"
+        return Words.from_opening(opening, scene.process)
+    if isinstance(payload, PlanPayload):
+        return gather_stage_words(scene, stage)
+    return _gather_step_words(scene, stage, job_id, payload)
 
 
 def gather_stage_words(scene: Scene, stage: Stage) -> Words:
@@ -128,7 +181,7 @@ def gather_stage_words(scene: Scene, stage: Stage) -> Words:
         listing = tuple(
             _place(text) for rule in rules for text in _sort(_select(scene, stage, rule))
         )
-        return _build_words(scene, stage, stage.prompt_template_name, listing=listing)
+        return build_words(scene, stage, stage.prompt_template_name, listing=listing)
     seed = uuid5(scene.session_id, f"{scene.iteration}:{stage.slug}")
     inputs: list[Item] = []
     for rule in rules:
@@ -141,7 +194,7 @@ def gather_stage_words(scene: Scene, stage: Stage) -> Words:
     if not rules:
         header = f"Outcome of iteration {scene.iteration - 1}"
         inputs.extend(_label_all(scene, header, list(scene.texts.values()), seed))
-    return _build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
+    return build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
 
 
 def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: ExecutePayload) -> Words:
@@ -150,10 +203,10 @@ def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: Execut
     for number, rule in enumerate(step.inputs_required):
         given = [scene.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
         inputs.extend(_label_all(scene, rule.header, given, job_id))
-    return _build_words(scene, stage, step.prompt_template_name, inputs=tuple(inputs))
+    return build_words(scene, stage, step.prompt_template_name, inputs=tuple(inputs))
 
 
-def _build_words(
+def build_words(
     scene: Scene,
     stage: Stage,
     template_name: str,
@@ -161,6 +214,7 @@ def _build_words(
     inputs: tuple[Item, ...] = (),
     listing: tuple[str, ...] = (),
 ) -> Words:
+    """Build the words of one prompt: what all of them carry, and its own inputs."""
     return Words(
         template_name=template_name,
         template=scene.process.prompts[template_name],

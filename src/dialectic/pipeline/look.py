@@ -1,7 +1,8 @@
 """Look: load what one job must know, in one transaction. Reads only; decides nothing.
 
 A plan job sees the documents and the plan jobs of its iteration; a turn gets the newest text of
-each document it was given. A version that a person edited takes the place of the model's own.
+each document it was given. A version that a person edited takes the place of the model's own. A
+further turn of a document gets what was said of it so far, and with it all that it was asked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.domain.job import ExecutePayload, Job, PlanPayload
+from dialectic.domain.chunk import Chunk
+from dialectic.domain.job import ExecutePayload, Job, PlanPayload, derive_contribution_id
 from dialectic.domain.place import ResourceKind, StageFolder
 from dialectic.domain.process import Process, Stage
 from dialectic.domain.process_check import build_process
@@ -23,7 +25,7 @@ from dialectic.errors import NotFound
 from dialectic.pipeline.outline import Outline, build_outline
 from dialectic.pipeline.plan import Progress, Situation, find_missing, read_inputs
 from dialectic.pipeline.strategies import Document
-from dialectic.store import jobs
+from dialectic.store import chunks, jobs
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL, Owner
 
@@ -53,6 +55,7 @@ class Scene:
     project_slug: str
     project_name: str
     user_id: UUID
+    wallet_id: UUID
     request: str
     domain: str
     models: tuple[str, ...]
@@ -61,6 +64,7 @@ class Scene:
     process: Process
     outline: Outline
     is_autopilot: bool
+    continues: bool
     max_output_tokens: int | None
     max_retries: int
     # Stages of this iteration whose seed prompt is written.
@@ -69,6 +73,8 @@ class Scene:
     context: tuple[dict[str, Any], ...]
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
+    # What was said so far of the document that the job writes.
+    chunks: tuple[Chunk, ...] = ()
 
     @property
     def owner(self) -> Owner:
@@ -90,6 +96,12 @@ async def look(engine: Engine, job: Job, payload: PlanPayload | ExecutePayload) 
 
     async def work(connection: Connection) -> Scene:
         scene = await load_scene(engine, connection, job.session_id, job.iteration_number)
+        is_turn = isinstance(payload, ExecutePayload)
+        is_turn = is_turn or not scene.process.load_stage(job.stage_slug).steps
+        if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
+            said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
+            if said:
+                return replace(scene, chunks=said)
         if isinstance(payload, ExecutePayload):
             ids = [given.contribution_id for given in payload.inputs]
             return await read_texts(connection, scene, ids)
@@ -130,6 +142,7 @@ async def load_scene(
         project_slug=row["project_slug"],
         project_name=row["project_name"],
         user_id=row["user_id"],
+        wallet_id=row["wallet_id"],
         request=row["request"],
         domain=row["domain"],
         models=tuple(row["model_names"]),
@@ -138,6 +151,7 @@ async def load_scene(
         process=process,
         outline=build_outline(process, models=len(row["model_names"])),
         is_autopilot=row["is_autopilot"],
+        continues=row["continue_until_complete"],
         max_output_tokens=row["max_output_tokens"],
         max_retries=row["max_retries"],
         seeded=frozenset(row["seeded"]),

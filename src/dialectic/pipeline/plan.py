@@ -119,13 +119,13 @@ def _is_complete(rule: InputRule, stage: Stage, model_index: int, situation: Sit
         for document in situation.documents
         if document.type == rule.type and situation.made_in[document.id] == source
     )
-    planned = situation.outline.load_step(source, rule.type).per_model
+    figures = situation.outline.load_step(source, rule.type)
     everyone = range(1, len(situation.models) + 1)
     makers = everyone if rule.scope is Scope.ALL else [model_index]
     if source != stage.slug and not gone_on.issuperset(everyone):
         # One that ended short may have failed its stage: that is known when all of it has ended.
-        return all(made[maker] >= planned for maker in makers)
-    return all(maker in gone_on or made[maker] >= planned for maker in makers)
+        return all(made[maker] >= figures.count_of(maker) for maker in makers)
+    return all(maker in gone_on or made[maker] >= figures.count_of(maker) for maker in makers)
 
 
 def decide_plan(
@@ -143,6 +143,10 @@ def decide_plan(
         awaited = [r.type for r, found in zip(rules, inputs, strict=True) if not found.is_complete]
         awaits.extend(kind for kind in awaited if kind not in awaits)
         dealt = _deal_step(step, rules, inputs, models=len(situation.models))
+        if step.is_sampled:
+            figures = situation.outline.load_step(stage.slug, step.output_type)
+            planned = figures.list_ranks(payload.model_index)
+            dealt = [child for child in dealt if child.rank in planned]
         if number == current_step:
             is_step_open = bool(awaited)
             if not awaited and not dealt:

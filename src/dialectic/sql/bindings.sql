@@ -14,6 +14,15 @@ create or replace trigger jobs_moved
 create or replace trigger wallet_transactions_never_change
   before update or delete on dialectic.token_wallet_transactions
   for each row execute function dialectic.refuse_change();
+create or replace trigger wallet_transactions_never_vanish
+  before truncate on dialectic.token_wallet_transactions
+  for each statement execute function dialectic.refuse_change();
+create or replace trigger holds_resolve_once
+  before update on dialectic.token_wallet_holds
+  for each row execute function dialectic.hold_guard();
+create or replace trigger holds_never_vanish
+  before delete or truncate on dialectic.token_wallet_holds
+  for each statement execute function dialectic.refuse_change();
 
 -- Row-level security: four policies per table, one per command, all with the same test. The
 -- sub-select is evaluated once per query. Enabled, not forced: the owner's functions must see all

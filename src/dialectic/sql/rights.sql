@@ -4,6 +4,7 @@
 drop function if exists dialectic.turn_away(uuid, uuid, interval, integer);
 drop function if exists dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer);
 drop function if exists dialectic.list_waiting_files(interval, integer);
+drop function if exists dialectic.error_entry(integer, text, text);
 
 -- Rights. Functions are closed to everyone and then opened by name.
 revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
@@ -11,24 +12,56 @@ revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
-  dialectic.error_entry(integer, text, text),
+  dialectic.error_entry(integer, text, text, jsonb),
   dialectic.announce(uuid, text, jsonb),
-  dialectic.read_notifications(bigint, uuid, integer)
+  dialectic.read_notifications(bigint, uuid, integer),
+  dialectic.allow_probes(uuid), dialectic.list_endpoints()
   to dialectic_app, dialectic_worker;
-grant execute on function dialectic.open_account(text) to dialectic_app;
+-- What a call needs of money.
+grant execute on function
+  dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
+    numeric, bigint, bigint, boolean),
+  dialectic.mark_hold_sent(text, text),
+  dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
+  dialectic.void_hold(text), dialectic.lose_hold(text)
+  to dialectic_app, dialectic_worker;
+-- And what it needs of its endpoint: jobs call, and so do chats.
+grant execute on function
+  dialectic.admit_call(text, uuid, uuid, integer, integer, integer, integer, bigint, interval, integer),
+  dialectic.report_call(text, uuid, uuid, integer, text, text, interval, integer, integer, bigint, integer)
+  to dialectic_app, dialectic_worker;
+grant execute on function dialectic.open_account(text), dialectic.make_description_due(uuid, uuid)
+  to dialectic_app;
+-- Workers spend; they never make money.
+grant execute on function dialectic.open_wallet(uuid),
+  dialectic.fund_wallet(uuid, boolean, text, bigint, text, uuid, text),
+  dialectic.set_wallet_count_only(uuid, boolean),
+  dialectic.set_session_budget(uuid, bigint)
+  to dialectic_app;
 grant execute on function
   dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer, boolean),
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
+  dialectic.list_taken(uuid[], uuid[], integer[]),
+  dialectic.list_lanes(),
   dialectic.sweep_jobs(interval, integer),
+  dialectic.sweep_holds(interval, integer),
+  dialectic.send_hold(uuid, text),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.take_waiting_files(interval, interval, integer)
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
 revoke insert, update, delete on
   dialectic.schema_migrations, dialectic.dialectic_job_moves, dialectic.tenants, dialectic.users,
-  dialectic.memberships, dialectic.notification_counters
+  dialectic.memberships, dialectic.notification_counters,
+  dialectic.token_wallets, dialectic.token_wallet_holds, dialectic.token_wallet_transactions,
+  dialectic.dialectic_session_spending
   from dialectic_app, dialectic_worker;
 revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
+-- How endpoints stand belongs to no tenant: only functions touch it.
+revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
+  from dialectic_app, dialectic_worker;
+-- What was said was said.
+revoke update on dialectic.dialectic_chunks from dialectic_app, dialectic_worker;
 -- Which store it is, is decided once; where it was last seen may change.
 revoke update, delete on dialectic.dialectic_storage from dialectic_app, dialectic_worker;
 grant update (place) on dialectic.dialectic_storage to dialectic_app, dialectic_worker;

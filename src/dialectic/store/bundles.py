@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from dialectic.domain.process import Process
 from dialectic.domain.project_import import Renaming, build_new_ids, rename_rows
-from dialectic.domain.project_rows import ContributionRow, Json, ProjectRows, ResourceRow, Row
-from dialectic.domain.slug import disambiguate
+from dialectic.domain.project_rows import (
+    ChunkRow,
+    ContributionRow,
+    Json,
+    ProjectRows,
+    Row,
+    TextRow,
+)
 from dialectic.domain.text import clean_text
 from dialectic.errors import NotFound, UsageError
 from dialectic.store import records
 from dialectic.store.database import Connection
 from dialectic.store.queries import load_queries
 from dialectic.store.records import Account
+from dialectic.store.slugs import choose_slug
 
 SQL = load_queries("bundles")
 
@@ -59,7 +66,7 @@ async def read_file(connection: Connection, path: str) -> tuple[str | None, byte
 
 
 async def read_text(connection: Connection, row_id: UUID) -> str:
-    """Read the text of a contribution or a resource."""
+    """Read the text of a contribution, a chunk or a resource."""
     text: str = await connection.fetchval(SQL["read_text"], row_id)
     return text
 
@@ -75,7 +82,7 @@ class Arrival:
 
 
 async def settle_in(connection: Connection, account: Account, arrival: Arrival) -> ProjectRows:
-    """Insert everything but files and texts; return the rows as they now stand.
+    """Insert everything but files, texts and chunks; return the rows as they now stand.
 
     The bundle's own ids are kept where all of them are free, else all are made anew.
     """
@@ -88,7 +95,7 @@ async def settle_in(connection: Connection, account: Account, arrival: Arrival) 
     if await connection.fetchval(SQL["ids_are_taken"], own):
         ids = build_new_ids(rows, arrival.copy_id)
     project_id = ids.get(rows.project.id, rows.project.id)
-    slug = await _choose_slug(connection, account, rows.project.slug, project_id)
+    slug = await choose_slug(connection, account.tenant_id, rows.project.slug, project_id)
     ids |= await _keep_shared(connection, account, arrival)
     moved = rename_rows(rows, Renaming(ids, slug))
     await _insert(connection, account, SQL["insert_project"], moved.dialectic_projects)
@@ -100,10 +107,13 @@ async def settle_in(connection: Connection, account: Account, arrival: Arrival) 
     return moved
 
 
-async def write_text(connection: Connection, row: ContributionRow | ResourceRow, text: str) -> None:
-    """Give a contribution or a resource its text."""
+async def write_text(connection: Connection, account: Account, row: TextRow, text: str) -> None:
+    """Give a contribution or a resource its text; a chunk is inserted with it."""
     if isinstance(row, ContributionRow):
         await connection.execute(SQL["write_contribution_text"], row.id, text)
+    elif isinstance(row, ChunkRow):
+        columns = {**_as_columns(account, row), "content": text}
+        await connection.execute(SQL["insert_chunk"], columns)
     else:
         await connection.execute(SQL["write_resource_text"], row.id, text)
 
@@ -119,20 +129,10 @@ def _owned(rows: ProjectRows) -> tuple[Any, ...]:
         rows.project,
         *rows.dialectic_sessions,
         *rows.dialectic_contributions,
+        *rows.dialectic_chunks,
         *rows.dialectic_feedback,
         *rows.dialectic_project_resources,
     )
-
-
-async def _choose_slug(
-    connection: Connection, account: Account, slug: str, project_id: UUID
-) -> str:
-    chosen, unique = slug, project_id
-    while True:
-        await connection.execute(records.SQL["lock_slug"], account.tenant_id, chosen)
-        if not await connection.fetchval(records.SQL["slug_is_taken"], chosen):
-            return chosen
-        chosen, unique = disambiguate(slug, unique), uuid4()
 
 
 async def _keep_shared(

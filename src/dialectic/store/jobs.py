@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 SQL = load_queries("jobs")
 SWEEP_LIMIT = 500
+
+Raw: TypeAlias = dict[str, Any]
+"""What a provider sent with an error, as JSON values that the database takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,22 @@ async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTer
     return {(row["tenant_id"], row["job_id"]) for row in rows}
 
 
+async def list_taken(connection: Connection, jobs: list[Job]) -> set[JobKey]:
+    """List which of these were taken from their attempt, rather than ended by it."""
+    rows = await connection.fetch(
+        SQL["list_taken"],
+        [job.tenant_id for job in jobs],
+        [job.id for job in jobs],
+        [job.attempt for job in jobs],
+    )
+    return {(row["tenant_id"], row["job_id"]) for row in rows}
+
+
+async def list_lanes(connection: Connection) -> list[str]:
+    """List the lanes of the queue in which messages wait."""
+    return [row["lane"] for row in await connection.fetch(SQL["list_lanes"])]
+
+
 async def sweep(connection: Connection, terms: LeaseTerms) -> int:
     """Put right what is stuck; return how many jobs that were."""
     count: int = await connection.fetchval(
@@ -181,6 +200,11 @@ async def complete(
 ) -> None:
     """End a job well: whoever waits for it is told in the same transaction."""
     await _fenced(connection, "complete", job, results, finished_units)
+
+
+async def go_on(connection: Connection, job: Job) -> None:
+    """Let a job whose turn is saved be claimed for the next one; its tries begin anew."""
+    await _fenced(connection, "go_on", job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,24 +244,47 @@ def describe_awaited(awaits: Sequence[str]) -> str:
 
 
 async def retry(
-    connection: Connection, job: Job, *, code: str, message: str, delay_s: float, counts: bool
+    connection: Connection,
+    job: Job,
+    *,
+    code: str,
+    message: str,
+    delay_s: float,
+    counts: bool,
+    raw: Raw | None = None,
 ) -> None:
     """Let a job run again later; a wait the provider asked for does not use up a try."""
     delay = timedelta(seconds=delay_s)
-    await _fenced(connection, "retry", job, code, message, delay, int(counts))
+    await _fenced(connection, "retry", job, code, message, delay, int(counts), raw)
+
+
+async def postpone(
+    connection: Connection, job: Job, *, code: str, delay_s: float, is_in_trouble: bool
+) -> None:
+    """Let a job come back when its endpoint takes calls again: no error, and no try used up."""
+    delay = timedelta(seconds=delay_s)
+    await _fenced(connection, "postpone", job, code, delay, is_in_trouble)
 
 
 async def fail(
-    connection: Connection, job: Job, *, code: str, message: str, retries_used_up: bool = False
+    connection: Connection,
+    job: Job,
+    *,
+    code: str,
+    message: str,
+    retries_used_up: bool = False,
+    raw: Raw | None = None,
 ) -> None:
     """End a job badly: its parent and its waiters learn it in the same transaction."""
     status = JobStatus.RETRY_LOOP_FAILED if retries_used_up else JobStatus.FAILED
-    await _fenced(connection, "fail", job, code, message, status)
+    await _fenced(connection, "fail", job, code, message, status, raw)
 
 
-async def pause(connection: Connection, job: Job, *, code: str, message: str) -> None:
+async def pause(
+    connection: Connection, job: Job, *, code: str, message: str, raw: Raw | None = None
+) -> None:
     """Let a job wait for a person, with the reason."""
-    await _fenced(connection, "pause", job, code, message)
+    await _fenced(connection, "pause", job, code, message, raw)
 
 
 async def release(connection: Connection, job: Job) -> None:
@@ -255,9 +302,17 @@ async def pause_session(connection: Connection, session_id: UUID) -> None:
     await connection.execute(SQL["pause_session"], session_id)
 
 
-async def resume_session(connection: Connection, session_id: UUID) -> None:
-    """Let everything that is paused run again."""
-    await connection.execute(SQL["resume_session"], session_id)
+async def resume_session(
+    connection: Connection, session_id: UUID, *, approves_spend: bool = False
+) -> None:
+    """Let everything that is paused run again; a call that was too dear only if it is approved."""
+    await connection.execute(SQL["resume_session"], session_id, approves_spend)
+
+
+async def resume_funded(connection: Connection, wallet_id: UUID) -> list[UUID]:
+    """Let everything that waits for money of a wallet look again; return whose it was."""
+    rows = await connection.fetch(SQL["resume_funded"], wallet_id)
+    return sorted({row["session_id"] for row in rows})
 
 
 async def cancel_session(connection: Connection, session_id: UUID) -> None:

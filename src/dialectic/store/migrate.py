@@ -51,6 +51,7 @@ HOT_TABLES = (
     "generation_jobs",
     "files",
     "projects",
+    "chunks",
     "contributions",
     "sessions",
     "project_resources",
@@ -130,7 +131,7 @@ def compute_digest() -> str:
     ).hexdigest()
 
 
-async def migrate(address: Address) -> list[str]:
+async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str]:
     """Migrate the database and return the names of the migrations applied, none if up to date."""
     try:
         connection = await asyncpg.connect(
@@ -144,7 +145,7 @@ async def migrate(address: Address) -> list[str]:
         await connection.execute("select pg_advisory_lock($1)", LOCK_KEY)
         if await _is_up_to_date(connection):
             return []
-        return await _apply_all(connection, address)
+        return await _apply_all(connection, address, lock_tries)
     except CONNECTION_LOST as error:
         raise DatabaseUnreachable(describe_failure(address, error)) from error
     except (
@@ -186,7 +187,9 @@ async def _is_up_to_date(connection: asyncpg.Connection[asyncpg.Record]) -> bool
     return bool(found == compute_digest())
 
 
-async def _apply_all(connection: asyncpg.Connection[asyncpg.Record], address: Address) -> list[str]:
+async def _apply_all(
+    connection: asyncpg.Connection[asyncpg.Record], address: Address, lock_tries: int = LOCK_TRIES
+) -> list[str]:
     await connection.execute("reset role")
     await _prepare_server(connection, address)
     await connection.execute(f"set role {OWNER_ROLE}")
@@ -195,24 +198,26 @@ async def _apply_all(connection: asyncpg.Connection[asyncpg.Record], address: Ad
         await connection.execute(_read_one("bootstrap.sql").text)
         missing = await _list_missing(connection)
     for script in missing:
-        await _with_all_tables(connection, functools.partial(_apply_migration, connection, script))
+        change = functools.partial(_apply_migration, connection, script)
+        await _with_all_tables(connection, change, lock_tries)
     await _upgrade_queue(connection)
     if await _are_bindings_sound(connection):
         async with connection.transaction():
             await _apply_again(connection, with_bindings=False)
     else:
-        await _with_all_tables(
-            connection, functools.partial(_apply_again, connection, with_bindings=True)
-        )
+        change = functools.partial(_apply_again, connection, with_bindings=True)
+        await _with_all_tables(connection, change, lock_tries)
     return [script.name for script in missing]
 
 
 async def _with_all_tables(
-    connection: asyncpg.Connection[asyncpg.Record], change: Callable[[], Awaitable[None]]
+    connection: asyncpg.Connection[asyncpg.Record],
+    change: Callable[[], Awaitable[None]],
+    tries: int,
 ) -> None:
     """Change the schema in one transaction that has all tables to itself."""
     wait_ms: float = LOCK_WAIT_FIRST_MS
-    for _ in range(LOCK_TRIES):
+    for _ in range(tries):
         try:
             async with connection.transaction():
                 await connection.execute(f"set local statement_timeout = {wait_ms:.0f}")

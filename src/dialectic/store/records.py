@@ -243,7 +243,7 @@ class NewContribution:
     prompt_template_name: str
     reply: Reply
     file: File
-    raw_file: File
+    raw_path: str
     is_incomplete: bool
     is_intermediate: bool
     flags: tuple[str, ...]
@@ -279,7 +279,7 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         new.is_incomplete,
         new.reply.text,
         new.file.path,
-        new.raw_file.path,
+        new.raw_path,
         len(new.file.data),
         new.prompt_template_name,
         new.reply.usage.input_tokens,

@@ -5,6 +5,18 @@ of a criticism, `writing` composes the document out of `sections`, and `provider
 vendor's service around it.
 """
 
-from dialectic.providers.offline.provider import CARDS, OfflineProvider, seeded_latency
+from dialectic.providers.offline.provider import (
+    CARDS,
+    OfflineProvider,
+    compose_document,
+    read_conversation,
+    seeded_latency,
+)
 
-__all__ = ["CARDS", "OfflineProvider", "seeded_latency"]
+__all__ = [
+    "CARDS",
+    "OfflineProvider",
+    "compose_document",
+    "read_conversation",
+    "seeded_latency",
+]

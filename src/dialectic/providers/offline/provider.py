@@ -10,7 +10,7 @@ import asyncio
 import bisect
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from random import Random
 
@@ -23,7 +23,6 @@ from dialectic.providers.offline.writing import compose, split_sections
 from dialectic.tokens import count_request_tokens, find_counter
 
 LatencyS = Callable[[Request], float]
-Compose = Callable[[str], str]
 
 # Play rates: low enough for a small wallet, above zero so that quotes and ledgers show figures.
 CARDS: tuple[ModelCard, ...] = tuple(
@@ -72,22 +71,22 @@ class OfflineProvider:
         input_tokens = _checked_input_tokens(card, request)
         if self._latency_s is not None:
             await asyncio.sleep(self._latency_s(request))
+        task, written = read_conversation(request.messages)
         # Reading a long prompt takes a while; heartbeats and other calls go on meanwhile.
-        composer = self._composer(card.name, request)
-        rest = await asyncio.to_thread(_rest_of_document, request, composer)
+        document = await asyncio.to_thread(
+            compose_document,
+            card.name,
+            request.system,
+            task,
+            seed=str(self._seed),
+            variant=str(request.variant),
+        )
+        rest = _after(document, written) if written else document
         text = _cut(rest, min(request.max_output_tokens, card.max_output_tokens), card.tokenizer)
         for piece in _PIECE.findall(text):
             on_text(piece)
         finish = FinishReason.STOP if len(text) == len(rest) else FinishReason.LENGTH
         return _reply(card, request, text, finish, input_tokens)
-
-    def _composer(self, model: str, request: Request) -> Compose:
-        seeds = (str(self._seed), str(request.variant), model, request.system)
-
-        def compose_task(task: str) -> str:
-            return compose(model, request.system, task, Random(_digest(*seeds, task)))
-
-        return compose_task
 
 
 def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> LatencyS:
@@ -100,7 +99,7 @@ def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> La
 
 
 def _checked_input_tokens(card: ModelCard, request: Request) -> int:
-    tokens = count_request_tokens(request, card.tokenizer)
+    tokens = count_request_tokens(request, card).tokens
     if tokens > card.max_input_tokens:
         raise ProviderRejected(
             f"The maximum input of {card.name} is {card.max_input_tokens} tokens; "
@@ -109,21 +108,23 @@ def _checked_input_tokens(card: ModelCard, request: Request) -> int:
     return tokens
 
 
-def _rest_of_document(request: Request, compose_task: Compose) -> str:
-    """Build what is still to be said: the whole document, or its part after the turns so far."""
-    task_index = _find_task(request.messages)
+def read_conversation(messages: Sequence[Message]) -> tuple[str, str]:
+    """Read what is asked for, and what of the answer was said in the turns so far."""
+    task_index = _find_task(messages)
     written = "".join(
-        message.content
-        for message in request.messages[task_index:]
-        if message.role is Role.ASSISTANT
+        message.content for message in messages[task_index:] if message.role is Role.ASSISTANT
     )
-    earlier = [m.content for m in request.messages[:task_index] if m.role is Role.USER]
+    earlier = [m.content for m in messages[:task_index] if m.role is Role.USER]
     # In a conversation the newest question leads, and the older ones say what it is about.
-    document = compose_task("\n\n".join([request.messages[task_index].content, *earlier[::-1]]))
-    return _after(document, written) if written else document
+    return "\n\n".join([messages[task_index].content, *earlier[::-1]]), written
 
 
-def _find_task(messages: tuple[Message, ...]) -> int:
+def compose_document(model: str, system: str, task: str, *, seed: str, variant: str) -> str:
+    """Compose the whole document that answers a task; the same words give the same bytes."""
+    return compose(model, system, task, Random(_digest(seed, variant, model, system, task)))
+
+
+def _find_task(messages: Sequence[Message]) -> int:
     """Find the user turn that is being answered: the last that is not a call to continue."""
     for index in range(len(messages) - 1, 0, -1):
         message = messages[index]

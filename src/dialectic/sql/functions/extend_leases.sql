@@ -1,5 +1,5 @@
 -- A worker is alive: push out the leases it still holds, and return those jobs. A job that is
--- missing from the answer belongs to someone else by now.
+-- missing from the answer has ended or was taken away.
 -- A row that someone has locked is passed over: waiting for it would cost the leases of all others.
 -- Nobody can take that job away meanwhile, and the next beat comes before anyone may.
 create or replace function dialectic.extend_leases(
@@ -25,4 +25,19 @@ as $$
     where j.tenant_id = free.tenant_id and j.id = free.id
   )
   select held.tenant_id, held.id from held
+$$;
+
+-- Which of these were taken away from their attempt: cancelled, given to another, given up for lost,
+-- or deleted. All others that an attempt does not hold any more it has ended itself.
+create or replace function dialectic.list_taken(
+  p_tenant_ids uuid[], p_job_ids uuid[], p_attempts integer[]
+) returns table (tenant_id uuid, job_id uuid)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select h.tenant_id, h.job_id
+  from unnest(p_tenant_ids, p_job_ids, p_attempts) as h (tenant_id, job_id, attempt)
+  left join dialectic.dialectic_generation_jobs j
+    on j.tenant_id = h.tenant_id and j.id = h.job_id
+  where j.id is null or j.attempt_count <> h.attempt or j.status = 'cancelled'
+    or j.status = 'retry_loop_failed' and j.status_reason = 'worker_lost'
 $$;

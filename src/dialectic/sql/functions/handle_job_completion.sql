@@ -43,9 +43,7 @@ begin
   end if;
   perform dialectic.notify_session(
     p_job.tenant_id, p_job.session_id, 'contribution_generation_failed',
-    jsonb_build_object(
-      'sessionId', p_job.session_id, 'stageSlug', p_job.stage_slug,
-      'iterationNumber', p_job.iteration_number, 'job_id', p_job.id,
+    dialectic.name_job(p_job) || jsonb_build_object(
       'error', jsonb_build_object(
         'code', coalesce(v_error ->> 'code', p_job.status_reason, p_job.status::text),
         'message', coalesce(v_error ->> 'message', p_job.status_reason, p_job.status::text))));

@@ -41,6 +41,15 @@ begin
 end
 $$;
 
+-- What an event of a job names, whatever it tells of it.
+create or replace function dialectic.name_job(p_job dialectic.dialectic_generation_jobs) returns jsonb
+language sql stable
+as $$
+  select jsonb_build_object(
+    'sessionId', p_job.session_id, 'stageSlug', p_job.stage_slug,
+    'iterationNumber', p_job.iteration_number, 'job_id', p_job.id)
+$$;
+
 -- Everything after a number, in order. Rows that have none yet get theirs here, under the lock of
 -- the tenant's counter: what commits later is numbered later, so nobody skips it.
 create or replace function dialectic.read_notifications(

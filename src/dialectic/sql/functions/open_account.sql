@@ -4,20 +4,17 @@ returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+  v_tenant_id uuid := gen_random_uuid();
+  v_user_id uuid := gen_random_uuid();
 begin
   perform pg_advisory_xact_lock(hashtext('dialectic.open_account:' || p_user_name));
   if not exists (select from dialectic.users u where u.name = p_user_name) then
-    with made_user as (
-      insert into dialectic.users (id, name) values (gen_random_uuid(), p_user_name) returning id
-    ), made_tenant as (
-      insert into dialectic.tenants (id, name, kind)
-      values (gen_random_uuid(), p_user_name, 'personal') returning id
-    ), made_membership as (
-      insert into dialectic.memberships (tenant_id, user_id, role)
-      select t.id, u.id, 'owner' from made_tenant t, made_user u
-    )
-    insert into dialectic.token_wallets (tenant_id, id, user_id)
-    select t.id, gen_random_uuid(), u.id from made_tenant t, made_user u;
+    insert into dialectic.users (id, name) values (v_user_id, p_user_name);
+    insert into dialectic.tenants (id, name, kind) values (v_tenant_id, p_user_name, 'personal');
+    insert into dialectic.memberships (tenant_id, user_id, role)
+    values (v_tenant_id, v_user_id, 'owner');
+    perform dialectic.make_wallet(v_tenant_id, v_user_id);
   end if;
   return query
     select m.tenant_id, m.user_id, w.id

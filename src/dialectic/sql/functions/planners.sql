@@ -21,6 +21,17 @@ as $$
     )
 $$;
 
+-- The plan jobs of a job's iteration that its end lets look again.
+create or replace function dialectic.list_hungry(p_job dialectic.dialectic_generation_jobs)
+returns setof dialectic.dialectic_generation_jobs
+language sql stable
+as $$
+  select j.* from dialectic.dialectic_generation_jobs j
+  where j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
+    and j.iteration_number = p_job.iteration_number
+    and j.awaits <> '{}' and dialectic.is_hungry_for(j, p_job)
+$$;
+
 -- Everyone whom the end of a job may move, locked in the order of their ids before any of them is
 -- touched: two jobs that end together lock the same rows in the same order.
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
@@ -32,10 +43,7 @@ begin
     select j.tenant_id, j.id from dialectic.dialectic_generation_jobs j
     where j.tenant_id = p_job.tenant_id and j.id = p_job.parent_job_id
     union
-    select j.tenant_id, j.id from dialectic.dialectic_generation_jobs j
-    where j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
-      and j.iteration_number = p_job.iteration_number
-      and j.awaits <> '{}' and dialectic.is_hungry_for(j, p_job)
+    select j.tenant_id, j.id from dialectic.list_hungry(p_job) j
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
   order by j.id
@@ -50,11 +58,7 @@ returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform dialectic.poke(j.tenant_id, j.id)
-  from dialectic.dialectic_generation_jobs j
-  where j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
-    and j.iteration_number = p_job.iteration_number
-    and j.awaits <> '{}' and dialectic.is_hungry_for(j, p_job);
+  perform dialectic.poke(j.tenant_id, j.id) from dialectic.list_hungry(p_job) j;
 end
 $$;
 

@@ -17,9 +17,7 @@ begin
   returning r.* into v_run;
   if found then
     perform dialectic.notify_session(p_job.tenant_id, p_job.session_id, 'dialectic_progress_update',
-      jsonb_build_object(
-        'sessionId', p_job.session_id, 'stageSlug', p_job.stage_slug,
-        'iterationNumber', p_job.iteration_number, 'job_id', p_job.id,
+      dialectic.name_job(p_job) || jsonb_build_object(
         'current_step', v_run.finished_units, 'total_steps', v_run.planned_units,
         'message', format('%s of %s documents', v_run.finished_units, v_run.planned_units)));
   end if;
@@ -86,6 +84,9 @@ begin
         where r.tenant_id = p_tenant_id and r.session_id = p_session_id
           and r.iteration_number = p_iteration and r.position > v_run.position);
   end if;
+  perform dialectic.make_description_due(s.tenant_id, s.project_id)
+  from dialectic.dialectic_sessions s
+  where s.tenant_id = p_tenant_id and s.id = p_session_id;
 end
 $$;
 

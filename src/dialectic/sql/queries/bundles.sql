@@ -57,6 +57,9 @@ select
       'is_by_user', c.user_id is not null, 'content_in', 'row',
       'content_sha256', encode(sha256(convert_to(c.content, 'UTF8')), 'hex')))
     from contributions c) as dialectic_contributions,
+  (select jsonb_agg(to_jsonb(k) - 'content' - 'opening' || jsonb_build_object('content_in', 'row',
+      'content_sha256', encode(sha256(convert_to(k.content, 'UTF8')), 'hex')))
+    from dialectic_chunks k join sessions s on s.id = k.session_id) as dialectic_chunks,
   (select jsonb_agg(to_jsonb(f)) from dialectic_feedback f
     join sessions s on s.id = f.session_id) as dialectic_feedback,
   (select jsonb_agg(to_jsonb(r) - 'content' || jsonb_build_object('content_in', 'row',
@@ -73,6 +76,8 @@ select sha256, content from dialectic_files where path = $1
 -- name: read_text
 select content from dialectic_contributions where id = $1
 union all
+select content from dialectic_chunks where id = $1
+union all
 select content from dialectic_project_resources where id = $1
 
 -- name: allow_long_transaction
@@ -87,6 +92,7 @@ select slug from dialectic_projects where id = $1
 select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_sessions where id = any ($1))
   or exists (select from dialectic_contributions where id = any ($1))
+  or exists (select from dialectic_chunks where id = any ($1))
   or exists (select from dialectic_feedback where id = any ($1))
   or exists (select from dialectic_project_resources where id = any ($1))
 
@@ -145,6 +151,19 @@ select tenant_id, id, session_id, user_id, model_id, model_name, model_index, st
   provider_request_id, processing_time_ms, edit_version, is_latest_edit,
   original_model_contribution_id, created_at
 from jsonb_populate_recordset(null::dialectic_contributions, $1)
+
+-- name: insert_chunk
+-- With its text, for it is never changed.
+insert into dialectic_chunks
+  (tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
+   content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
+   tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
+   processing_time_ms, flags, created_at)
+select tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
+  content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
+  tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
+  processing_time_ms, flags, created_at
+from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: write_contribution_text
 update dialectic_contributions set content = $2 where id = $1

@@ -21,8 +21,14 @@ select dialectic.turn_away_jobs($1, $2, $3, $4)
 -- name: extend_leases
 select * from dialectic.extend_leases($1, $2, $3, $4)
 
+-- name: list_taken
+select * from dialectic.list_taken($1, $2, $3)
+
 -- name: sweep
 select dialectic.sweep_jobs($1, $2)
+
+-- name: list_lanes
+select * from dialectic.list_lanes()
 
 -- name: hold_lease
 -- First statement of every transaction that ends an attempt: whoever gets the row owns the outcome.
@@ -52,6 +58,14 @@ set status = 'completed', results = $3, finished_units = $4
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
+-- name: go_on
+-- A turn is saved and another is due. What went wrong on the way to it is over.
+update dialectic_generation_jobs
+set status = 'pending_continuation', status_reason = null, run_at = dialectic.now(),
+    retry_count = 0, lost_count = 0
+where id = $1 and attempt_count = $2 and status = 'processing'
+returning id
+
 -- name: wait
 -- A plan job waits for its children, or for inputs of a step that has none yet.
 update dialectic_generation_jobs
@@ -66,21 +80,30 @@ set status = 'retrying', status_reason = $3,
     retry_count = retry_count + $6::integer,
     throttled_since = case when $6 = 0 then coalesce(throttled_since, dialectic.now()) end,
     run_at = dialectic.now() + $5::interval,
-    error_details = error_details || error_entry(attempt_count, $3, $4)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $7)
+where id = $1 and attempt_count = $2 and status = 'processing'
+returning id
+
+-- name: postpone
+-- Its endpoint takes no call yet. That is no error and uses up no try; but for how long a job is kept
+-- waiting by an endpoint in trouble is counted, as when it is throttled.
+update dialectic_generation_jobs
+set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::interval,
+    throttled_since = coalesce(throttled_since, case when $5 then dialectic.now() end)
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
 -- name: fail
 update dialectic_generation_jobs
 set status = $5::text::dialectic_job_status, status_reason = $3,
-    error_details = error_details || error_entry(attempt_count, $3, $4)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $6)
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
 -- name: pause
 update dialectic_generation_jobs
 set status = 'paused', status_reason = $3,
-    error_details = error_details || error_entry(attempt_count, $3, $4)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $5)
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
@@ -98,9 +121,21 @@ set status = 'paused', status_reason = 'session paused'
 where session_id = $1 and is_runnable(status)
 
 -- name: resume_session
+-- What waits for approval has it if $2 says so; otherwise it will ask again.
 update dialectic_generation_jobs
-set status = 'pending', status_reason = null, run_at = dialectic.now()
+set status = 'pending', run_at = dialectic.now(), status_reason = null,
+    is_spend_approved = is_spend_approved or ($2 and status_reason = 'spend_needs_approval')
 where session_id = $1 and status = 'paused'
+
+-- name: resume_funded
+-- What waits for money in a wallet looks again.
+update dialectic_generation_jobs j
+set status = 'pending', status_reason = null, run_at = dialectic.now()
+from dialectic_sessions s
+where s.tenant_id = j.tenant_id and s.id = j.session_id and s.wallet_id = $1
+  and s.status <> 'paused'
+  and j.status = 'paused' and j.status_reason in ('insufficient_funds', 'spend_needs_approval')
+returning j.session_id
 
 -- name: cancel_session
 -- A job that runs is taken from its worker: the worker's next heartbeat tells it, and it hangs up.
@@ -109,8 +144,11 @@ set status = 'cancelled', status_reason = 'session cancelled'
 where session_id = $1 and not is_ended(status)
 
 -- name: list_of_session
+-- Errors without what providers sent with them: that is for an audit, and long.
 select id, parent_job_id, job_type, stage_slug, iteration_number, status, status_reason,
-  payload ->> 'model_name' as model_name, attempt_count, retry_count, error_details,
+  payload ->> 'model_name' as model_name, attempt_count, retry_count,
+  (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
+    from jsonb_array_elements(error_details) with ordinality e (entry, nth)) as error_details,
   created_at, started_at, completed_at
 from dialectic_generation_jobs
 where session_id = $1

@@ -267,6 +267,25 @@ select announce(c.session_id, 'dialectic_contribution_received',
     'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
 from written c
 
+-- name: insert_chunk
+insert into dialectic_chunks
+  (tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stage, iteration_number,
+   model_name, opening, content, storage_path, raw_response_storage_path, size_bytes,
+   tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
+   provider_request_id, processing_time_ms, flags)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+  $21, $22)
+
+-- name: list_chunks
+-- What was said so far of one document, turn by turn.
+select * from dialectic_chunks where root_contribution_id = $1 order by turn_index
+
+-- name: load_chunk
+select * from dialectic_chunks where id = $1
+
+-- name: find_chunk_ids
+select id from dialectic_chunks where starts_with(replace(id::text, '-', ''), $1) limit 2
+
 -- name: announce
 select announce($1, $2, $3)
 
@@ -288,8 +307,8 @@ select * from dialectic.read_notifications($1, $2, $3)
 -- name: load_scene
 -- What every job must know of its session, in one look. Feedback is that of this iteration and the
 -- one before it; $3 are the types of resource that a user gives to a project.
-select s.id as session_id, s.project_id, s.user_id, s.process_template_id, s.is_autopilot,
-  s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
+select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
+  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   array(
     select m.api_identifier
