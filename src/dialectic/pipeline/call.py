@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from dialectic import limits
+from dialectic.domain.job import Job
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.text import clean_part, clean_text
@@ -44,7 +45,7 @@ async def call(
     permit = await _ask_for_leave(engine, caller, card, request)
     engine.failpoints.reach("before_send")
     # From here on it may cost money, whatever comes back.
-    await holds.send(engine.db, caller.tenant_id, held.key)
+    await _send(engine, caller, held.key)
     started = time.monotonic()
     try:
         reply = await provider.complete(card, request, on_text)
@@ -55,6 +56,14 @@ async def call(
     engine.failpoints.reach("after_reply")
     await _report(engine, permit, limits.build_report(reply.usage))
     return build_answer(request, reply, elapsed_ms=elapsed_ms)
+
+
+async def _send(engine: Engine, caller: limits.Caller, key: str) -> None:
+    """Note that a request leaves; a worker may do so in one round trip."""
+    if isinstance(caller, Job):
+        await holds.send(engine.db, caller.tenant_id, key)
+    else:
+        await engine.db.transact(caller.tenant_id, lambda c: holds.mark_sent(c, key))
 
 
 async def _ask_for_leave(
