@@ -36,10 +36,8 @@ async def create_session(engine: Engine, account: Account, ask: Ask) -> Begun:
     """Create a project with its first session; the prompt becomes a file and a resource."""
     prompt, notes = check_prompt(ask.prompt, bytes_max=engine.settings.max_prompt_bytes)
     check_ask(ask.process, until=ask.until, domain=ask.domain)
-    lead = find_lead(ask.models, ask.lead)
+    find_lead(ask.models, ask.lead)  # refused before anything is written
     cards = [engine.catalog.load_card(name) for name in ask.models]
-    until = ask.until or ask.process.order[-1].slug
-    first = ask.process.order[0].slug
     project_id, session_id = uuid4(), uuid4()
     name = check_name(ask.name) or derive_name(prompt)
 
@@ -68,31 +66,47 @@ async def create_session(engine: Engine, account: Account, ask: Ask) -> Begun:
             Owner(account.user_id, project_id),
             _build_given(ask, slug, name, prompt, notes),
         )
-        await connection.execute(
-            SQL["insert_session"],
-            account.tenant_id,
-            session_id,
-            project_id,
-            account.user_id,
-            process_id,
-            account.wallet_id,
-            model_ids,
-            lead,
-            first,
-            until,
-            f"pending_{first}",
-            ask.is_autopilot,
-            ask.continue_until_complete,
-            ask.max_output_tokens,
-            engine.settings.max_retries,
+        await _insert_session(
+            engine, connection, account, ask, (project_id, session_id, process_id), model_ids
         )
-        if ask.budget_credits is not None:
-            await wallets.set_budget(connection, session_id, ask.budget_credits)
         return Begun(project_id, session_id, slug, notes)
 
     begun = await engine.db.transact(account.tenant_id, work)
     await publish_project(engine, account.tenant_id, project_id)
     return begun
+
+
+async def _insert_session(
+    engine: Engine,
+    connection: Connection,
+    account: Account,
+    ask: Ask,
+    ids: tuple[UUID, UUID, UUID],
+    model_ids: list[UUID],
+) -> None:
+    """Insert the session of a project, by a process that is pinned, with its budget."""
+    project_id, session_id, process_id = ids
+    first = ask.process.order[0].slug
+    await connection.execute(
+        SQL["insert_session"],
+        account.tenant_id,
+        session_id,
+        project_id,
+        account.user_id,
+        process_id,
+        account.wallet_id,
+        model_ids,
+        find_lead(ask.models, ask.lead),
+        first,
+        ask.until or ask.process.order[-1].slug,
+        f"pending_{first}",
+        ask.is_autopilot,
+        ask.continue_until_complete,
+        ask.max_output_tokens,
+        engine.settings.max_retries,
+    )
+    if ask.budget_credits is not None:
+        await wallets.set_budget(connection, session_id, ask.budget_credits)
 
 
 def _build_given(
