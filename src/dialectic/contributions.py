@@ -24,38 +24,29 @@ from dialectic.pipeline.write import build_stage_document
 from dialectic.publish import publish_project
 from dialectic.store import jobs, records
 from dialectic.store.database import Connection
+from dialectic.store.ids import Noun, find_id
 from dialectic.store.records import SQL, Account, File, NewResource
 
 RATING_MIN, RATING_MAX = 1, 5
+_REMEDY = "`dialectic status SESSION` lists them."
+CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
+CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 
 
 async def find(engine: Engine, account: Account, text: str) -> UUID:
     """Find a contribution by its id or the beginning of it, if that means only one."""
 
     async def work(connection: Connection) -> UUID:
-        return await _find_id(connection, SQL["find_contribution_ids"], text, "contribution")
+        return await find_id(connection, CONTRIBUTION, text)
 
     return await engine.db.transact(account.tenant_id, work)
-
-
-async def _find_id(connection: Connection, statement: str, text: str, what: str) -> UUID:
-    digits = text.replace("-", "").lower()
-    if not digits or digits.strip("0123456789abcdef"):
-        raise UsageError(f"{text!r} is not the id of a {what}.")
-    rows = await connection.fetch(statement, digits)
-    if not rows:
-        raise NotFound(f"There is no {what} {text!r}. `dialectic status SESSION` lists them.")
-    if len(rows) > 1:
-        raise UsageError(f"More than one {what} begins with {text!r}. Give more of it.")
-    found: UUID = rows[0]["id"]
-    return found
 
 
 async def find_chunk(engine: Engine, account: Account, text: str) -> dict[str, Any]:
     """Load one turn of a document by its id or the beginning of it."""
 
     async def work(connection: Connection) -> dict[str, Any]:
-        chunk_id = await _find_id(connection, SQL["find_chunk_ids"], text, "chunk")
+        chunk_id = await find_id(connection, CHUNK, text)
         row = await connection.fetchrow(SQL["load_chunk"], chunk_id)
         assert row is not None, "it was just found"
         return dict(row)

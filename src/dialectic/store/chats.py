@@ -7,11 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from dialectic.domain.message import FinishReason, Usage
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import NotFound
 from dialectic.store.database import Connection
+from dialectic.store.ids import Noun, find_id
 from dialectic.store.queries import load_queries
 
 SQL = load_queries("chats")
+CHAT = Noun("chat", SQL["find_chat_ids"], "`dialectic chat --list` shows them.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,7 @@ class Exchange:
 
 async def find_chat_id(connection: Connection, text: str) -> UUID:
     """Find a chat by its id or by the beginning of it, if that means only one."""
-    digits = text.replace("-", "").lower()
-    if not digits or digits.strip("0123456789abcdef"):
-        raise UsageError(f"{text!r} is not the id of a chat. `dialectic chat --list` shows them.")
-    rows = await connection.fetch(SQL["find_chat_ids"], digits)
-    if not rows:
-        raise NotFound(f"There is no chat {text!r}. `dialectic chat --list` shows them.")
-    if len(rows) > 1:
-        raise UsageError(f"More than one chat begins with {text!r}. Give more of its id.")
-    found: UUID = rows[0]["id"]
-    return found
+    return await find_id(connection, CHAT, text)
 
 
 async def load_chat(connection: Connection, chat_id: UUID) -> Chat:

@@ -20,12 +20,14 @@ from dialectic.domain.message import Reply
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
 from dialectic.domain.recipe import build_expected_output, build_input_rules
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import NotFound
 from dialectic.store.database import Connection, Database
+from dialectic.store.ids import Noun, find_id
 from dialectic.store.queries import load_queries
 
 SQL = load_queries("records")
 MARKDOWN = "text/markdown"
+SESSION = Noun("session", SQL["find_session_ids"], "`dialectic status` lists them.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +213,7 @@ async def keep_domain(connection: Connection, tenant_id: UUID, name: str) -> UUI
 
 async def find_session_id(connection: Connection, text: str) -> UUID:
     """Find a session by its id or by the beginning of it, if that means only one."""
-    digits = text.replace("-", "").lower()
-    if not digits or digits.strip("0123456789abcdef"):
-        raise UsageError(f"{text!r} is not the id of a session. `dialectic status` lists them.")
-    rows = await connection.fetch(SQL["find_session_ids"], digits)
-    if not rows:
-        raise NotFound(f"There is no session {text!r}. `dialectic status` lists them.")
-    if len(rows) > 1:
-        raise UsageError(f"More than one session begins with {text!r}. Give more of its id.")
-    found: UUID = rows[0]["id"]
-    return found
+    return await find_id(connection, SESSION, text)
 
 
 async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Record:
