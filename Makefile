@@ -20,7 +20,8 @@ SHELL := /bin/sh
 .PHONY: help setup run test check fmt lint types unit demo bench chaos chaos-full docs lock clean \
 	trial-local elsewhere
 
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# Bytecode is written whatever the caller prefers: every command would compile the program anew.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 # The prompt travels as it was typed: through the environment, read neither by make nor by a shell.
 export RUN_PROMPT := $(value PROMPT)

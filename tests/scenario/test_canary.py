@@ -10,8 +10,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ import pytest
 
 from dialectic import embedded
 from tests.conformance.dialects import DIALECTS, Dialect
+from tests.nursery import nursery
 from tests.scenario.test_run import PATIENCE_S, PROMPT
 
 KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
@@ -139,22 +138,16 @@ class Day:
     said: dict[str, str] = field(default_factory=dict)
 
     def tell(self, *words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "dialectic", *words],
-            capture_output=True,
-            text=True,
-            env={
-                **os.environ,
-                **{f"KEY_{wire.upper()}": key for wire, key in KEYS.items()},
-                "DIALECTIC_HOME": str(self.home),
-                "DIALECTIC_LOG_LEVEL": "DEBUG",
-                "DIALECTIC_MAX_RETRIES": "0",
-            },
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        self.said[" ".join(words)[:40]] = done.stdout + done.stderr
-        return done.stdout
+        environment = {
+            **os.environ,
+            **{f"KEY_{wire.upper()}": key for wire, key in KEYS.items()},
+            "DIALECTIC_HOME": str(self.home),
+            "DIALECTIC_LOG_LEVEL": "DEBUG",
+            "DIALECTIC_MAX_RETRIES": "0",
+        }
+        told = nursery.run(words, environment, "", patience_s=PATIENCE_S)
+        self.said[" ".join(words)[:40]] = told.stdout + told.stderr
+        return told.stdout
 
     def configure(self, port: int) -> None:
         self.home.mkdir()

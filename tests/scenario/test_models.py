@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.nursery import Told, nursery
 
 PATIENCE_S = 60.0
 KEY = "sk-canary-77aa"
@@ -77,33 +77,18 @@ def desk() -> Iterator[Desk]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a command said and how it left."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
-@dataclass(frozen=True, slots=True)
 class Home:
     """A home in which only `dialectic models` is called."""
 
     path: Path
 
     def tell(self, *words: str, **environ: str) -> Told:
-        done = subprocess.run(
-            [sys.executable, "-m", "dialectic", "models", *words],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "DIALECTIC_HOME": str(self.path), **environ},
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        environment = {**os.environ, "DIALECTIC_HOME": str(self.path), **environ}
+        told = nursery.run(("models", *words), environment, "", patience_s=PATIENCE_S)
         assert not (self.path / "postgres").exists(), "no server is needed to ask a model"
-        assert "Traceback" not in done.stderr
-        assert KEY not in done.stdout + done.stderr
-        return Told(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in told.stderr
+        assert KEY not in told.stdout + told.stderr
+        return told
 
     def configure(self, desk: Desk, more: str = "") -> None:
         self.path.mkdir(exist_ok=True)

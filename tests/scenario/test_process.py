@@ -14,19 +14,11 @@ from pathlib import Path
 import pytest
 
 import dialectic
+from tests.nursery import Told, nursery
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pros-and-cons"
 PATIENCE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a command said and how it left."""
-
-    code: int
-    stdout: str
-    stderr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +32,10 @@ class Home:
         return {**os.environ, "DIALECTIC_HOME": str(self.path), "PYTHONIOENCODING": "utf-8"}
 
     def tell(self, *words: str) -> Told:
-        done = subprocess.run(
-            [sys.executable, "-m", "dialectic", "process", *words],
-            capture_output=True,
-            text=True,
-            env=self.environment,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        told = nursery.run(("process", *words), self.environment, "", patience_s=PATIENCE_S)
         assert not (self.path / "postgres").exists(), "no server is needed to read files"
-        assert "Traceback" not in done.stderr
-        return Told(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in told.stderr
+        return told
 
     def keep(self, name: str, source: Path = EXAMPLE) -> Path:
         """Put a process of one's own where it is found by its name."""

@@ -19,6 +19,7 @@ import pytest
 
 from dialectic import embedded
 from dialectic.failpoints import POINTS
+from tests.nursery import Told, nursery
 from tests.waiting import until_said, until_stopped
 
 PATIENCE_S = 120.0
@@ -34,46 +35,35 @@ ID = re.compile(rb"'?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a command said and how it left."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def session(self) -> str:
-        found = re.search(r"^Session (\S+)", self.stderr, re.MULTILINE)
-        assert found is not None, self.stderr
-        return found[1]
-
-
-@dataclass(frozen=True, slots=True)
 class Home:
     """A place where state lives, and the commands that are given there."""
 
     path: Path
 
     def start(self, *words: str, **settings: str) -> subprocess.Popen[str]:
-        given = {f"DIALECTIC_{name.upper()}": text for name, text in settings.items()}
+        """Start a command as a shell does, and do not wait for it."""
         return subprocess.Popen(
             [sys.executable, "-m", "dialectic", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={
-                **os.environ,
-                # Short, so that the next process need not wait long for one that was killed.
-                "DIALECTIC_LEASE_S": "0.9",
-                "DIALECTIC_HOME": str(self.path),
-                **given,
-            },
+            env=self.build_environment(settings),
         )
 
     def tell(self, *words: str, stdin: str = "", **settings: str) -> Told:
         """Run a command to its end."""
-        return wait_for(self.start(*words, **settings), stdin)
+        environment = self.build_environment(settings)
+        return nursery.run(words, environment, stdin, patience_s=PATIENCE_S)
+
+    def build_environment(self, settings: dict[str, str]) -> dict[str, str]:
+        return {
+            **os.environ,
+            # Short, so that the next process need not wait long for one that was killed.
+            "DIALECTIC_LEASE_S": "0.9",
+            "DIALECTIC_HOME": str(self.path),
+            **{f"DIALECTIC_{name.upper()}": text for name, text in settings.items()},
+        }
 
     def read_status(self, session: str) -> dict[str, Any]:
         told = self.tell("status", session, "--json")
