@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.message import Reply, Request
@@ -21,6 +21,21 @@ class ListedModel:
     name: str
     context_window_tokens: int | None = None
     max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What came for some texts, in their order: numbers nobody has looked at yet."""
+
+    rows: list[Any]
+    # The tokens that were read, if it was said.
+    tokens: int | None
+
+
+class VectorProvider(Protocol):
+    """Makes vectors of texts, in one attempt. Raises what a `Provider` raises."""
+
+    async def embed(self, card: ModelCard, texts: Sequence[str]) -> Vectors: ...
 
 
 class Provider(Protocol):

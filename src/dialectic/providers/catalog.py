@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.model import ModelCard, parse_model_list
 from dialectic.domain.secret import Secret
-from dialectic.errors import KeyMissing, NotFound, UnknownModel
+from dialectic.errors import ConfigurationError, KeyMissing, NotFound, UnknownModel
 from dialectic.providers.base import Provider, RemoteProvider
 from dialectic.providers.shipped import load_shipped
 from dialectic.settings import Settings
@@ -87,6 +87,8 @@ class Catalog:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     # Asked by a run that names no model, over and over: one of each provider whose key is set.
     defaults: tuple[str, ...] = ()
+    # Models that make vectors, by name; they are never asked for an answer.
+    embeddings: Mapping[str, Entry] = field(default_factory=dict)
 
     def load_card(self, name: str) -> ModelCard:
         """Load the facts about a model that can be asked."""
@@ -96,6 +98,15 @@ class Catalog:
             if entry.card.name == name:
                 raise _miss_key(entry)
         raise self._miss_model(name)
+
+    def load_embedding(self, name: str) -> ModelCard:
+        """Load the facts about a model that makes vectors and can be asked."""
+        entry = self.embeddings.get(name)
+        if entry is None:
+            raise self._miss_embedding(name)
+        if entry.missing is not None:
+            raise _miss_key(entry)
+        return entry.card
 
     def load_provider(self, card: ModelCard) -> Provider:
         if (provider := self.providers.get(card.provider)) is not None:
@@ -116,6 +127,19 @@ class Catalog:
         """Close what was opened for those who answer."""
         if isinstance(self.providers, Providers):
             await self.providers.close()
+
+    def _miss_embedding(self, name: str) -> ConfigurationError:
+        endpoint, _, model = name.partition("/")
+        near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.4)
+        hint = f"Did you mean `{near[0]}`?" if near else "Name another one."
+        if endpoint in self.endpoints and model:
+            hint = (
+                "Give its dimensions, max_input_tokens, price and tokenizer in config.toml under "
+                f'`[endpoints.{endpoint}.embeddings."{model}"]`.'
+            )
+        return ConfigurationError(
+            f"The setting `embedder` names {name!r}, which is unknown. {hint}"
+        )
 
     def _miss_model(self, name: str) -> UnknownModel:
         known = sorted({entry.card.name for entry in self.entries} | set(self.cards))
@@ -166,6 +190,10 @@ def build_catalog(settings: Settings) -> Catalog:
     entries = tuple(
         Entry(card, origin, lacking.get(card.provider)) for card, origin in known.values()
     )
+    embeddings = [(card, Origin.BUILT_IN) for part in shipped for card in part.embeddings]
+    embeddings += [
+        (card, Origin.CONFIG) for part in settings.endpoints.values() for card in part.embeddings
+    ]
     cards = {entry.card.name: entry.card for entry in entries if entry.missing is None}
     return Catalog(
         cards=cards,
@@ -175,6 +203,10 @@ def build_catalog(settings: Settings) -> Catalog:
         ),
         entries=entries,
         endpoints=endpoints,
+        embeddings={
+            card.name: Entry(card, origin, lacking.get(card.provider))
+            for card, origin in embeddings
+        },
         defaults=tuple(part.default for part in shipped if part.default in cards),
     )
 

@@ -97,18 +97,11 @@ class Line:
         if self._client is None:
             import httpx2
 
-            is_secure = urlsplit(self.endpoint.base_url).scheme == "https"
             try:
                 self._client = httpx2.AsyncClient(
                     timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                    # How many may be open at once is decided before a call comes here.
-                    limits=httpx2.Limits(
-                        max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX
-                    ),
                     headers={"user-agent": "dialectic"},
-                    # Without TLS the certificates of the machine need not be read, for 70 ms; this
-                    # trusts nobody.
-                    verify=is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                    **self._choose_way(),
                 )
             except OSError:
                 raise ProviderRejected(
@@ -122,6 +115,22 @@ class Line:
                     "names. Put HTTP_PROXY, HTTPS_PROXY or ALL_PROXY right."
                 ) from None
         return self._client
+
+    def _choose_way(self) -> dict[str, Any]:
+        """Choose how requests leave: as the environment says, or guarded."""
+        import httpx2
+
+        # How many may be open at once is decided before a call comes here.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX)
+        if self.endpoint.is_guarded:
+            from dialectic.providers.guarded import GuardedTransport
+
+            return {"transport": GuardedTransport(limits=limits), "trust_env": False}
+        is_secure = urlsplit(self.endpoint.base_url).scheme == "https"
+        # Without TLS the certificates of the machine need not be read, for 70 ms; this trusts
+        # nobody.
+        verify = is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return {"limits": limits, "verify": verify}
 
     def _build_headers(self, sending: Sending) -> dict[str, str]:
         headers = {"accept": "text/event-stream, application/json", **self._headers}

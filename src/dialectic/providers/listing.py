@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dialectic.domain.model import ModelCard
 from dialectic.providers.base import ListedModel
@@ -43,6 +44,7 @@ def build_listing(catalog: Catalog, seen: Mapping[str, Seen]) -> list[Row]:
     """Build the list: every model of the catalogue, then what endpoints listed beside it."""
     rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
     known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
+    known |= {(e.card.provider, e.card.sent_name) for e in catalog.embeddings.values()}
     for endpoint, part in seen.items():
         rows.extend(
             Row(
@@ -86,3 +88,29 @@ def build_snippet(row: Row) -> str:
             'tokenizer = "o200k_base*1.5"    # a careful guess',
         ]
     )
+
+
+def describe_row(row: Row) -> dict[str, Any]:
+    """Describe a model, for programs."""
+    described: dict[str, Any] = {
+        "name": row.name,
+        "state": row.state.name.lower(),
+        "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),
+        "note": row.note,
+    }
+    if row.listed is not None:
+        return described | {"origin": "listed", "config": build_snippet(row)}
+    assert row.card is not None, "what is not only listed has facts"
+    card = row.card
+    return described | {
+        "origin": str(row.origin),
+        "facts_of": card.facts_of.isoformat() if card.facts_of else None,
+        "context_window_tokens": card.context_window_tokens,
+        "max_input_tokens": card.max_input_tokens,
+        "max_output_tokens": card.max_output_tokens,
+        "input_usd_per_million": str(card.input_credits_per_token),
+        "output_usd_per_million": str(card.output_credits_per_token),
+        "tokenizer": card.tokenizer,
+        "is_reasoning": card.is_reasoning,
+        "supports_system_prompt": card.supports_system_prompt,
+    }

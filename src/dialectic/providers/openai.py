@@ -6,6 +6,7 @@ usage in a chunk of its own or in the last one, no usage, no last word.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,12 +14,13 @@ from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.message import FinishReason, Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.secret import Secret
-from dialectic.providers.base import ListedModel, OnText
+from dialectic.providers.base import ListedModel, OnText, Vectors
 from dialectic.providers.conversation import Caps, build_sending, converse, fold_system
 from dialectic.providers.draft import Draft
 from dialectic.providers.finish import Vendor
 from dialectic.providers.http import Line
 from dialectic.providers.lookup import load_page
+from dialectic.providers.openai_vectors import load_vectors
 from dialectic.providers.strict_json import (
     Garbled,
     find_count,
@@ -52,6 +54,16 @@ class OpenAIProvider:
         sending = build_sending(self.endpoint, card, "/chat/completions", body)
         reader = ChatReader(Draft(card, request, on_text, self._line.key))
         return await converse(self._line, sending, card, reader, self._caps)
+
+    async def embed(self, card: ModelCard, texts: Sequence[str]) -> Vectors:
+        body = {
+            "encoding_format": "base64",
+            **card.extra_body,
+            "model": card.sent_name,
+            "input": list(texts),
+        }
+        sending = build_sending(self.endpoint, card, "/embeddings", body)
+        return await load_vectors(self._line, sending, card, len(texts), self._caps)
 
     # There is no such question in Chat Completions.
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:  # noqa: ARG002

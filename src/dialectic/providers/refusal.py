@@ -61,7 +61,11 @@ def build_refusal(
     said = _quote(complaint, key)
     if kind is Kind.CONTEXT:
         if not remains.partial_text:
-            return ContextWindowError(_describe_overflow(endpoint, model, complaint, said))
+            return ContextWindowError(
+                _describe_overflow(endpoint, model, complaint, said),
+                had_tokens=complaint.had_tokens,
+                max_tokens=complaint.max_tokens,
+            )
         # The window was full while it wrote; what it wrote must not be lost with the error.
         return StreamTruncated(
             f"{endpoint.name} filled the window of {model!r} and broke off{said}", remains=remains

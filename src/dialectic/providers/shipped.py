@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from datetime import date
 
-from dialectic.domain.endpoint_config import Place, parse_models
+from dialectic.domain.endpoint_config import Place, parse_embeddings, parse_models
 from dialectic.domain.model import ModelCard
 
 FILE = "catalogue.toml"
@@ -20,6 +20,8 @@ class Shipped:
     cards: tuple[ModelCard, ...]
     # Asked by a run that names no model.
     default: str
+    # Models that make vectors of texts, and do not answer.
+    embeddings: tuple[ModelCard, ...] = ()
 
 
 def load_shipped() -> dict[str, Shipped]:
@@ -34,6 +36,12 @@ def load_shipped() -> dict[str, Shipped]:
                 for card in parse_models(endpoint, part["models"], Place(FILE, (endpoint,)))
             ),
             default=f"{endpoint}/{part['default']}",
+            embeddings=tuple(
+                replace(card, facts_of=facts_of)
+                for card in parse_embeddings(
+                    endpoint, part.get("embeddings", {}), Place(FILE, (endpoint, "embeddings"))
+                )
+            ),
         )
         for endpoint, part in table.items()
     }

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from dialectic.domain.model import ModelCard
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -50,6 +52,8 @@ class Embedder(Protocol):
     dimensions: int
     # It reads no more of a text than this, in its own tokens.
     piece_tokens_max: int
+    # What it costs and how it is counted, for whoever pays; None if it costs nothing.
+    card: ModelCard | None
 
     def count(self, text: str) -> int:
         """Count a text in the embedder's own tokens."""

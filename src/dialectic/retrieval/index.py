@@ -1,0 +1,166 @@
+"""Indexing just in time: what is missing is cut, embedded and kept, in that order.
+
+Two phases, so that someone can pay between them: `prepare` finds out what an embedder has not read
+yet and how many tokens that is; `index` has it read and keeps it. Doing it again does nothing, and
+two who do it at once do it once. A vector that the same words were given before is taken again,
+whatever source they stood in. Knows no money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.chunk import build_reading, cut
+from dialectic.store import memory
+from dialectic.store.database import Connection, Database
+from dialectic.store.memory import NewPiece, NewSource
+
+# Raised when texts come to be cut otherwise: they are indexed anew.
+CUT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that can be searched: a document, a resource, a turn of a conversation."""
+
+    id: UUID
+    project_id: UUID
+    # None for what belongs to all sessions of its project.
+    session_id: UUID | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutSource:
+    """A source in pieces that an embedder has not read yet, or not all of them."""
+
+    source: Source
+    source_hash: str
+    pieces: tuple[NewPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What must be done before some sources can be searched."""
+
+    embedding_model: str
+    sources: tuple[CutSource, ...]
+    # What the embedder must read, by the hash of it, and how long it is in its own tokens.
+    readings: dict[str, str]
+    tokens: int
+    # Vectors of words that were embedded before.
+    known: dict[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What was done: how many sources were new, and how many texts and tokens were embedded."""
+
+    sources: int
+    texts: int
+    tokens: int
+
+
+async def prepare(
+    db: Database, tenant_id: UUID, embedder: Embedder, sources: Sequence[Source]
+) -> Missing:
+    """Find out what is missing; costs nothing and writes nothing."""
+    hashes = await asyncio.to_thread(lambda: {s.id: hash_source(s.text) for s in sources})
+
+    async def look(connection: Connection) -> set[UUID]:
+        return await memory.list_indexed(connection, embedder.name, hashes)
+
+    there = await db.transact(tenant_id, look)
+    new = {source.id: source for source in sources if source.id not in there}
+    cuts, readings = await asyncio.to_thread(_cut_all, list(new.values()), hashes, embedder)
+
+    async def look_up(connection: Connection) -> dict[str, list[float]]:
+        return await memory.find_vectors(
+            connection, embedder.name, embedder.dimensions, list(readings)
+        )
+
+    known = await db.transact(tenant_id, look_up) if readings else {}
+    unread = {key: text for key, text in readings.items() if key not in known}
+    tokens = await asyncio.to_thread(lambda: sum(map(embedder.count, unread.values())))
+    return Missing(embedder.name, tuple(cuts), unread, tokens, dict(known))
+
+
+async def index(db: Database, tenant_id: UUID, embedder: Embedder, missing: Missing) -> Indexed:
+    """Have the missing texts read, and keep all of it. Raises what the embedder raises."""
+    embedded = await read(embedder, missing)
+    return await store(db, tenant_id, embedder, missing, embedded)
+
+
+async def read(embedder: Embedder, missing: Missing) -> Embedded:
+    """Have the embedder read what is missing, and nothing else: the only step that costs money."""
+    assert missing.embedding_model == embedder.name, "an embedder reads what was cut for it"
+    return await embedder.embed(list(missing.readings.values()))
+
+
+async def store(
+    db: Database, tenant_id: UUID, embedder: Embedder, missing: Missing, embedded: Embedded
+) -> Indexed:
+    """Keep each source with its pieces and vectors, in a commit of its own."""
+    vectors = dict(missing.known)
+    vectors |= {key: row.tolist() for key, row in zip(missing.readings, embedded.rows, strict=True)}
+    kept = 0
+    for entry in missing.sources:
+        new = _build_source(entry, embedder, vectors)
+
+        async def work(connection: Connection, new: NewSource = new) -> bool:
+            return await memory.put_source(connection, new)
+
+        kept += await db.transact(tenant_id, work)
+    return Indexed(kept, len(missing.readings), embedded.tokens)
+
+
+def hash_source(text: str) -> str:
+    """Derive the hash of a text and of the way it is cut."""
+    return hashlib.sha256(f"{CUT_VERSION}\n{text}".encode("utf-8", "replace")).hexdigest()
+
+
+def _cut_all(
+    sources: list[Source], hashes: dict[UUID, str], embedder: Embedder
+) -> tuple[list[CutSource], dict[str, str]]:
+    cuts: list[CutSource] = []
+    readings: dict[str, str] = {}
+    for source in sources:
+        pieces = []
+        for piece in cut(source.text, embedder):
+            reading = build_reading(piece, embedder)
+            key = hashlib.sha256(reading.encode("utf-8", "replace")).hexdigest()
+            readings[key] = reading
+            pieces.append(
+                NewPiece(
+                    position=piece.position,
+                    start=piece.start,
+                    end=piece.end,
+                    heading_path=piece.heading_path,
+                    text=piece.text,
+                    tokens=piece.tokens,
+                    content_hash=key,
+                    vector=(),
+                )
+            )
+        cuts.append(CutSource(source, hashes[source.id], tuple(pieces)))
+    return cuts, readings
+
+
+def _build_source(
+    entry: CutSource, embedder: Embedder, vectors: dict[str, Sequence[float]]
+) -> NewSource:
+    source = entry.source
+    return NewSource(
+        id=source.id,
+        project_id=source.project_id,
+        session_id=source.session_id,
+        source_hash=entry.source_hash,
+        embedding_model=embedder.name,
+        dimensions=embedder.dimensions,
+        pieces=tuple(replace(p, vector=vectors[p.content_hash]) for p in entry.pieces),
+    )

@@ -1,0 +1,252 @@
+"""A text as passages: sentences, list items, table rows, lines of code, and what frames them.
+
+Reads Markdown line by line, in one pass whatever stands in it. Knows nothing of what matters.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# A passage is never longer: a sentence that does not end is cut between words, or anywhere.
+PASSAGE_CHARS_MAX = 480
+CODE_LINES_MAX = 8
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,}[ \t]*)$")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_ROW = re.compile(r"[ \t]*\|")
+_TABLE_RULE = re.compile(r"[ \t]*\|[ \t]*:?-[ \t|:-]*$")
+# Where a sentence may end. Only one blank is looked at, so that a run of them is not read twice.
+_END = re.compile(r"[.!?…][\"'”’)\]*_]{0,3}(?=\s)|[。！？]")
+_LAST_WORD = re.compile(r"[\w.]{1,12}$")
+_ABBREVIATIONS = frozenset(
+    "al approx art bzw ca cf ch co corp dr e.g eg eq etc fig i.e ie inc jr ltd max min mr mrs ms "
+    "no nos p pp prof ref resp sec sr st u.k u.s usw viz vol vs z.b".split()
+)
+# What a line begins with that may be more than one of a paragraph.
+_BEGINNINGS = frozenset("#-*+_=`~|0123456789")
+_BREAKS = ("\n", "; ", ": ", ", ", " ")
+
+
+class Kind(enum.Enum):
+    """What a passage is part of, which says how a gap beside it is shown."""
+
+    PROSE = "prose"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What passages need around them: a heading, the head of a table, a fence."""
+
+    start: int
+    end: int
+    # What must stand after the last passage inside; nothing after headings and tables.
+    closing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The smallest part that is kept or left out as a whole."""
+
+    start: int
+    end: int
+    kind: Kind
+    # Passages of one block follow each other without a break: a paragraph, an item, a table.
+    block: int
+    # Which frames it stands in, outermost first, as places in the list of frames.
+    frames: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """A whole text, in reading order."""
+
+    frames: tuple[Frame, ...]
+    passages: tuple[Passage, ...]
+
+
+def split_passages(text: str) -> Passages:
+    """Split a text into passages; what is in no passage and no frame is blank or a rule."""
+    return _Reader(text).read()
+
+
+class _Reader:
+    """One pass over the lines of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = _find_lines(text)
+        self._at = 0
+        self._block = 0
+        self._frames: list[Frame] = []
+        self._passages: list[Passage] = []
+        # The headings above the present line: their level, and their place among the frames.
+        self._path: list[tuple[int, int]] = []
+
+    def read(self) -> Passages:
+        while self._at < len(self._lines):
+            line = self._line(self._at)
+            if not line.strip() or _RULE.match(line):
+                self._at += 1
+            elif mark := _find_fence(line):
+                self._read_code(mark)
+            elif heading := _HEADING.match(line):
+                self._read_heading(len(heading[1]))
+            elif self._is_table():
+                self._read_table()
+            else:
+                self._read_prose(Kind.ITEM if _ITEM.match(line) else Kind.PROSE)
+            self._block += 1
+        return Passages(tuple(self._frames), tuple(self._passages))
+
+    def _line(self, number: int) -> str:
+        start, end = self._lines[number]
+        return self._text[start:end]
+
+    def _add(self, start: int, end: int, kind: Kind, frame: int | None = None) -> None:
+        frames = tuple(place for _, place in self._path)
+        if frame is not None:
+            frames = (*frames, frame)
+        self._passages.append(Passage(start, end, kind, self._block, frames))
+
+    def _add_frame(self, start: int, end: int, closing: str = "") -> int:
+        self._frames.append(Frame(start, end, closing))
+        return len(self._frames) - 1
+
+    def _read_heading(self, level: int) -> None:
+        while self._path and self._path[-1][0] >= level:
+            self._path.pop()
+        self._path.append((level, self._add_frame(*self._lines[self._at])))
+        self._at += 1
+
+    def _is_table(self) -> bool:
+        if self._at + 1 >= len(self._lines) or not _ROW.match(self._line(self._at)):
+            return False
+        return _TABLE_RULE.match(self._line(self._at + 1)) is not None
+
+    def _read_table(self) -> None:
+        head = self._add_frame(self._lines[self._at][0], self._lines[self._at + 1][1])
+        self._at += 2
+        while self._at < len(self._lines) and _ROW.match(self._line(self._at)):
+            self._add(*self._lines[self._at], Kind.ROW, head)
+            self._at += 1
+
+    def _read_code(self, mark: str) -> None:
+        opening = self._at
+        self._at += 1
+        groups: list[tuple[int, int]] = []
+        count = 0
+        while self._at < len(self._lines) and not _closes(self._line(self._at), mark):
+            start, end = self._lines[self._at]
+            if not self._line(self._at).strip():
+                count = 0
+            elif count and count < CODE_LINES_MAX and end - groups[-1][0] <= PASSAGE_CHARS_MAX:
+                groups[-1] = groups[-1][0], end
+                count += 1
+            else:
+                groups.append((start, end))
+                count = 1
+            self._at += 1
+        is_closed = self._at < len(self._lines)
+        frame = self._add_frame(*self._lines[opening], self._line(self._at) if is_closed else mark)
+        self._at += 1
+        for start, end in groups:
+            for cut in _cut_long(self._text, start, end):
+                self._add(*cut, Kind.CODE, frame)
+
+    def _read_prose(self, kind: Kind) -> None:
+        start, end = self._lines[self._at]
+        self._at += 1
+        while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
+            end = self._lines[self._at][1]
+            self._at += 1
+        for sentence in _find_sentences(self._text, start, end):
+            for cut in _cut_long(self._text, *sentence):
+                self._add(*cut, kind)
+
+    def _begins_block(self, line: str) -> bool:
+        bare = line.lstrip()
+        if bare and bare[0] not in _BEGINNINGS:
+            return False
+        return (
+            not bare
+            or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
+            or _find_fence(line) != ""
+            or self._is_table()
+        )
+
+
+def _find_fence(line: str) -> str:
+    """Find the signs that open a fence; after backquotes no others may stand in their line."""
+    found = _FENCE.match(line)
+    return "" if found is None or (found[1][0] == "`" and "`" in found[2]) else found[1]
+
+
+def _closes(line: str, mark: str) -> bool:
+    found = _FENCE.match(line)
+    return found is not None and found[1].startswith(mark) and not found[2].strip()
+
+
+def _find_lines(text: str) -> list[tuple[int, int]]:
+    lines = []
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        lines.append((start, end))
+        start = end + 1
+    return lines
+
+
+def _find_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Find the sentences between two places, without the blanks between them."""
+    begin = start
+    for found in _END.finditer(text, start, end):
+        if found[0] == "." and _is_abbreviated(text, begin, found.start()):
+            continue
+        yield from _trim(text, begin, found.end())
+        begin = found.end()
+    yield from _trim(text, begin, end)
+
+
+def _is_abbreviated(text: str, begin: int, point: int) -> bool:
+    """Tell whether a point ends a word that was cut short, an initial or the number of an item."""
+    word = _LAST_WORD.search(text, max(begin, point - 13), point)
+    if word is None:
+        return False
+    is_first = not text[begin : word.start()].strip() if word.start() - begin < 9 else False
+    written = word[0].lower()
+    return (
+        written in _ABBREVIATIONS
+        or (len(written) == 1 and written.isalpha())
+        or (is_first and written.isdigit())
+    )
+
+
+def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut what is too long at the best break there is, or anywhere."""
+    while end - start > PASSAGE_CHARS_MAX:
+        middle, limit = start + PASSAGE_CHARS_MAX // 2, start + PASSAGE_CHARS_MAX
+        ends = (text.rfind(mark, middle, limit) + len(mark) for mark in _BREAKS)
+        cut = next((place for place in ends if place > middle), limit)
+        yield from _trim(text, start, cut)
+        start = cut
+    yield from _trim(text, start, end)
+
+
+def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Leave out the blanks around a passage; but those before it where it begins a line."""
+    inner = text[start:end]
+    if not (stripped := inner.strip()):
+        return
+    lead = len(inner) - len(inner.lstrip())
+    begins_line = start == 0 or text[start - 1] == "\n"
+    begin = start if begins_line and "\n" not in inner[:lead] else start + lead
+    yield begin, start + lead + len(stripped)

@@ -1,0 +1,109 @@
+"""An embedder behind an endpoint that speaks as OpenAI does: batches, in order, checked.
+
+Vectors that make no sense are asked for once more. What that costs is counted like the rest, also
+when it comes to nothing. Knows no wallet and no database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dialectic.domain.model import ModelCard
+from dialectic.errors import ProviderError, ProviderMalformed
+from dialectic.providers.base import VectorProvider
+from dialectic.retrieval.base import Embedded
+from dialectic.retrieval.vectors import check_rows
+from dialectic.tokens import find_counter
+
+# More than a few paragraphs in one vector blur, however much a model takes.
+PIECE_TOKENS_MAX = 512
+BATCH_TEXTS_MAX = 128
+BATCH_TOKENS_MAX = 50_000
+# A count by another vocabulary may be off by a tenth.
+MARGIN_DIVISOR = 10
+
+
+class RemoteEmbedder:
+    """One embedding model of one endpoint; its connections belong to the catalogue."""
+
+    def __init__(self, card: ModelCard, provider: VectorProvider) -> None:
+        assert card.embedding_dimensions is not None, "only a model that makes vectors comes here"
+        self.name = card.name
+        self.dimensions = card.embedding_dimensions
+        limit = card.max_input_tokens - card.max_input_tokens // MARGIN_DIVISOR
+        self.piece_tokens_max = min(PIECE_TOKENS_MAX, limit)
+        self.card: ModelCard | None = card
+        self._card = card
+        self._provider = provider
+        self._count = find_counter(card.tokenizer)
+
+    def count(self, text: str) -> int:
+        return self._count(text)
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        import numpy as np
+
+        parts, spent = [np.empty((0, self.dimensions), dtype=np.float32)], 0
+        # Counting takes a while, and others wait for the event loop.
+        for batch in await asyncio.to_thread(lambda: list(self._batch(texts))):
+            try:
+                got = await self._ask_twice(batch)
+            except ProviderError as error:
+                raise add_spent(error, spent, sum(map(self.count, batch))) from error
+            parts.append(got.rows)
+            spent += got.tokens
+        return Embedded(np.concatenate(parts), spent)
+
+    async def close(self) -> None:
+        """The catalogue closes what it opened."""
+
+    async def _ask_twice(self, texts: list[str]) -> Embedded:
+        try:
+            return await self._ask(texts)
+        except ProviderMalformed as error:
+            spent = find_spent(error, sum(map(self.count, texts)))
+        try:
+            got = await self._ask(texts)
+        except ProviderError as error:
+            raise add_spent(error, spent, sum(map(self.count, texts))) from error
+        return Embedded(got.rows, got.tokens + spent)
+
+    async def _ask(self, texts: list[str]) -> Embedded:
+        vectors = await self._provider.embed(self._card, texts)
+        tokens = sum(map(self.count, texts)) if vectors.tokens is None else vectors.tokens
+        try:
+            rows = check_rows(self.name, vectors.rows, count=len(texts), dimensions=self.dimensions)
+        except ProviderMalformed as error:
+            raise add_spent(error, tokens, 0) from error
+        return Embedded(rows, tokens)
+
+    def _batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        batch_tokens = 0
+        for text in texts:
+            tokens = self.count(text)
+            is_full = len(batch) == BATCH_TEXTS_MAX or batch_tokens + tokens > BATCH_TOKENS_MAX
+            if batch and is_full:
+                yield batch
+                batch, batch_tokens = [], 0
+            batch.append(text)
+            batch_tokens += tokens
+        if batch:
+            yield batch
+
+
+def find_spent(error: ProviderError, counted_tokens: int) -> int:
+    """Find the tokens that a call has cost which failed: as reported, else counted if it left."""
+    if error.remains.reported_usage is not None:
+        return sum(error.remains.reported_usage)
+    return counted_tokens if error.remains.was_sent else 0
+
+
+def add_spent(error: ProviderError, spent: int, counted_tokens: int) -> ProviderError:
+    """Add to an error what was spent before it; nothing spent leaves it as it is."""
+    if spent:
+        usage = (spent + find_spent(error, counted_tokens), 0)
+        error.remains = replace(error.remains, was_sent=True, reported_usage=usage)
+    return error

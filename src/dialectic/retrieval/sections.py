@@ -1,0 +1,118 @@
+"""The sections of a markdown text: where each begins, and under which headings it stands. Pure.
+
+One pass over the lines. Headings are found as CommonMark has them (`# …`, or a line underlined by
+`===` or `---`), not within fences of code or the front matter. Knows no embedder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Longer headings are shortened: every piece below repeats them.
+HEADING_CHARS_MAX = 120
+LEVELS = 6
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_NO_PARAGRAPH = re.compile(r" {4}|\t|[ ]{0,3}(?:[>#|]|[-+*][ \t]|\d{1,9}[.)][ \t])")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it, up to the next one; or what stands before the first."""
+
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A text's sections, which cover it without a gap, and its fences of code."""
+
+    sections: tuple[Section, ...]
+    fences: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    start: int
+    level: int
+    words: str
+
+
+def build_outline(text: str) -> Outline:
+    """Find all sections and fences of a text."""
+    fences: list[tuple[int, int]] = []
+    headings = list(_find_headings(text, fences))
+    sections = []
+    open_path: list[tuple[int, str]] = []
+    starts = [heading.start for heading in headings] + [len(text)]
+    if starts[0] > 0:
+        sections.append(Section(0, starts[0], ()))
+    for heading, end in zip(headings, starts[1:], strict=True):
+        while open_path and open_path[-1][0] >= heading.level:
+            open_path.pop()
+        open_path.append((heading.level, heading.words))
+        path = tuple(words for _, words in open_path if words)
+        sections.append(Section(heading.start, end, path))
+    return Outline(tuple(sections), tuple(fences))
+
+
+def _find_headings(text: str, fences: list[tuple[int, int]]) -> Iterator[_Heading]:
+    """Give the headings in order; fences are noted on the way."""
+    fence, fence_start = "", 0
+    # The line before, if it can be a heading that the next line underlines.
+    before: tuple[int, str] | None = None
+    follows_blank = True
+    for start, line in _find_lines(text, _skip_front_matter(text)):
+        bare = line.strip()
+        if fence:
+            if _closes(fence, bare):
+                fences.append((fence_start, start + len(line)))
+                fence = ""
+            continue
+        if (found := _FENCE.match(line)) and not (
+            found[1][0] == "`" and "`" in line[found.end() :]
+        ):
+            fence, fence_start, before, follows_blank = found[1], start, None, False
+            continue
+        if found := _HEADING.match(line):
+            yield _Heading(start, len(found[1]), _clean(bare.strip("#")))
+            before, follows_blank = None, True
+            continue
+        if before is not None and (found := _UNDERLINE.match(line)):
+            yield _Heading(before[0], 1 if found[1][0] == "=" else 2, _clean(before[1]))
+            before, follows_blank = None, True
+            continue
+        can_be = bool(bare) and follows_blank and not _NO_PARAGRAPH.match(line)
+        before, follows_blank = ((start, bare) if can_be else None), not bare
+    if fence:
+        fences.append((fence_start, len(text)))
+
+
+def _find_lines(text: str, start: int) -> Iterator[tuple[int, str]]:
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield start, text[start:end]
+        start = end + 1
+
+
+def _skip_front_matter(text: str) -> int:
+    if not text.startswith("---\n"):
+        return 0
+    end = text.find("\n---\n", 3)
+    return 0 if end < 0 else end + 5
+
+
+def _closes(fence: str, bare: str) -> bool:
+    return len(bare) >= len(fence) and not bare.strip(fence[0])
+
+
+def _clean(words: str) -> str:
+    words = " ".join(words[: 4 * HEADING_CHARS_MAX].split())
+    return words if len(words) <= HEADING_CHARS_MAX else words[: HEADING_CHARS_MAX - 1] + "…"

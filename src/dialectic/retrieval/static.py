@@ -1,0 +1,185 @@
+"""The built-in static embedder: a text's vector is the mean of its tokens'. No key, no wait.
+
+The weights and the vocabulary come with the package `wordllama`. Its own code is left alone, for it
+would import what downloads; what is computed is the same. Knows no database and no money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dialectic.domain.model import ModelCard
+from dialectic.errors import ProviderRejected
+from dialectic.retrieval.base import Embedded
+from dialectic.retrieval.vectors import check_rows
+from dialectic.retrieval.weights import find_package, load_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tokie
+    from numpy.typing import NDArray
+
+    from dialectic.retrieval.base import Matrix
+
+NAME = "builtin/static"
+DIMENSIONS = 256
+# It could read more, but the mean of a long text says little about any part of it.
+PIECE_TOKENS_MAX = 256
+
+PACKAGE = "wordllama"
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+WEIGHTS_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
+VOCABULARY = "tokenizers/l2_supercat_tokenizer_config.json"
+VOCABULARY_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
+TOKENS = 32_000
+
+# So many tokens' vectors, and one part more, are held at once, whatever the texts: few enough to
+# stay near the processor.
+BATCH_TOKENS = 768
+PART_TOKENS = 256
+_loading = threading.Lock()
+
+# No token holds a blank or a line end but at its start, so that each word is read by itself, and
+# the words of a text over and over: most are known. What could break the rule is read as a whole.
+_WORD = re.compile(r" +[^ \n]*|\n[^ \n]*")
+_UNRULY = re.compile(r"</?s>|<unk>|\u2581")
+_BLANK_ID = 29_871
+KNOWN_WORDS_MAX = 50_000
+KNOWN_CHARS_MAX = 32
+
+
+class _Known(dict[str, tuple[int, ...]]):
+    """The tokens of words that were met before; a new one is read when it is asked for."""
+
+    def __init__(self, encode: Callable[[str], tuple[int, ...]]) -> None:
+        super().__init__({" ": (_BLANK_ID,)})
+        self._encode = encode
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        # The tokenizer sets a blank before whatever it is given.
+        ids = self._encode(word[1:]) if word[0] == " " else self._encode(word)[1:]
+        if len(word) <= KNOWN_CHARS_MAX:
+            self[word] = ids
+        return ids
+
+
+class StaticModel:
+    """The weights in memory. All of it is quick, linear, and free of the event loop."""
+
+    def __init__(self, tokenizer: tokie.Tokenizer, weights: Matrix) -> None:
+        self._tokenizer = tokenizer
+        self._weights = weights
+        self._known = _Known(self._encode)
+
+    def count(self, text: str) -> int:
+        return sum(map(len, self._read(text)))
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        """Make one vector of unit length of each text."""
+        ids, lengths = self._tokenize(list(texts))
+        if not all(lengths):
+            raise ProviderRejected(f"{NAME} was given a text without words. Leave empty texts out.")
+        rows = check_rows(NAME, self._pool(ids, lengths), count=len(texts), dimensions=DIMENSIONS)
+        return Embedded(rows, len(ids))
+
+    def _tokenize(self, texts: list[str]) -> tuple[NDArray[np.uint32], list[int]]:
+        import numpy as np
+
+        read = [list(itertools.chain.from_iterable(self._read(text))) for text in texts]
+        lengths = [len(ids) for ids in read]
+        ids = np.fromiter(itertools.chain.from_iterable(read), np.uint32, count=sum(lengths))
+        return ids, lengths
+
+    def _read(self, text: str) -> Iterable[tuple[int, ...]]:
+        """Give the tokens of each word of a text."""
+        if not text or _UNRULY.search(text):
+            return (self._encode(text),)
+        if len(self._known) >= KNOWN_WORDS_MAX:
+            self._known = _Known(self._encode)
+        return map(self._known.__getitem__, _WORD.findall(f" {text}"))
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        # Its stubs leave it out: one array instead of an object for each token.
+        tokenizer: Any = self._tokenizer
+        ids, _ = tokenizer.encode_batch_flat([_mend(text)], add_special_tokens=False)
+        return tuple(ids.tolist())
+
+    def _pool(self, ids: NDArray[np.uint32], lengths: list[int]) -> Matrix:
+        """Add up each text's vectors; their length, and so the mean, is set afterwards.
+
+        Each text is added up in parts from its own start, so that the texts beside it, with which
+        it is held at once, do not change the last bit of its vector.
+        """
+        import numpy as np
+
+        ends = list(itertools.accumulate(lengths))
+        parts = [
+            range(end - length, end, PART_TOKENS) for end, length in zip(ends, lengths, strict=True)
+        ]
+        starts = np.fromiter(itertools.chain.from_iterable(parts), np.intp)
+        sums = np.empty((len(starts), DIMENSIONS), dtype=np.float32)
+        first = 0
+        while first < len(starts):
+            begin = starts[first]
+            after = int(np.searchsorted(starts, begin + BATCH_TOKENS))
+            end = starts[after] if after < len(starts) else len(ids)
+            vectors = self._weights[ids[begin:end]]
+            np.add.reduceat(vectors, starts[first:after] - begin, axis=0, out=sums[first:after])
+            first = after
+        if not parts:
+            return sums
+        firsts = np.cumsum([0, *map(len, parts[:-1])])
+        return np.asarray(np.add.reduceat(sums, firsts, axis=0))
+
+
+def _mend(text: str) -> str:
+    """Replace halves of surrogates: what cannot be written as UTF-8 is no text to Rust."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def load_static_model() -> StaticModel:
+    """Load the model, once: half a second of work the first time."""
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> StaticModel:
+    import numpy as np
+    import tokie
+
+    data = load_file(PACKAGE, WEIGHTS, WEIGHTS_SHA256)
+    load_file(PACKAGE, VOCABULARY, VOCABULARY_SHA256)
+    tokenizer = tokie.Tokenizer.from_json(str(find_package(PACKAGE) / VOCABULARY))
+    # The only tensor in the file is at its end.
+    weights = np.frombuffer(data, dtype="<f2", offset=len(data) - 2 * TOKENS * DIMENSIONS)
+    # Twice the memory, but read without being converted each time.
+    return StaticModel(tokenizer, weights.reshape(TOKENS, DIMENSIONS).astype(np.float32))
+
+
+class StaticEmbedder:
+    """The static model as an embedder; loaded when it is first needed."""
+
+    name = NAME
+    dimensions = DIMENSIONS
+    piece_tokens_max = PIECE_TOKENS_MAX
+    card: ModelCard | None = None
+
+    def count(self, text: str) -> int:
+        return load_static_model().count(text)
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        return await asyncio.to_thread(_embed, texts)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _embed(texts: Sequence[str]) -> Embedded:
+    return load_static_model().embed(texts)

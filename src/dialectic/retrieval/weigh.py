@@ -1,0 +1,100 @@
+"""How much a passage says that is said nowhere else in its text: words, and what each is worth.
+
+A word is worth more the fewer passages have it and the rarer it is in language at large, which its
+rank in a token vocabulary tells in any language. Knows no vectors and no budget.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dialectic.vocabulary import load_encoding
+
+if TYPE_CHECKING:
+    import tiktoken
+
+VOCABULARY = "o200k_base"
+# Words of lower ranks are in every text; words of higher ones, or of several tokens, in few.
+RANK_COMMON, RANK_RARE = 300, 100_000
+COMMON_WORTH = 0.02
+# A figure is as good as the rarest word; a single digit is mostly the number of something.
+NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
+# A word that is never written small is a name.
+NAME_FACTOR = 1.3
+# Words that begin alike count as one: `decide` and `decided`.
+STEM_CHARS = 7
+
+_WORD = re.compile(
+    r"\d+(?:[.,:/-]\d+)*"
+    # Scripts without blanks between words: two signs are taken for a word.
+    r"|[\u2e80-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]{1,2}"
+    r"|[^\W\d_][^\W_]*(?:['’_.-][^\W_]+)*"
+)
+_DIGIT = re.compile(r"\d")
+_LIST_MARK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The words of each passage, as numbers, and what each word is worth by its number."""
+
+    words: list[tuple[int, ...]]
+    worth: list[float]
+
+
+def weigh(texts: Sequence[str]) -> Weighed:
+    """Weigh the words of all passages of one text against each other and against language."""
+    numbers: dict[str, int] = {}
+    # As they are written, which is looked up sooner than it is brought into one form.
+    written: dict[str, int] = {}
+    words: list[tuple[int, ...]] = []
+    for text in texts:
+        mark = _LIST_MARK.match(text)
+        found = _WORD.findall(text, mark.end() if mark else 0)
+        for word in found:
+            if word not in written:
+                written[word] = numbers.setdefault(_stem(word), len(numbers))
+        words.append(tuple(sorted({written[word] for word in found})))
+    common = {number for word, number in written.items() if word.islower()}
+    names = {number for word, number in written.items() if not word[0].isdigit()} - common
+    return Weighed(words, _rate_all(list(numbers), words, names))
+
+
+def _stem(word: str) -> str:
+    lowered = word.lower()
+    return lowered[:STEM_CHARS] if lowered.isalpha() else lowered
+
+
+def _rate_all(stems: Sequence[str], words: Sequence[Sequence[int]], names: set[int]) -> list[float]:
+    """Rate words: what several passages share is worth so much less to each of them."""
+    encoding = load_encoding(VOCABULARY)
+    counts = Counter(number for found in words for number in found)
+    # A column of readings is a routine, although no two are the same: figures share their form.
+    forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
+    alike: Counter[str] = Counter()
+    for number, form in enumerate(forms):
+        alike[form] += counts[number]
+    worth = []
+    for number, stem in enumerate(stems):
+        form = forms[number]
+        sharers = max(counts[number], math.sqrt(alike[form])) if form else counts[number]
+        rated = _rate(encoding, stem) / sharers
+        worth.append(rated * NAME_FACTOR if number in names else rated)
+    return worth
+
+
+def _rate(encoding: tiktoken.Encoding, word: str) -> float:
+    """Rate how rare a word is in language at large: 0 as common as can be, 1 rare."""
+    if word[0].isdigit():
+        return NUMBER_WORTH if len(word) > 1 else DIGIT_WORTH
+    try:
+        rank = encoding.encode_single_token(f" {word}")
+    except KeyError:
+        return 1.0
+    span = math.log(max(rank, 1) / RANK_COMMON) / math.log(RANK_RARE / RANK_COMMON)
+    return min(max(span, COMMON_WORTH), 1.0)

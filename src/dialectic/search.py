@@ -1,0 +1,232 @@
+"""Search over all documents of a project: indexed just in time, paid for, asked.
+
+Used by the command line and the API. Knows no terminal and no HTTP. An embedder that costs nothing
+is not paid for; of another the texts it has not read yet are, and the question, each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+from dialectic import limits
+from dialectic.domain.message import Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.price import Rates, decide_hold, is_play, judge_spend
+from dialectic.domain.usage import Counted, judge_usage
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError, ProviderError, UsageError
+from dialectic.ledger import holds, wallets
+from dialectic.ledger.holds import NewHold, Purpose
+from dialectic.pipeline.hold import price_failure
+from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.index import Source, prepare, store
+from dialectic.retrieval.search import Angle, Found, build_queries, find
+from dialectic.store import memory
+from dialectic.store.database import Connection
+from dialectic.store.memory import Document, Scope
+from dialectic.store.records import Account
+
+QUERY_CHARS_MAX = 10_000
+LIMIT_DEFAULT, LIMIT_MAX = 10, 100
+# Vectors that make no sense are asked for once more, and both calls may cost.
+ATTEMPTS_MAX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, and the document it stands in."""
+
+    document_id: UUID
+    session_id: UUID | None
+    path: str
+    heading_path: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a search found, best first, and what it took."""
+
+    hits: tuple[Hit, ...]
+    documents: int
+    embedder: str
+    # What the embedder read for it: texts that were new, and the question.
+    embedded_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One search, for the limits of an endpoint."""
+
+    tenant_id: UUID
+    id: UUID
+    attempt: int = 1
+
+
+async def search_project(
+    engine: Engine, account: Account, project_id: UUID, query: str, limit: int = LIMIT_DEFAULT
+) -> Results:
+    """Find passages in the documents of a project, best first."""
+    asked = check_query(query, limit)
+    embedder = engine.embedder
+
+    async def look(connection: Connection) -> list[Document]:
+        return await memory.list_searchable(connection, project_id)
+
+    documents = {d.id: d for d in await engine.db.transact(account.tenant_id, look)}
+    if not any(document.text.strip() for document in documents.values()):
+        raise UsageError("The project has no documents yet. Let a stage finish, then search.")
+    sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
+    missing = await prepare(engine.db, account.tenant_id, embedder, sources)
+    queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
+    texts = [*missing.readings.values(), *(each.text for each in queries)]
+    embedded = await embed_paid(engine, account, embedder, texts)
+    count = len(missing.readings)
+    await store(engine.db, account.tenant_id, embedder, missing, Embedded(embedded.rows[:count], 0))
+    found = await find(
+        engine.db,
+        account.tenant_id,
+        embedder,
+        Scope(project_id=project_id, source_ids=tuple(documents)),
+        queries,
+        embedded.rows[count:],
+        limit=limit,
+    )
+    hits = tuple(_build_hit(piece, documents[piece.source_id]) for piece in found)
+    return Results(hits, len(documents), embedder.name, embedded.tokens)
+
+
+def check_query(query: str, limit: int) -> str:
+    """Make a question fit to be asked; refuse one that asks nothing, or for far too much."""
+    asked = " ".join(query.split())
+    if not asked:
+        raise UsageError("The query is empty. Say what to search for.")
+    if len(asked) > QUERY_CHARS_MAX:
+        raise UsageError(
+            f"The query has {len(asked):,} characters; at most {QUERY_CHARS_MAX:,} are allowed. "
+            "Shorten it."
+        )
+    if not 1 <= limit <= LIMIT_MAX:
+        raise UsageError(f"The limit is {limit}; it must be a number from 1 to {LIMIT_MAX}.")
+    return asked
+
+
+def _build_hit(piece: Found, document: Document) -> Hit:
+    return Hit(
+        document_id=document.id,
+        session_id=document.session_id,
+        path=document.path,
+        heading_path=piece.heading_path,
+        text=piece.text,
+        start=piece.start,
+        end=piece.end,
+        score=piece.score,
+    )
+
+
+# -- paying for vectors ----------------------------------------------------------------------------
+
+
+async def embed_paid(
+    engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
+) -> Embedded:
+    """Have texts embedded, held for before and settled after; outside any job."""
+    if (card := embedder.card) is None:
+        return await embedder.embed(texts)
+    counted = await asyncio.to_thread(lambda: sum(map(embedder.count, texts)))
+    purchase = _Purchase(
+        engine, account, embedder, card, Caller(account.tenant_id, uuid4()), counted
+    )
+    await purchase.hold()
+    try:
+        embedded = await purchase.send(texts)
+    except DialecticError as error:
+        await purchase.let_go(error)
+        raise
+    await purchase.settle(embedded)
+    return embedded
+
+
+@dataclass(frozen=True, slots=True)
+class _Purchase:
+    """Vectors on their way, and the money for them."""
+
+    engine: Engine
+    account: Account
+    embedder: Embedder
+    card: ModelCard
+    caller: Caller
+    counted_tokens: int
+
+    @property
+    def key(self) -> str:
+        return f"search:{self.caller.id}"
+
+    async def hold(self) -> None:
+        rates = Rates.of(self.card)
+        amount = decide_hold(ATTEMPTS_MAX * self.counted_tokens, 0, rates)
+        fraction = Decimal(str(self.engine.settings.max_spend_fraction))
+        new = NewHold(
+            key=self.key,
+            wallet_id=self.account.wallet_id,
+            is_play=is_play(self.card),
+            purpose=Purpose.EMBEDDING,
+            model_name=self.card.name,
+            amount_credits=amount,
+            rates=rates,
+            counted_input_tokens=self.counted_tokens,
+            output_cap_tokens=0,
+        )
+
+        async def work(connection: Connection) -> None:
+            purse = await wallets.load_purse(connection, new.wallet_id, None, is_play=new.is_play)
+            judge_spend(amount, purse, fraction)
+            await holds.reserve(connection, new)
+
+        await self.engine.db.transact(self.account.tenant_id, work)
+
+    async def send(self, texts: Sequence[str]) -> Embedded:
+        engine, tenant_id = self.engine, self.account.tenant_id
+        endpoint = engine.catalog.find_endpoint(self.card)
+        assert endpoint is not None, "what has a price stands behind an endpoint"
+        permit = await limits.admit(
+            engine.db, engine.calm, endpoint, self.caller, tokens=self.counted_tokens
+        )
+        # From here on it may cost money, whatever comes back.
+        await engine.db.transact(tenant_id, lambda c: holds.mark_sent(c, self.key))
+        try:
+            embedded = await self.embedder.embed(texts)
+        except ProviderError as error:
+            await limits.report(engine.db, engine.calm, permit, limits.build_failure(error))
+            raise
+        usage = Usage(embedded.tokens, 0, UsageSource.REPORTED)
+        await limits.report(engine.db, engine.calm, permit, limits.build_report(usage))
+        return embedded
+
+    async def settle(self, embedded: Embedded) -> None:
+        actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
+
+        async def work(connection: Connection) -> None:
+            await holds.settle(connection, self.key, actual, self.caller.id)
+
+        await self.engine.db.transact(self.account.tenant_id, work)
+
+    async def let_go(self, error: DialecticError) -> None:
+        """Resolve the hold of a call that failed: what it is known to have cost is paid."""
+
+        async def work(connection: Connection) -> None:
+            hold = await holds.load_hold(connection, self.key)
+            actual = price_failure(hold, self.card, error)
+            if actual is None:
+                await holds.void(connection, self.key)
+            else:
+                await holds.settle(connection, self.key, actual, None)
+
+        await self.engine.db.transact(self.account.tenant_id, work)

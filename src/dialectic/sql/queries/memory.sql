@@ -1,0 +1,98 @@
+-- Pieces of documents for search: what is indexed, what was embedded before, what answers a question.
+
+-- name: list_indexed
+-- Of some sources, those whose text is indexed by an embedder as it is now.
+select s.source_id
+from unnest($2::uuid[], $3::text[]) as asked (source_id, source_hash)
+join dialectic_memory_sources s
+  on s.tenant_id = (select current_tenant()) and s.source_id = asked.source_id
+  and s.embedding_model = $1 and s.source_hash = asked.source_hash
+
+-- name: find_vectors
+-- Of some pieces, the vectors that the same words were given before, wherever they stand.
+select distinct on (m.content_hash) m.content_hash, m.embedding::real[] as embedding
+from dialectic_memory m
+where m.tenant_id = (select current_tenant()) and m.embedding_model = $1
+  and m.content_hash = any ($2::text[]) and m.dimensions = $3
+order by m.content_hash, m.id
+
+-- name: claim_source
+-- Take a source to be indexed; nothing comes back if its text is indexed already. Whoever comes second
+-- waits here for the first.
+insert into dialectic_memory_sources
+  (tenant_id, source_id, embedding_model, project_id, session_id, source_hash, dimensions, piece_count)
+values (current_tenant(), $1, $2, $3, $4, $5, $6, $7)
+on conflict (tenant_id, source_id, embedding_model) do update
+  set source_hash = excluded.source_hash, project_id = excluded.project_id,
+    session_id = excluded.session_id, dimensions = excluded.dimensions,
+    piece_count = excluded.piece_count, word_count = 0, created_at = excluded.created_at
+  where dialectic_memory_sources.source_hash <> excluded.source_hash
+returning source_id
+
+-- name: be_patient
+-- A long document takes longer to write than a transaction usually may. Servers before 17 set no limit.
+select set_config('transaction_timeout', $1, true)
+where current_setting('transaction_timeout', true) is not null
+
+-- name: count_others
+-- How many pieces a project has beside those of one source.
+select coalesce(sum(piece_count), 0) from dialectic_memory_sources
+where tenant_id = (select current_tenant()) and project_id = $1 and embedding_model = $2
+  and source_id <> $3
+
+-- name: forget_pieces
+delete from dialectic_memory
+where tenant_id = current_tenant() and source_id = $1 and embedding_model = $2
+
+-- name: forget_words
+delete from dialectic_memory_words
+where tenant_id = current_tenant() and source_id = $1 and embedding_model = $2
+
+-- name: insert_piece
+insert into dialectic_memory
+  (tenant_id, project_id, source_id, embedding_model, position, start_offset, end_offset, heading_path,
+   content, token_count, content_hash, dimensions, embedding,
+   is_graphed, fts, word_count)
+select current_tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::real[]::vector, $13, words.fts,
+  (select coalesce(sum(cardinality(each.positions)), 0) from unnest(words.fts) each)
+from (select to_tsvector('pg_catalog.english', array_to_string($7::text[], ' ') || ' ' || $8) as fts) words
+
+-- name: insert_words
+insert into dialectic_memory_words
+  (tenant_id, project_id, embedding_model, lexeme, source_id, memory_ids, counts, word_counts)
+select m.tenant_id, m.project_id, m.embedding_model, each.lexeme, m.source_id,
+  array_agg(m.id order by m.position), array_agg(cardinality(each.positions) order by m.position),
+  array_agg(m.word_count order by m.position)
+from dialectic_memory m cross join lateral unnest(m.fts) each
+where m.tenant_id = current_tenant() and m.source_id = $1 and m.embedding_model = $2
+group by m.tenant_id, m.project_id, m.embedding_model, each.lexeme, m.source_id
+
+-- name: note_words
+update dialectic_memory_sources s
+set word_count = (
+  select coalesce(sum(m.word_count), 0) from dialectic_memory m
+  where m.tenant_id = s.tenant_id and m.source_id = s.source_id and m.embedding_model = s.embedding_model)
+where s.tenant_id = current_tenant() and s.source_id = $1 and s.embedding_model = $2
+
+-- name: match_chunks
+select m.id, m.source_id, m.position, m.start_offset, m.end_offset, m.heading_path, m.content,
+  m.token_count, m.embedding::real[] as embedding, found.score, found.likeness, found.word_score
+from match_dialectic_chunks($1, $2, $3::uuid[], $4, $5::real[]::vector, $6, $7, $8, $9) found
+join dialectic_memory m
+  on m.tenant_id = (select current_tenant()) and m.id = found.memory_id
+order by found.score desc, m.id
+
+-- name: list_searchable
+-- The documents of a project that a person may want to find: the newest versions of what models and
+-- people wrote, and what was given. Nothing that was only on the way, or is a copy of parts of these.
+select c.id, c.session_id, c.content, c.storage_path
+from dialectic_contributions c
+join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id
+where s.tenant_id = (select current_tenant()) and s.project_id = $1
+  and c.is_latest_edit and not c.is_intermediate
+union all
+select r.id, r.session_id, r.content, r.storage_path
+from dialectic_project_resources r
+where r.tenant_id = (select current_tenant()) and r.project_id = $1
+  and r.resource_type not in ('initial_user_prompt', 'seed_prompt', 'document', 'work_item')
+order by storage_path, id

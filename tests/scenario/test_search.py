@@ -1,0 +1,219 @@
+"""A person searches a project, by an embedder that is free or costs money, and on the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from click.testing import CliRunner
+
+from dialectic import embedded, search
+from dialectic.cli.main import cli
+from dialectic.cli.search import build_entry
+from dialectic.domain.ask import Ask, Given
+from dialectic.domain.place import ResourceKind
+from dialectic.engine import open_engine
+from dialectic.errors import FundsError, ProviderMalformed, UsageError
+from dialectic.ledger import wallets
+from dialectic.ledger.wallets import Deposit
+from dialectic.process_files import load_process
+from dialectic.projects import create_session
+from dialectic.providers.catalog import build_catalog
+from dialectic.providers.simulator import Simulator, open_simulator
+from dialectic.search import Hit, search_project
+from dialectic.settings import Settings
+from dialectic.store.database import Address
+from dialectic.store.records import open_account
+from tests.database.rows import create_database
+from tests.scenario.shop import list_holds, verify
+from tests.scenario.story import Stage, open_stage
+
+HALL = "# The hall\n\n## Keys\n\nThe key of the village hall hangs at the bakery; ask for Anna.\n"
+TAX = "# Money\n\n## Tax\n\nThe association files its tax return in May.\n"
+EMBEDDER = "sim/vectors"
+CONFIG = """
+[endpoints.sim]
+kind = "openai"
+base_url = "{url}"
+
+[endpoints.sim.embeddings.vectors]
+dimensions = 256
+max_input_tokens = 2000
+input_usd_per_million = 3.0
+tokenizer = "chars:4"
+"""
+SCRIPT: dict[str, Any] = {"models": {"*": {"tokenizer": "chars:4"}}}
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with open_simulator(SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+async def stage(
+    simulator: Simulator, server: embedded.Server, template: str, tmp_path: Path
+) -> AsyncIterator[Stage]:
+    (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
+    settings = Settings.load({"DIALECTIC_HOME": str(tmp_path)})
+    async with open_stage(server, template, tmp_path, build_catalog(settings)) as opened:
+        yield opened
+        await opened.engine.catalog.close()
+
+
+def build_ask(*texts: str) -> Ask:
+    given = tuple(
+        Given(ResourceKind.REFERENCE_DOCUMENTS, f"paper {n}", text)
+        for n, text in enumerate(texts, 1)
+    )
+    return Ask(
+        prompt="Plan a walk.",
+        models=["offline/architect"],
+        process=load_process("standard"),
+        resources=given,
+    )
+
+
+async def make_project(stage: Stage, *texts: str) -> UUID:
+    session = await create_session(stage.engine, stage.account, build_ask(*texts))
+    rows = await stage.fetch(
+        "select project_id from dialectic_sessions where id = $1", session.session_id
+    )
+    found: UUID = rows[0]["project_id"]
+    return found
+
+
+def paid(stage: Stage, **settings: Any) -> Stage:
+    changed = replace(stage.engine.settings, embedder=EMBEDDER, **settings)
+    return replace(stage, engine=replace(stage.engine, settings=changed))
+
+
+async def put_in(stage: Stage, amount_credits: int) -> None:
+    account, deposit = stage.account, Deposit(key=str(uuid4()), amount_credits=amount_credits)
+    await stage.engine.db.transact(
+        account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
+    )
+
+
+async def test_a_passage_is_found_with_its_document_and_its_headings(stage: Stage) -> None:
+    project_id = await make_project(stage, HALL, TAX)
+    results = await search_project(stage.engine, stage.account, project_id, "where is the key?", 1)
+    (hit,) = results.hits
+    assert hit.path.endswith("paper-1.md")
+    assert hit.heading_path == ("The hall", "Keys")
+    assert HALL[hit.start : hit.end] == hit.text
+    assert (results.documents, results.embedder) == (2, "builtin/static")
+    assert await list_holds(stage) == []
+
+
+async def test_an_embedder_that_costs_money_is_paid_once_for_a_text_and_each_time_for_a_question(
+    stage: Stage, simulator: Simulator
+) -> None:
+    buyer = paid(stage)
+    await put_in(stage, 1_000_000)
+    project_id = await make_project(stage, HALL, TAX)
+    first = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
+    assert first.hits[0].path.endswith("paper-1.md")
+    again = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
+    assert again.hits == first.hits
+    assert again.embedded_tokens < first.embedded_tokens
+    holds = await list_holds(stage)
+    assert [hold["purpose"] for hold in holds] == ["embedding", "embedding"]
+    assert [hold["cost_credits"] for hold in holds] == [
+        3 * first.embedded_tokens,
+        3 * again.embedded_tokens,
+    ]
+    assert len(simulator.log.calls) == 2
+    assert await verify(stage) == []
+
+
+async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:
+    buyer = paid(stage)
+    project_id = await make_project(stage, HALL)
+    with pytest.raises(FundsError):
+        await search_project(buyer.engine, buyer.account, project_id, "the key")
+    assert simulator.log.calls == []
+    assert await stage.fetch("select * from dialectic_memory_sources") == []
+
+
+async def test_bad_vectors_are_paid_for_as_reported_and_never_kept(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    rule = {"wire": "openai", "route": "embeddings", "fault": "vector_nan"}
+    async with open_simulator({**SCRIPT, "rules": [rule]}) as simulator:
+        (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
+        catalog = build_catalog(Settings.load({"DIALECTIC_HOME": str(tmp_path)}))
+        async with open_stage(server, template, tmp_path, catalog) as stage:
+            buyer = paid(stage)
+            await put_in(stage, 1_000_000)
+            project_id = await make_project(stage, HALL)
+            with pytest.raises(ProviderMalformed):
+                await search_project(buyer.engine, buyer.account, project_id, "the key")
+            assert len(simulator.log.calls) == 2
+            (hold,) = await list_holds(stage)
+            assert hold["state"] == "posted"
+            assert hold["charged_credits"] <= hold["amount_credits"]
+            assert await stage.fetch("select * from dialectic_memory_sources") == []
+            assert await verify(stage) == []
+        await catalog.close()
+
+
+async def test_wrong_input_is_told(stage: Stage) -> None:
+    async def refusal(project_id: UUID, query: str, limit: int = 5) -> str:
+        with pytest.raises(UsageError) as caught:
+            await search_project(stage.engine, stage.account, project_id, query, limit)
+        return caught.value.message
+
+    empty = await make_project(stage)
+    assert "no documents yet" in await refusal(empty, "anything")
+    assert "empty" in await refusal(empty, " \n")
+    assert "at most 10,000" in await refusal(empty, "x" * (search.QUERY_CHARS_MAX + 1))
+    assert "from 1 to 100" in await refusal(empty, "x", 0)
+
+
+def test_a_hit_is_shown_with_its_document_its_headings_and_the_start_of_it() -> None:
+    hit = Hit(UUID(int=7), None, "hall/a.md", ("Hall", "Keys"), "word " * 200, 0, 1000, 1.0)
+    lines = build_entry(1, hit).splitlines()
+    assert lines[0] == "1. hall/a.md  (00000000)"
+    assert lines[1] == "   Hall > Keys"
+    assert all(len(line) <= 100 for line in lines)
+    assert lines[-1].endswith("…")
+
+
+def test_the_command_says_what_it_found(
+    server: embedded.Server, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(make_projects(address := asyncio.run(create_database(server, template)), tmp_path))
+    monkeypatch.setenv("DIALECTIC_HOME", str(tmp_path))
+    monkeypatch.setenv("DIALECTIC_DATABASE_URL", address.url)
+
+    def tell(*words: str) -> Any:
+        return CliRunner().invoke(cli, ["search", *words])
+
+    found = tell("plan-a-walk", "where is the key", "--limit", "1")
+    assert found.exit_code == 0, found.output
+    assert "paper-1.md" in found.stdout
+    assert "The hall > Keys" in found.stdout
+    assert "1 passage in 2 documents, by builtin/static." in found.stderr
+    told = tell("plan-a-walk", "tax return", "--json")
+    assert json.loads(told.stdout)["hits"][0]["heading_path"] == ["Money", "Tax"]
+    for words, why in ((("nothing", "x"), "no project"), (("plan-a-walk", " "), "empty")):
+        refused = tell(*words)
+        assert isinstance(refused.exception, UsageError)
+        assert why in refused.exception.message
+
+
+async def make_projects(address: Address, home: Path) -> None:
+    settings = Settings(home=home)
+    async with open_engine(
+        replace(settings, database_url=address.url), build_catalog(settings)
+    ) as e:
+        ask = build_ask(HALL, TAX)
+        await create_session(e, await open_account(e.db, "local"), ask)
