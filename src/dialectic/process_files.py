@@ -35,11 +35,8 @@ def load_process(name: str, *, own: Path | None = None) -> Process:
     A name is looked for below the user's `own` folder first: what they wrote goes on to work
     whatever is shipped later.
     """
-    if re.fullmatch(SLUG, name):
-        if own is not None and _holds_process(own / name):
-            return _load_own(own / name)
-        if _holds_process(_shipped() / name):
-            return _load_folder(_shipped() / name, place=name)
+    if (found := _find_named(name, own)) is not None:
+        return found
     path = Path(name)
     folder = path.parent if path.name == FILE_NAME else path
     if _holds_process(folder):
@@ -48,6 +45,22 @@ def load_process(name: str, *, own: Path | None = None) -> Process:
         f"There is no process {name!r}. {_describe_names(own)}"
         f"For one that has no name, give the folder that holds its {FILE_NAME}."
     )
+
+
+def load_named(name: str, *, own: Path) -> Process:
+    """Load a process by its name alone: whoever asks from elsewhere names no folder here."""
+    if (found := _find_named(name, own)) is not None:
+        return found
+    raise NotFound(f"There is no process {name!r}. {_describe_names(own)}".rstrip())
+
+
+def _find_named(name: str, own: Path | None) -> Process | None:
+    if re.fullmatch(SLUG, name):
+        if own is not None and _holds_process(own / name):
+            return _load_own(own / name)
+        if _holds_process(_shipped() / name):
+            return _load_folder(_shipped() / name, place=name)
+    return None
 
 
 def list_processes(own: Path) -> list[Listed]:

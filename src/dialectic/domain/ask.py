@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dialectic.domain.place import ResourceKind
 from dialectic.domain.process import Process
 from dialectic.domain.text import clean_text
-from dialectic.errors import UsageError
+from dialectic.errors import TooLarge, UsageError
 
 DERIVED_NAME_CHARS_MAX = 60
 NAME_CHARS_MAX = 500
@@ -52,7 +52,7 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
     """Clean a prompt and refuse one that is empty or too long, before anything else is done."""
     size = len(prompt.encode("utf-8", errors="replace"))
     if size > bytes_max:
-        raise UsageError(
+        raise TooLarge(
             f"The prompt has {size:,} bytes; MAX_PROMPT_BYTES allows {bytes_max:,}. "
             "Shorten it, or raise DIALECTIC_MAX_PROMPT_BYTES."
         )

@@ -25,6 +25,8 @@ class Chunk:
     raw_path: str
     # The words of the first turn's prompt, as JSON: further turns ask the same.
     opening: dict[str, Any] | None = None
+    # What its prompt was made of, as `domain.manifest` writes it down.
+    manifest: dict[str, Any] | None = None
 
 
 def sum_usage(chunks: Sequence[Chunk]) -> Usage:

@@ -36,6 +36,8 @@ class Endpoint:
     timeout_s: float = WHOLE_CALL_S
     first_byte_s: float = FIRST_BYTE_S
     idle_s: float = IDLE_S
+    # Named by a tenant and not by the operator: only public addresses may be called.
+    is_guarded: bool = False
 
 
 # There from the start, and used as soon as their keys are set.

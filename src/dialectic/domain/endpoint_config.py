@@ -24,6 +24,9 @@ from dialectic.errors import ConfigurationError
 TOKENS_MAX = 1_000_000_000
 PRICE_MAX = 1_000_000
 SECONDS_MAX = 86_400.0
+# As many as a column of vectors can hold; and no less than a paragraph makes sense to embed.
+DIMENSIONS_MAX = 16_000
+EMBEDDING_TOKENS_MIN = 64
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}", re.ASCII)
 _VARIABLE = re.compile(r"(?!DIALECTIC_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -39,6 +42,8 @@ class Declared:
 
     endpoint: Endpoint
     cards: tuple[ModelCard, ...] = ()
+    # Models that make vectors of texts, and do not answer.
+    embeddings: tuple[ModelCard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +75,18 @@ def parse_models(endpoint: str, value: Any, place: Place) -> tuple[ModelCard, ..
     )
 
 
+def parse_embeddings(endpoint: str, value: Any, place: Place) -> tuple[ModelCard, ...]:
+    """Read the models of one endpoint that make vectors."""
+    tables = _require_table(value, place)
+    return tuple(
+        _parse_embedding(endpoint, name, table, place.below(name)) for name, table in tables.items()
+    )
+
+
 def _parse_endpoint(name: str, value: Any, place: Place) -> Declared:
     _check_name(name, place)
     values = _read(value, place, ENDPOINT_KEYS)
-    models = values.pop("models", {})
+    models, embeddings = values.pop("models", {}), values.pop("embeddings", {})
     if (known := BUILT_IN.get(name)) is not None:
         if values.get("kind", known.kind) is not known.kind:
             raise ConfigurationError(
@@ -85,15 +98,15 @@ def _parse_endpoint(name: str, value: Any, place: Place) -> Declared:
     else:
         _require(values, ("kind", "base_url"), place, ENDPOINT_KEYS)
         endpoint = Endpoint(name=name, **values)
-    return Declared(endpoint, parse_models(name, models, place.below("models")))
+    return Declared(
+        endpoint,
+        parse_models(name, models, place.below("models")),
+        parse_embeddings(name, embeddings, place.below("embeddings")),
+    )
 
 
 def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCard:
-    if not name or not name.isprintable() or any(c in " ,*" for c in name) or len(name) > 200:
-        raise ConfigurationError(
-            f"{place} is not a name for a model: it must have no space, comma or `*` in it. If its "
-            "endpoint knows it by such a name, give that one as `wire_name`."
-        )
+    _check_model_name(name, place)
     values = _read(value, place, MODEL_KEYS)
     _require(values, MODEL_KEYS_REQUIRED, place, MODEL_KEYS)
     window = values["context_window_tokens"]
@@ -113,6 +126,29 @@ def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCar
         output_credits_per_token=values.pop("output_usd_per_million"),
         **values,
     )
+
+
+def _parse_embedding(endpoint: str, name: str, value: Any, place: Place) -> ModelCard:
+    _check_model_name(name, place)
+    values = _read(value, place, EMBEDDING_KEYS)
+    _require(values, EMBEDDING_KEYS_REQUIRED, place, EMBEDDING_KEYS)
+    return ModelCard(
+        name=f"{endpoint}/{name}",
+        context_window_tokens=values["max_input_tokens"],
+        max_output_tokens=0,
+        input_credits_per_token=values.pop("input_usd_per_million"),
+        output_credits_per_token=Decimal(0),
+        embedding_dimensions=values.pop("dimensions"),
+        **values,
+    )
+
+
+def _check_model_name(name: str, place: Place) -> None:
+    if not name or not name.isprintable() or any(c in " ,*" for c in name) or len(name) > 200:
+        raise ConfigurationError(
+            f"{place} is not a name for a model: it must have no space, comma or `*` in it. If its "
+            "endpoint knows it by such a name, give that one as `wire_name`."
+        )
 
 
 def _check_name(name: str, place: Place) -> None:
@@ -160,7 +196,7 @@ def _read(value: Any, place: Place, checks: Mapping[str, Check]) -> dict[str, An
 
 
 def _hint(key: str, given: Any, place: Place, checks: Mapping[str, Check]) -> str:
-    if isinstance(given, dict) and checks is MODEL_KEYS:
+    if isinstance(given, dict) and (checks is MODEL_KEYS or checks is EMBEDDING_KEYS):
         whole = f"{place.keys[-1]}.{key}"
         return f'If the model is called {whole!r}, write the name in quotes: `"{whole}"`.'
     near = difflib.get_close_matches(key, checks, n=1, cutoff=0.65)
@@ -291,6 +327,7 @@ ENDPOINT_KEYS: dict[str, Check] = {
     "first_byte_s": _seconds,
     "idle_s": _seconds,
     "models": _table,
+    "embeddings": _table,
 }
 MODEL_KEYS: dict[str, Check] = {
     "context_window_tokens": _whole(2, TOKENS_MAX),
@@ -311,5 +348,14 @@ MODEL_KEYS_REQUIRED = (
     "output_usd_per_million",
     "tokenizer",
 )
+EMBEDDING_KEYS: dict[str, Check] = {
+    "dimensions": _whole(1, DIMENSIONS_MAX),
+    "max_input_tokens": _whole(EMBEDDING_TOKENS_MIN, TOKENS_MAX),
+    "input_usd_per_million": _price,
+    "tokenizer": _tokenizer,
+    "wire_name": _text,
+    "extra_body": _body,
+}
+EMBEDDING_KEYS_REQUIRED = ("dimensions", "max_input_tokens", "input_usd_per_million", "tokenizer")
 # Values that are not repeated in a complaint: someone may have put a key there.
 SECRETIVE = ("base_url", "api_key_env", "extra_body")

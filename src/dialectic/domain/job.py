@@ -42,6 +42,8 @@ ENDED = frozenset(
 WAITING = frozenset({JobStatus.WAITING_FOR_CHILDREN, JobStatus.WAITING_FOR_PREREQUISITE})
 
 EDITION_STRIDE = 1_000_000
+# The type of contribution that a merge leaves; no step may give it to its own.
+COMBINED = "combined"
 # What is noted of an attempt whose worker died.
 WORKER_LOST = "worker_lost"
 
@@ -106,11 +108,50 @@ class ExecutePayload(_Payload):
     naming: Naming
 
 
-Payload = Annotated[PlanPayload | ExecutePayload, Field(discriminator="job_type")]
-_PAYLOAD: TypeAdapter[PlanPayload | ExecutePayload] = TypeAdapter(Payload)
+class Labelled(BaseModel):
+    """A version of a document, and the label under which it is read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    contribution_id: UUID
+    label: str
 
 
-def parse_payload(raw: Any) -> PlanPayload | ExecutePayload:
+class CombinePayload(_Payload):
+    """Documents that are too long for a reader, made to fit: dealt out to merges, level by level.
+
+    Its inputs are versions, each by the id of its own: what they say never changes.
+    """
+
+    job_type: Literal["combine"] = "combine"
+    step_name: str
+    inputs: tuple[Input, ...] = Field(min_length=2)
+    # How much the reader has room for.
+    room_tokens: int = Field(ge=1)
+
+
+class MergePayload(_Payload):
+    """One call that merges documents into one, as a part of a combine job."""
+
+    job_type: Literal["merge"] = "merge"
+    step_name: str
+    inputs: tuple[Labelled, ...] = Field(min_length=1)
+    combine_id: UUID
+    # About how long the answer is to be.
+    budget_tokens: int = Field(ge=1)
+    source_group: UUID | None
+
+
+TurnPayload: TypeAlias = PlanPayload | ExecutePayload | MergePayload
+"""What can be carried out as a call, turn by turn."""
+
+AnyPayload: TypeAlias = TurnPayload | CombinePayload
+_PAYLOAD: TypeAdapter[AnyPayload] = TypeAdapter(
+    Annotated[AnyPayload, Field(discriminator="job_type")]
+)
+
+
+def parse_payload(raw: Any) -> AnyPayload:
     """Read a payload once, when the job is taken up; everything behind this trusts the types."""
     try:
         return _PAYLOAD.validate_python(raw)
@@ -190,6 +231,22 @@ def derive_root_job_id(
 def derive_child_job_id(parent_id: UUID, *, step_name: str, sources: Sequence[UUID]) -> UUID:
     """Derive the id of a child from what it does: planning it again names the same job."""
     return uuid5(parent_id, f"child:{step_name}:{','.join(sorted(map(str, sources)))}")
+
+
+def derive_combine_job_id(
+    session_id: UUID, *, stage_slug: str, step_name: str, model_name: str, versions: Sequence[UUID]
+) -> UUID:
+    """Derive the id of the job that combines documents: the same for all who need the same.
+
+    What they need is the same when they are read in the same step, by the same model.
+    """
+    read = ",".join(map(str, versions))
+    return uuid5(session_id, f"combine:{stage_slug}:{step_name}:{model_name}:{read}")
+
+
+def derive_merge_job_id(combine_id: UUID, *, level: int, versions: Sequence[UUID]) -> UUID:
+    """Derive the id of one merge within a combine job."""
+    return uuid5(combine_id, f"merge:{level}:{','.join(map(str, versions))}")
 
 
 def derive_edition_job_id(job_id: UUID, *, edition: int) -> UUID:

@@ -35,6 +35,8 @@ class ModelCard:
     is_reasoning: bool = False
     # Sent along with every request, as the operator wrote it.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    # For a model that makes vectors, and nothing else: how many numbers each of them has.
+    embedding_dimensions: int | None = None
     # The day on which these facts were true, if they are not the operator's own.
     facts_of: date | None = None
 

@@ -26,6 +26,7 @@ import and tests; lineage is taken from records, never from a name.
         {model}_about_{source}_{n}_{type}                 About, for every other type
         {model}_from_{source}_and_{source}_{n}_{type}     From
         {model}_reducing_{8 hex}_{n}_{type}               Reducing
+        {model}_combining_{8 hex}_{n}_combined            Combining
 
 Reading back is unambiguous because `_` belongs to the layout. A slug has none. A type may have
 some, but no word of it is a bare number, so the last bare number is always `n`. A document key
@@ -45,6 +46,7 @@ from dialectic.domain.place import (
     SYNTHESIS,
     About,
     ChunkFile,
+    Combining,
     ContributionFile,
     ContributionName,
     ExportArchive,
@@ -166,6 +168,8 @@ def _base_name(contribution: ContributionName) -> str:
             relation = f"from_{AND.join(sources)}_"
         case Reducing(source_id):
             relation = f"reducing_{source_id}_"
+        case Combining(source_id):
+            relation = f"combining_{source_id}_"
         case _:
             assert_never(contribution.relation)
     word = FINAL_SYNTHESIS if kind == SYNTHESIS else kind
@@ -243,6 +247,8 @@ def _read_relation(words: list[str]) -> Relation:
             return From(tuple(sources[::2]))
         case ["reducing", source_id]:
             return Reducing(source_id)
+        case ["combining", source_id]:
+            return Combining(source_id)
         case _:
             message = f"{'_'.join(words)!r} names no relation."
             raise UsageError(message)

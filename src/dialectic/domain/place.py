@@ -202,7 +202,14 @@ class Reducing(_Checked):
     source_id: str
 
 
-Relation: TypeAlias = Plain | About | From | Reducing
+@dataclass(frozen=True, slots=True)
+class Combining(_Checked):
+    """Combines documents for a reader, within the combine job that is named by its short id."""
+
+    source_id: str
+
+
+Relation: TypeAlias = Plain | About | From | Reducing | Combining
 
 
 @dataclass(frozen=True, slots=True)

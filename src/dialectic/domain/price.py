@@ -21,6 +21,8 @@ INPUT_MARGIN = Decimal("1.1")
 # Below this an answer is cut before it says anything, and its input would be paid for in vain.
 USEFUL_OUTPUT_TOKENS = 1_000
 OFFLINE_PROVIDER = "offline"
+# What is judged, unless it is more than that.
+ONE_CALL = "One call"
 
 # Nothing is rounded by chance: a result that does not fit would be an error.
 _EXACT = Context(prec=100, traps=[Inexact])
@@ -106,6 +108,15 @@ class Purse:
         limits = [x for x in (self.available_credits, self.budget_credits) if x is not None]
         return _EXACT.multiply(fraction, Decimal(min(limits)))
 
+    def build_less(self, amount_credits: int) -> Purse:
+        """Build the purse as it would be if this were spent."""
+        available, left = self.available_credits, self.budget_left_credits
+        return replace(
+            self,
+            available_credits=None if available is None else available - amount_credits,
+            budget_left_credits=None if left is None else left - amount_credits,
+        )
+
     def show(self, amount_credits: int) -> str:
         return format_credits(amount_credits, is_play=self.is_play)
 
@@ -167,7 +178,9 @@ def _find_affordable(
     return min(possible_tokens, int(_EXACT.divide_int(left, rates.output)))
 
 
-def judge_spend(estimate_credits: int, purse: Purse, fraction: Decimal) -> None:
+def judge_spend(
+    estimate_credits: int, purse: Purse, fraction: Decimal, *, what: str = ONE_CALL
+) -> None:
     """Let a call pass that costs at most this, or say who must decide.
 
     Raises `FundsError` if there is not so much, `SpendNeedsApproval` if it is a larger share of
@@ -175,7 +188,7 @@ def judge_spend(estimate_credits: int, purse: Purse, fraction: Decimal) -> None:
     """
     spendable = purse.spendable_credits
     if spendable is not None and estimate_credits > spendable:
-        raise build_funds_error(purse, estimate_credits)
+        raise build_funds_error(purse, estimate_credits, what=what)
     if _is_unasked(estimate_credits, purse, fraction):
         return
     available = purse.available_credits or 0
@@ -184,7 +197,7 @@ def judge_spend(estimate_credits: int, purse: Purse, fraction: Decimal) -> None:
         of_what = f"the session's budget of {purse.show(purse.budget_credits)}"
         what_else = "raise that with `--budget USD`"
     raise SpendNeedsApproval(
-        f"One call may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
+        f"{what} may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
         f"{of_what}. Nothing was called. Approve it with `dialectic resume {purse.session} "
         f"--approve-spend`, {what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION.",
         is_held_by_others=_is_unasked(estimate_credits, purse.build_freed(), fraction),
@@ -196,9 +209,9 @@ def _is_unasked(estimate_credits: int, purse: Purse, fraction: Decimal) -> bool:
     return unasked is None or estimate_credits <= unasked
 
 
-def build_funds_error(purse: Purse, needed_credits: int) -> FundsError:
+def build_funds_error(purse: Purse, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
     """Say what a call needs, what there is, and the command that helps."""
-    needs = f"One call may cost {purse.show(needed_credits)}"
+    needs = f"{what} may cost {purse.show(needed_credits)}"
     left, available = purse.budget_left_credits, purse.available_credits
     free = purse.build_freed().spendable_credits
     is_held = free is None or needed_credits <= free

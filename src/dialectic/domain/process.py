@@ -77,6 +77,13 @@ class Overflow(enum.StrEnum):
     RETRIEVE = "retrieve"
 
 
+class Compressor(enum.StrEnum):
+    """How a text that does not fit is made shorter: by its own passages, or by a model's words."""
+
+    EXTRACT = "extract"
+    ABSTRACT = "abstract"
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -121,6 +128,7 @@ class Step(_Part):
     on_child_failure: OnChildFailure = OnChildFailure.ALL
     quorum_min: StrictInt | None = Field(default=None, ge=1)
     overflow: Overflow = Overflow.COMPRESS
+    compressor: Compressor = Compressor.EXTRACT
     # Of all models, so many do each of its jobs; of what descends from one document, each model
     # reads so much. `pipeline.sample` chooses.
     readers_max: StrictInt | None = Field(default=None, ge=1)
@@ -148,6 +156,7 @@ class Stage(_Part):
     steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
     expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
     # As in a step, for a stage without steps.
+    compressor: Compressor = Compressor.EXTRACT
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     def list_sources(self) -> list[InputRule]:

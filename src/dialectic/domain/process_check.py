@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from dialectic.domain.job import COMBINED
 from dialectic.domain.place import ContributionName, StageFolder
 from dialectic.domain.process import (
     FEEDBACK,
@@ -19,6 +20,7 @@ from dialectic.domain.process import (
     ExpectedDocument,
     InputRule,
     OnChildFailure,
+    Overflow,
     Overlay,
     Process,
     ProcessFile,
@@ -160,6 +162,8 @@ def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterat
         yield f"{where}: `output_type`: {error.message}"
     if output_type == FEEDBACK:
         yield f"{where}: `output_type`: {FEEDBACK!r} is what the user writes; choose another word."
+    if output_type == COMBINED:
+        yield f"{where}: `output_type`: {COMBINED!r} is what `overflow` makes; choose another word."
 
 
 def _find_prompt_troubles(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
@@ -240,6 +244,12 @@ def _find_document_troubles(where: str, documents: Sequence[ExpectedDocument]) -
 
 
 def _find_step_troubles(where: str, step: Step) -> Iterator[str]:
+    if step.overflow is Overflow.RETRIEVE and not _begins_lineage(step):
+        yield (
+            f"{where}: `overflow`: {Overflow.RETRIEVE.value!r} searches all inputs together, so it "
+            f"goes with {Strategy.ALL_TO_ONE} and {Strategy.PER_MODEL}; use "
+            f"{Overflow.COMPRESS.value!r} or {Overflow.COMBINE.value!r}."
+        )
     if (step.on_child_failure is OnChildFailure.QUORUM) != (step.quorum_min is not None):
         yield f"{where}: `quorum_min`: it goes with on_child_failure = 'quorum', and only with it."
     kinds = [rule for rule in step.inputs_required if not rule.is_feedback]

@@ -15,9 +15,18 @@ from uuid import UUID, uuid5
 from pydantic import ValidationError
 
 from dialectic.domain.bundle import describe, parse_entry, project_of
+from dialectic.domain.manifest import rename_sources
 from dialectic.domain.path import build_path
 from dialectic.domain.place import ProjectPlace
-from dialectic.domain.project_rows import ROW_TYPES, InStorage, ProjectRows, Ref, Row, RowT
+from dialectic.domain.project_rows import (
+    ROW_TYPES,
+    InStorage,
+    ProjectRows,
+    Ref,
+    Row,
+    RowT,
+    TellsSources,
+)
 from dialectic.domain.slug import short_id
 from dialectic.errors import InvalidBundle
 
@@ -142,4 +151,7 @@ def _rename_row(row: RowT, renaming: Renaming, sessions: Mapping[str, str]) -> R
     for name, _ in type(row).marked(InStorage):
         if (path := getattr(row, name)) is not None:
             changed[name] = renaming.path(path, sessions)
+    for name, _ in type(row).marked(TellsSources):
+        if (manifest := getattr(row, name)) is not None:
+            changed[name] = rename_sources(manifest, renaming.id)
     return row.model_copy(update=changed)

@@ -16,6 +16,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
+from dialectic.domain.manifest import check_manifest
+
 # Columns that belong to the place where a row stands.
 OWNERS = frozenset({"tenant_id", "user_id"})
 
@@ -36,6 +38,11 @@ class InStorage:
     """Marks a column that holds the path of a file."""
 
 
+@dataclass(frozen=True, slots=True)
+class TellsSources:
+    """Marks a column that holds a manifest, in which contributions are named."""
+
+
 def _to_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
@@ -46,7 +53,12 @@ def _refuse_flight(status: str) -> str:
     return status
 
 
+def _check_manifest(manifest: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if manifest is None else check_manifest(manifest)
+
+
 Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+ManifestJson = Annotated[dict[str, Any] | None, AfterValidator(_check_manifest), TellsSources()]
 Count = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Nth = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -82,7 +94,7 @@ class Row(BaseModel):
         return cls.model_validate({name: columns[name] for name in cls.model_fields})
 
     @classmethod
-    def marked(cls, kind: type[Ref | InStorage]) -> Iterator[tuple[str, Any]]:
+    def marked(cls, kind: type[Ref | InStorage | TellsSources]) -> Iterator[tuple[str, Any]]:
         for name, field in cls.model_fields.items():
             for mark in field.metadata:
                 if isinstance(mark, kind):
@@ -240,6 +252,8 @@ class ContributionRow(Row):
     edit_version: Nth
     is_latest_edit: bool
     original_model_contribution_id: Annotated[UUID | None, _Contribution]
+    # Bundles of earlier programs have none.
+    manifest: ManifestJson = None
     created_at: Moment
     content_in: ContentIn
     content: str | None
@@ -272,6 +286,7 @@ class ChunkRow(Row):
     provider_request_id: str | None
     processing_time_ms: Count
     flags: tuple[str, ...]
+    manifest: ManifestJson = None
     created_at: Moment
     content_in: ContentIn
     content: str | None

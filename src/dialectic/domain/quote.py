@@ -276,5 +276,6 @@ def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
             line.figures.planned_calls,
         )
         for line in quote.lines
+        if line.figures.planned_calls
     ]
     return Forecast(add_up(done.values()), add_up(rest))

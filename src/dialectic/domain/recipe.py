@@ -35,6 +35,7 @@ def build_expected_output(stage: Stage) -> dict[str, Any]:
         "output_type": stage.output_type,
         "documents": documents,
         "expected_output_tokens": stage.expected_output_tokens,
+        "compressor": stage.compressor.value,
     }
 
 

@@ -2,11 +2,12 @@
 
 A further turn of a document opens with the same words as the first, so that providers can keep
 them; then follow, in turn, what was said and the call to go on. The last message is that call.
+What was shortened stands in the place of the whole, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dialectic.domain.message import Message, Request, Role
@@ -15,6 +16,7 @@ from dialectic.domain.prompt import build_block, render_template
 from dialectic.domain.seam import describe_end
 from dialectic.errors import ContextWindowError
 from dialectic.pipeline.gather import Item, Material, Words
+from dialectic.pipeline.parts import Kind, Part, Shorter
 from dialectic.process_files import load_words
 from dialectic.tokens import count_request_tokens
 
@@ -26,21 +28,64 @@ ROOM_TOKENS_MIN = 256
 INSTRUCTION_NAME = "continuation"
 INSTRUCTION = load_words(INSTRUCTION_NAME)
 
+# What follows a label, and a turn, that does not stand there whole.
+SHORTENED_LABEL = "{label}, shortened"
+SHORTENED_TURN = "(That part is shown shortened; in the document it is whole.) Go on."
 
-def assemble(material: Material, card: ModelCard) -> Request:
+
+def assemble(material: Material, card: ModelCard, shorter: Shorter | None = None) -> Request:
     """Build the request, and make sure that it fits the model with room for an answer."""
-    output_cap = min(material.max_output_tokens or card.max_output_tokens, card.max_output_tokens)
-    request = Request(
+    return fit(build_request(material, card, shorter or {}), card, gives_way=bool(material.chunks))
+
+
+def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Request:
+    """Build the request that asks for the longest answer, whether it fits or not."""
+    turns = {place: text for (kind, place), text in shorter.items() if kind is Kind.TURN}
+    return Request(
         model=card.name,
         system=material.system,
         messages=(
-            Message(Role.USER, compose_prompt(material.words)),
-            *build_history(material.said),
+            Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
+            *build_history(material.said, turns),
         ),
-        max_output_tokens=output_cap,
+        max_output_tokens=find_output_cap(material, card),
         variant=material.payload.variant,
     )
-    return fit(request, card, gives_way=bool(material.chunks))
+
+
+def find_output_cap(material: Material, card: ModelCard) -> int:
+    """Find how long the answer may be: as long as is wanted and the model can."""
+    return min(material.max_output_tokens or card.max_output_tokens, card.max_output_tokens)
+
+
+def shorten_words(words: Words, shorter: Shorter) -> Words:
+    """Put shortened texts into the places of the whole ones."""
+
+    def put(kind: Kind, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        return tuple(
+            replace(item, label=SHORTENED_LABEL.format(label=item.label), text=shorter[kind, place])
+            if (kind, place) in shorter
+            else item
+            for place, item in enumerate(items)
+        )
+
+    return replace(
+        words,
+        context=put(Kind.CONTEXT, words.context),
+        feedback=put(Kind.FEEDBACK, words.feedback),
+        inputs=put(Kind.INPUT, words.inputs),
+    )
+
+
+def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tuple[str, ...]:
+    """Render what a part adds to a prompt, whole or as this shorter text, for whoever counts it."""
+    if part.kind is Kind.TURN:
+        if text is None:
+            return part.text, compose_instruction("".join(said[: part.position + 1]))
+        return text, SHORTENED_TURN
+    if text is None:
+        return (build_block(part.label, part.text),)
+    return (build_block(SHORTENED_LABEL.format(label=part.label), text),)
 
 
 def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
@@ -50,11 +95,10 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     """
     output_cap = request.max_output_tokens
     tokens = count_request_tokens(request, card).upper_tokens
-    if gives_way:
+    if gives_way and tokens <= find_input_max(card, output_cap, gives_way=True):
         room = min(output_cap, card.context_window_tokens - tokens)
-        if tokens <= card.max_input_tokens and room >= min(output_cap, ROOM_TOKENS_MIN):
-            return replace(request, max_output_tokens=room)
-    input_max = min(card.max_input_tokens, card.context_window_tokens - output_cap)
+        return replace(request, max_output_tokens=room)
+    input_max = find_input_max(card, output_cap)
     if tokens > input_max:
         raise ContextWindowError(
             f"The prompt has {tokens:,} tokens; {card.name} takes {input_max:,} beside an answer "
@@ -64,13 +108,24 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     return request
 
 
-def build_history(said: Sequence[str]) -> Iterator[Message]:
-    """Build what was said so far, each turn followed by the call to go on that it was given."""
-    text = ""
-    for turn in said:
+def find_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
+    """Find how long a prompt may be beside its answer, or beside the least answer of use."""
+    room = min(output_cap, ROOM_TOKENS_MIN) if gives_way else output_cap
+    return min(card.max_input_tokens, card.context_window_tokens - room)
+
+
+def build_history(
+    said: Sequence[str], shorter: Mapping[int, str] | None = None
+) -> Iterator[Message]:
+    """Build what was said so far, each turn followed by the call to go on that it was given.
+
+    Of a turn that is shortened both are short: what the call said of its end is of no more use.
+    """
+    shorter, text = shorter or {}, ""
+    for place, turn in enumerate(said):
         text += turn
-        yield Message(Role.ASSISTANT, turn)
-        yield Message(Role.USER, compose_instruction(text))
+        yield Message(Role.ASSISTANT, shorter.get(place, turn))
+        yield Message(Role.USER, SHORTENED_TURN if place in shorter else compose_instruction(text))
 
 
 def compose_instruction(text: str) -> str:
@@ -92,6 +147,7 @@ def compose_prompt(words: Words) -> str:
         "feedback": [_fence(item) for item in words.feedback],
         "inputs": [_fence(item) for item in words.inputs],
         "listing": list(words.listing),
+        "budget_words": words.budget_words,
     }
     return render_template(words.template_name, words.template, values)
 

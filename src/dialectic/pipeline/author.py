@@ -7,6 +7,7 @@ beside what cannot be exceeded.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from dialectic.domain.learned import Size
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import price_call
 from dialectic.domain.quote import Amount, Figures
+from dialectic.pipeline.combine import Room, count_levels_max, decide_tree
 
 # Providers count a little differently from us; nobody is charged for more than this.
 INPUT_MARGIN_PERCENT = 110
@@ -29,6 +31,8 @@ class Terms:
     max_continuations: int = 0
     max_retries: int = 0
     concurrency: int = 1
+    # Who reads what must be shortened; None if that costs nothing.
+    embedder: ModelCard | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,37 @@ def build_figures(
             continuations += author.price(_exceed(_grow(longest, turn, author)), cap)
     retries = (worst + continuations) * terms.max_retries
     return Figures(expected, worst, further, continuations, retries)
+
+
+def build_merges(
+    author: Author, sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], room: Room
+) -> Figures:
+    """Price the calls that merge documents before they are read, where they do not fit.
+
+    Their sizes are those that are expected, those at most, and those at most where answers go on.
+    """
+    expected, bound, longer = sizes
+    likely = Amount()
+    for level in decide_tree(expected, room):
+        for node in level:
+            read = min(sum(expected[node.start : node.stop]), room.call_tokens)
+            frame = author.input_max - room.call_tokens
+            likely += author.price(frame + read, node.budget_tokens)
+        expected = [node.budget_tokens for node in level]
+    full = Length(author.output_cap, 0.0, 1)
+    one = build_figures(author, full, author.input_max, author.input_max, author.input_max)
+    calls, more = _count_merges_max(bound, room), _count_merges_max(longer, room)
+    continuations = Amount()
+    if author.terms.max_continuations:
+        continuations = one.worst * (more - calls) + one.continuations * more
+    worst = one.worst * calls
+    retries = (worst + continuations) * author.terms.max_retries
+    return Figures(likely, worst, Amount(), continuations, retries)
+
+
+def _count_merges_max(sizes: Sequence[int], room: Room) -> int:
+    """Count the merges there can be: on no level more than there are documents."""
+    return 0 if sum(sizes) <= room.reader_tokens else len(sizes) * count_levels_max(sizes, room)
 
 
 def _clamp(bound: int, expected_input: int, author: Author) -> int:

@@ -4,7 +4,9 @@ keep. Decides nothing about the answer; an error leaves as the provider raised i
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dialectic import limits
 from dialectic.domain.job import Job
@@ -17,6 +19,8 @@ from dialectic.ledger import holds
 from dialectic.pipeline.hold import Held
 from dialectic.providers.base import OnText
 from dialectic.tokens import count_request_tokens
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +46,46 @@ async def call(
     Raises `EndpointBusy`, before anything is sent, when the endpoint takes no call yet.
     """
     request, provider = held.request, engine.catalog.load_provider(card)
-    permit = await _ask_for_leave(engine, caller, card, request)
+    reply, elapsed_ms = await attempt(
+        engine,
+        caller,
+        card,
+        held.key,
+        lambda: provider.complete(card, request, on_text),
+        count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
+        tell=lambda reply: limits.build_report(reply.usage),
+    )
+    return build_answer(request, reply, elapsed_ms=elapsed_ms)
+
+
+async def attempt(
+    engine: Engine,
+    caller: limits.Caller,
+    card: ModelCard,
+    key: str,
+    ask: Callable[[], Awaitable[T]],
+    *,
+    count: Callable[[], int],
+    tell: Callable[[T], limits.Report],
+) -> tuple[T, int]:
+    """Ask a model once for whatever it gives, with leave; return that, and its milliseconds.
+
+    `count` says how many tokens it may take, `tell` what to report of what came.
+    """
+    permit = await _ask_for_leave(engine, caller, card, count)
     engine.failpoints.reach("before_send")
     # From here on it may cost money, whatever comes back.
-    await _send(engine, caller, held.key)
+    await _send(engine, caller, key)
     started = time.monotonic()
     try:
-        reply = await provider.complete(card, request, on_text)
+        got = await ask()
     except (ProviderError, ContextWindowError) as error:
         await _report(engine, permit, limits.build_failure(error))
         raise
     elapsed_ms = round((time.monotonic() - started) * 1000)
     engine.failpoints.reach("after_reply")
-    await _report(engine, permit, limits.build_report(reply.usage))
-    return build_answer(request, reply, elapsed_ms=elapsed_ms)
+    await _report(engine, permit, tell(got))
+    return got, elapsed_ms
 
 
 async def _send(engine: Engine, caller: limits.Caller, key: str) -> None:
@@ -67,15 +97,13 @@ async def _send(engine: Engine, caller: limits.Caller, key: str) -> None:
 
 
 async def _ask_for_leave(
-    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request
+    engine: Engine, caller: limits.Caller, card: ModelCard, count: Callable[[], int]
 ) -> limits.Permit | None:
     """Ask for leave to call; a model without an endpoint needs none."""
     endpoint = engine.catalog.find_endpoint(card)
     if endpoint is None:
         return None
-    tokens = 0
-    if endpoint.tokens_per_minute is not None:
-        tokens = count_request_tokens(request, card).upper_tokens + request.max_output_tokens
+    tokens = 0 if endpoint.tokens_per_minute is None else count()
     return await limits.admit(engine.db, engine.calm, endpoint, caller, tokens=tokens)
 
 

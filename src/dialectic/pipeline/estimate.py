@@ -8,18 +8,28 @@ are stand-ins, whose lengths are known, learned, or expected.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from dialectic.domain.learned import NOTHING, Kind, Learned, Size
 from dialectic.domain.message import Message, Request, Role
 from dialectic.domain.model import ModelCard
-from dialectic.domain.price import is_play
-from dialectic.domain.process import InputRule, Process, Stage, Step
-from dialectic.domain.quote import Figures, Line, Quote
+from dialectic.domain.price import is_play, price_call
+from dialectic.domain.process import InputRule, Overflow, Process, Stage, Step
+from dialectic.domain.quote import Amount, Figures, Line, Quote
 from dialectic.pipeline.assemble import compose_prompt
-from dialectic.pipeline.author import Author, Length, Terms, build_figures, fit_length
+from dialectic.pipeline.author import (
+    Author,
+    Length,
+    Terms,
+    build_figures,
+    build_merges,
+    fit_length,
+)
+from dialectic.pipeline.combine import ROOM_TOKENS_MIN, Room
 from dialectic.pipeline.gather import Item, Words
+from dialectic.pipeline.merge import measure_merge
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
 from dialectic.pipeline.schedule import Task, build_durations
 from dialectic.tokens import count_request_tokens, find_counter
@@ -34,6 +44,9 @@ REASONING_FACTOR = 3
 FOREIGN_FACTOR = 2
 # Enough of a process's own words to tell how many tokens a byte is.
 SAMPLE_CHARS = 10_000
+# What stands for the reading of texts that must be shortened, among the steps of a stage.
+READING = "shortening"
+READING_PERCENT = 120
 # Tokens in a second, all waiting included, of a model that nobody has timed yet.
 PACE = 50.0
 PLAY_PACE = 2_500.0
@@ -78,7 +91,7 @@ def build_quote(
     return Quote(
         process_name=process.name,
         models=tuple(card.name for card in cards),
-        lines=tuple(lines.values()),
+        lines=tuple(_place_readings(lines.values(), desk.list_readings(open_calls))),
         durations=build_durations(
             [desk.build_task(call) for call in open_calls], slots=terms.concurrency
         ),
@@ -89,6 +102,14 @@ def build_quote(
 
 def _join(one: Line, other: Line) -> Line:
     return replace(one, figures=one.figures + other.figures, too_long=one.too_long + other.too_long)
+
+
+def _place_readings(lines: Iterable[Line], readings: Mapping[str, Line]) -> Iterator[Line]:
+    """Put what is read for shortening behind all else of its stage."""
+    for slug, some in groupby(lines, key=lambda line: line.stage_slug):
+        yield from some
+        if slug in readings:
+            yield readings[slug]
 
 
 class _Desk:
@@ -114,6 +135,7 @@ class _Desk:
         self.authors = [Author(card, terms, densities[card.tokenizer]) for card in cards]
         self.expected_bytes = list_expected_bytes(process)
         self._lengths: dict[tuple[Kind, int], Length] = {}
+        self._merged: set[tuple[str, str, str, tuple[DocumentKey, ...]]] = set()
         self._figures: dict[tuple[Author, Length, int, int, int], Figures] = {}
         self._frames: dict[tuple[str, str, tuple[tuple[str, int], ...], str], int] = {}
 
@@ -124,6 +146,7 @@ class _Desk:
         expected = frame + sum(self._expect_read(read, author) for read in call.reads)
         expected += sum(author.count_bytes(size) for size in self._list_outcomes(call))
         turns_max = 1 + self.terms.max_continuations
+        merging = self._build_merging(call, author, frame)
         reckoned = (
             author,
             self.load_length(key),
@@ -140,9 +163,82 @@ class _Desk:
             model_index=key.model_index,
             model_name=author.card.name,
             is_play=is_play(author.card),
-            figures=self._figures[reckoned],
-            too_long=int(expected > author.input_max),
+            figures=self._figures[reckoned] + (merging or Figures()),
+            too_long=int(expected > author.input_max and merging is None),
         )
+
+    def _build_merging(self, call: PlannedCall, reader: Author, frame: int) -> Figures | None:
+        """Price what is merged before a call; None if its step does not merge, or cannot.
+
+        Who reads the same in the same step with the same model, reads what was merged once.
+        """
+        stage = self.process.load_stage(call.makes.stage_slug)
+        step = stage.load_step(call.step_name) if stage.steps else None
+        if step is None or step.overflow is not Overflow.COMBINE or len(call.reads) < 2:
+            return None
+        cap = reader.output_cap
+        room = Room(reader.input_max - frame, measure_merge(reader.card, cap), cap)
+        if min(room.reader_tokens, room.call_tokens) < ROOM_TOKENS_MIN:
+            return None
+        key = (stage.slug, step.name, reader.card.name, call.reads)
+        if key in self._merged:
+            return Figures()
+        self._merged.add(key)
+        turns_max = 1 + self.terms.max_continuations
+        sizes = (
+            [self._expect_read(read, reader) for read in call.reads],
+            [self._bound_read(read, reader, 1) for read in call.reads],
+            [self._bound_read(read, reader, turns_max) for read in call.reads],
+        )
+        return build_merges(reader, sizes, room)
+
+    # What is shortened --------------------------------------------------------------------------
+
+    def list_readings(self, calls: Sequence[PlannedCall]) -> dict[str, Line]:
+        """List, by stage, what it costs to read what will not fit; each text is read once."""
+        card = self.terms.embedder
+        if card is None:
+            return {}
+        seen: set[DocumentKey] = set()
+        readings: dict[str, Line] = {}
+        for call in calls:
+            slug, known = call.makes.stage_slug, readings.get(call.makes.stage_slug)
+            line = Line(
+                stage_slug=slug,
+                step_name=READING,
+                output_type=READING,
+                model_index=0,
+                model_name=card.name,
+                is_play=is_play(card),
+                figures=self._price_reading(call, card, seen),
+            )
+            readings[slug] = line if known is None else _join(known, line)
+        return {slug: line for slug, line in readings.items() if line.figures.ceiling.credits}
+
+    def _price_reading(self, call: PlannedCall, card: ModelCard, seen: set[DocumentKey]) -> Figures:
+        """Price the reading of one call's texts, as far as they were not read for another."""
+        author = self.authors[call.makes.model_index - 1]
+        frame = self._count_frame(call, author)
+        new = [read for read in call.reads if read not in seen]
+        expected = frame + sum(self._expect_read(read, author) for read in call.reads)
+        bound = frame + self._bound_reads(call, author, 1 + self.terms.max_continuations)
+
+        def price(tokens: int) -> Amount:
+            # A heading is read with every piece below it, and each text is rounded up by itself.
+            read = tokens * READING_PERCENT // 100
+            rounded = len(call.reads) + 1 + self.terms.max_continuations
+            return Amount(0, read, 0, price_call(card, read, 0) + rounded)
+
+        likely, worst, turns = Amount(), Amount(), Amount()
+        if expected > author.input_max:
+            seen.update(new)
+            likely = price(frame + sum(self._expect_read(read, author) for read in new))
+        if bound > author.input_max:
+            worst = price(bound * FOREIGN_FACTOR)
+        if self.terms.max_continuations:
+            said = author.output_cap * self.terms.max_continuations
+            turns = price((frame + said) * FOREIGN_FACTOR)
+        return Figures(likely, worst, Amount(), turns)
 
     # What is read -------------------------------------------------------------------------------
 
@@ -155,16 +251,19 @@ class _Desk:
 
         A text that exists is counted by its bytes, which only some tokenizers go by.
         """
-        known = [self.written[read] for read in call.reads if read in self.written]
-        known += self._list_outcomes(call)
+        outcomes = sum(self._bound_known(size, reader) for size in self._list_outcomes(call))
+        return outcomes + sum(self._bound_read(read, reader, turns) for read in call.reads)
+
+    def _bound_read(self, read: DocumentKey, reader: Author, turns: int) -> int:
+        if (known := self.written.get(read)) is not None:
+            return self._bound_known(known, reader)
+        author = self.authors[read.model_index - 1]
+        is_same = author.card.tokenizer == reader.card.tokenizer
+        return author.output_cap * turns * (1 if is_same else FOREIGN_FACTOR)
+
+    def _bound_known(self, size: int, reader: Author) -> int:
         margin = 1 if reader.card.tokenizer.startswith("chars:") else FOREIGN_FACTOR
-        bound = sum(reader.count_bytes(size) * margin for size in known)
-        for read in call.reads:
-            if read not in self.written:
-                author = self.authors[read.model_index - 1]
-                is_same = author.card.tokenizer == reader.card.tokenizer
-                bound += author.output_cap * turns * (1 if is_same else FOREIGN_FACTOR)
-        return bound
+        return reader.count_bytes(size) * margin
 
     def _list_outcomes(self, call: PlannedCall) -> tuple[int, ...]:
         stage = self.process.load_stage(call.makes.stage_slug)

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from dialectic.domain.chunk import Chunk
-from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload
+from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
 from dialectic.domain.label import build_label, order_for_reader, tell_apart
 from dialectic.domain.place import (
     About,
@@ -24,7 +24,7 @@ from dialectic.domain.place import (
     Relation,
     StageFolder,
 )
-from dialectic.domain.process import ExpectedDocument, InputRule, Process, Stage
+from dialectic.domain.process import Compressor, ExpectedDocument, InputRule, Process, Stage
 from dialectic.domain.shrink import list_left_out
 from dialectic.domain.slug import slugify_name
 from dialectic.errors import PlanError
@@ -56,6 +56,8 @@ class Words:
     feedback: tuple[Item, ...] = ()
     inputs: tuple[Item, ...] = ()
     listing: tuple[str, ...] = ()
+    # About how long the answer is to be at most, where that matters.
+    budget_words: int | None = None
 
     def as_opening(self) -> dict[str, Any]:
         """Write down everything but the template, which is pinned by its name."""
@@ -66,12 +68,14 @@ class Words:
         return opening
 
     @classmethod
-    def from_opening(cls, opening: Mapping[str, Any], process: Process) -> Words:
+    def from_opening(
+        cls, opening: Mapping[str, Any], process: Process, template: str | None = None
+    ) -> Words:
         """Read back the words of a first turn, as they were."""
         name: str = opening["template_name"]
         return cls(
             template_name=name,
-            template=process.prompts[name],
+            template=process.prompts[name] if template is None else template,
             domain=opening["domain"],
             guidance=opening["guidance"],
             request=Item(**opening["request"]),
@@ -82,6 +86,7 @@ class Words:
                 for item in opening["inputs"]
             ),
             listing=tuple(opening["listing"]),
+            budget_words=opening.get("budget_words"),
         )
 
 
@@ -89,7 +94,7 @@ class Words:
 class Material:
     """Everything a turn is made of, before it becomes a request."""
 
-    payload: PlanPayload | ExecutePayload
+    payload: TurnPayload
     owner: Owner
     folder: StageFolder
     name: ContributionName
@@ -105,6 +110,8 @@ class Material:
     flags: tuple[str, ...]
     expected: tuple[ExpectedDocument, ...]
     max_output_tokens: int | None
+    # How texts are made shorter that do not fit.
+    compressor: Compressor = Compressor.EXTRACT
     # What the process left out on the way to this document.
     left_out: tuple[str, ...] = ()
     # What was said in the turns before this one.
@@ -121,12 +128,13 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
     relation: Relation = Plain()
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
-        is_intermediate = False
+        is_intermediate, compressor = False, stage.compressor
     else:
         relation = _relate(payload.naming)
         rank, origin = payload.rank, payload.origin
         source_group, target = payload.source_group, payload.target_contribution_id
-        is_intermediate = stage.load_step(payload.step_name).is_intermediate
+        step = stage.load_step(payload.step_name)
+        is_intermediate, compressor = step.is_intermediate, step.compressor
     return Material(
         payload=payload,
         owner=scene.owner,
@@ -151,6 +159,7 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
         if payload.output_type == stage.output_type
         else (),
         max_output_tokens=scene.max_output_tokens,
+        compressor=compressor,
         chunks=scene.chunks,
         left_out=list_left_out(
             scene.process, models=len(scene.models), until=(stage.slug, payload.output_type)
@@ -190,10 +199,10 @@ def gather_stage_words(scene: Scene, stage: Stage) -> Words:
             raise PlanError(
                 f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on."
             )
-        inputs.extend(_label_all(scene, rule.header, texts, seed))
+        inputs.extend(label_all(scene, rule.header, texts, seed))
     if not rules:
         header = f"Outcome of iteration {scene.iteration - 1}"
-        inputs.extend(_label_all(scene, header, list(scene.texts.values()), seed))
+        inputs.extend(label_all(scene, header, list(scene.texts.values()), seed))
     return build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
 
 
@@ -202,7 +211,7 @@ def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: Execut
     inputs: list[Item] = []
     for number, rule in enumerate(step.inputs_required):
         given = [scene.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
-        inputs.extend(_label_all(scene, rule.header, given, job_id))
+        inputs.extend(label_all(scene, rule.header, given, job_id))
     return build_words(scene, stage, step.prompt_template_name, inputs=tuple(inputs))
 
 
@@ -244,7 +253,7 @@ def _place(text: Text) -> str:
     return text.path.rsplit("/", 1)[-1]
 
 
-def _label_all(scene: Scene, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
+def label_all(scene: Scene, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
     """Label documents neutrally, in an order of the reader's own."""
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]

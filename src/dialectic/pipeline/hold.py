@@ -15,8 +15,10 @@ from dialectic.domain.job import Job
 from dialectic.domain.message import Reply, Request, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import (
+    USEFUL_OUTPUT_TOKENS,
     Purse,
     Rates,
+    build_funds_error,
     decide_hold,
     decide_output_cap,
     is_play,
@@ -24,9 +26,9 @@ from dialectic.domain.price import (
 )
 from dialectic.domain.usage import Actual, Counted, judge_usage
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, DialecticError, ProviderError
+from dialectic.errors import Conflict, DialecticError, FundsError, ProviderError
 from dialectic.ledger import holds, wallets
-from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose, derive_hold_key
+from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
 from dialectic.store.database import Connection
 from dialectic.tokens import count_request_tokens_aside, find_counter
 
@@ -41,14 +43,20 @@ class Held:
 
 
 async def hold(
-    engine: Engine, job: Job, card: ModelCard, request: Request, *, wallet_id: UUID, turn: int
+    engine: Engine,
+    job: Job,
+    card: ModelCard,
+    request: Request,
+    *,
+    wallet_id: UUID,
+    key: str,
+    purpose: Purpose = Purpose.CALL,
 ) -> Held:
     """Set aside what a call can cost, or raise: then nothing is called.
 
     The answer may have to be shorter than was asked for, if that is what money allows.
     """
     counted = (await count_request_tokens_aside(request, card)).upper_tokens
-    key = derive_hold_key(job.id, attempt=job.attempt, turn=turn)
     fraction = Decimal(str(engine.settings.max_spend_fraction))
 
     async def work(connection: Connection) -> NewHold:
@@ -58,7 +66,7 @@ async def hold(
             connection, wallet_id, job.session_id, is_play=is_play(card)
         )
         cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
-        new = build_hold(key, job, card, wallet_id, counted, cap)
+        new = build_hold(key, job, card, wallet_id, counted, cap, purpose=purpose)
         await holds.reserve(connection, new)
         return new
 
@@ -90,7 +98,14 @@ def decide_cap(
 
 
 def build_hold(
-    key: str, job: Job, card: ModelCard, wallet_id: UUID, counted_tokens: int, cap: int
+    key: str,
+    job: Job,
+    card: ModelCard,
+    wallet_id: UUID,
+    counted_tokens: int,
+    cap: int,
+    *,
+    purpose: Purpose = Purpose.CALL,
 ) -> NewHold:
     """Build the hold of one call of a job."""
     rates = Rates.of(card)
@@ -98,7 +113,7 @@ def build_hold(
         key=key,
         wallet_id=wallet_id,
         is_play=is_play(card),
-        purpose=Purpose.CALL,
+        purpose=purpose,
         model_name=card.name,
         amount_credits=decide_hold(counted_tokens, cap, rates),
         rates=rates,
@@ -109,6 +124,68 @@ def build_hold(
         job_id=job.id,
         attempt=job.attempt,
     )
+
+
+# -- before anything is called ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """All that one prompt will cost: what it takes to shorten it, and the call."""
+
+    card: ModelCard
+    # The prompt as it is and as it will be sent, and the longest answer that is wanted.
+    before_tokens: int
+    counted_tokens: int
+    output_cap: int
+    # What shortening costs, of real and of play money.
+    extra_credits: int = 0
+    extra_play_credits: int = 0
+
+
+async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
+    """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+
+    async def work(connection: Connection) -> list[Purse]:
+        return [
+            await wallets.load_purse(connection, wallet_id, job.session_id, is_play=kind)
+            for kind in (False, True)
+        ]
+
+    for purse in await engine.db.transact(job.tenant_id, work):
+        judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
+
+
+def judge_outlook(
+    outlook: Outlook, purse: Purse, fraction: Decimal, *, is_approved: bool = False
+) -> None:
+    """Judge what a prompt will cost of one kind of money, all together."""
+    card = outlook.card
+    extra = outlook.extra_play_credits if purse.is_play else outlook.extra_credits
+    needed, what = extra, "Shortening a prompt"
+    if purse.is_play is is_play(card):
+        rates, counted = Rates.of(card), outlook.counted_tokens
+        what = (
+            f"Shortening a prompt of {outlook.before_tokens:,} tokens to {counted:,} "
+            f"({purse.show(extra)}) and asking {card.name} for up to "
+            f"{{cap:,}} tokens ({{call}})"
+        )
+        try:
+            cap = decide_output_cap(
+                purse.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
+            )
+        except FundsError:
+            cap = min(outlook.output_cap, USEFUL_OUTPUT_TOKENS)
+        call = decide_hold(counted, cap, rates)
+        needed, what = extra + call, what.format(cap=cap, call=purse.show(call))
+    if not needed:
+        return
+    spendable = purse.spendable_credits
+    if spendable is not None and needed > spendable:
+        raise build_funds_error(purse, needed, what=what)
+    if not is_approved:
+        judge_spend(needed, purse, fraction, what=what)
 
 
 async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
@@ -157,12 +234,18 @@ async def let_go(connection: Connection, engine: Engine, job: Job, error: Dialec
     What arrived and was no answer is paid for; a call that left nothing behind is not.
     """
     for each in await holds.list_open(connection, job.id, job.attempt):
-        card = engine.catalog.cards.get(each.model_name)
+        card = find_payee(engine, each.model_name)
         actual = None if card is None else price_failure(each, card, error)
         if actual is None:
             await holds.void(connection, each.key)
         else:
             await holds.settle(connection, each.key, actual, None)
+
+
+def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
+    """Find the facts about a model that was called, for an answer or for vectors."""
+    known = engine.catalog.embeddings.get(model_name)
+    return engine.catalog.cards.get(model_name) if known is None else known.card
 
 
 def price_failure(hold: Hold, card: ModelCard, error: DialecticError) -> Actual | None:

@@ -15,7 +15,15 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.domain.chunk import Chunk
-from dialectic.domain.job import ExecutePayload, Job, PlanPayload, derive_contribution_id
+from dialectic.domain.job import (
+    AnyPayload,
+    CombinePayload,
+    ExecutePayload,
+    Job,
+    MergePayload,
+    PlanPayload,
+    derive_contribution_id,
+)
 from dialectic.domain.place import ResourceKind, StageFolder
 from dialectic.domain.process import Process, Stage
 from dialectic.domain.process_check import build_process
@@ -32,9 +40,11 @@ from dialectic.store.records import SQL, Owner
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A document that a turn reads, in its newest version, under the id of the first."""
+    """A document that a turn reads: under the id of its first version, and that of this one."""
 
     id: UUID
+    version_id: UUID
+    source_group: UUID | None
     type: str
     stage_slug: str
     model_index: int
@@ -91,21 +101,25 @@ class Scene:
         )
 
 
-async def look(engine: Engine, job: Job, payload: PlanPayload | ExecutePayload) -> Scene:
+async def look(engine: Engine, job: Job, payload: AnyPayload) -> Scene:
     """Load everything that a claimed job needs."""
 
     async def work(connection: Connection) -> Scene:
         scene = await load_scene(engine, connection, job.session_id, job.iteration_number)
-        is_turn = isinstance(payload, ExecutePayload)
+        is_turn = isinstance(payload, ExecutePayload | MergePayload)
         is_turn = is_turn or not scene.process.load_stage(job.stage_slug).steps
         if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
             said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
             if said:
                 return replace(scene, chunks=said)
-        if isinstance(payload, ExecutePayload):
-            ids = [given.contribution_id for given in payload.inputs]
-            return await read_texts(connection, scene, ids)
-        return await look_around(connection, scene, job.stage_slug, payload.model_index)
+        if isinstance(payload, PlanPayload):
+            return await look_around(connection, scene, job.stage_slug, payload.model_index)
+        ids = [given.contribution_id for given in payload.inputs]
+        if isinstance(payload, MergePayload | CombinePayload):
+            found = await read_versions(connection, scene.session_id, ids)
+            _require(scene, ids, texts := {text.version_id: text for text in found})
+            return replace(scene, texts=texts)
+        return await read_texts(connection, scene, ids)
 
     return await engine.db.transact(job.tenant_id, work)
 
@@ -225,20 +239,36 @@ async def read_texts(connection: Connection, scene: Scene, ids: Collection[UUID]
     if not ids:
         return scene
     rows = await connection.fetch(SQL["read_documents"], scene.session_id, list(ids))
-    texts = {
-        row["id"]: Text(
-            id=row["id"],
-            type=row["contribution_type"],
-            stage_slug=row["stage"],
-            model_index=row["model_index"],
-            rank=row["rank"],
-            origin=row["origin"],
-            is_origin=row["source_group"] is None,
-            path=row["storage_path"],
-            content=row["content"],
-        )
-        for row in rows
-    }
+    texts = {row["id"]: _build_text(row) for row in rows}
+    _require(scene, ids, texts)
+    return replace(scene, texts=texts)
+
+
+def _require(scene: Scene, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
     if missing := [str(wanted) for wanted in ids if wanted not in texts]:
         raise NotFound(f"Document(s) {', '.join(missing)} of session {scene.session_id} are gone.")
-    return replace(scene, texts=texts)
+
+
+async def read_versions(
+    connection: Connection, session_id: UUID, ids: Collection[UUID]
+) -> list[Text]:
+    """Read these very versions of documents, as many of them as there are, in this order."""
+    rows = await connection.fetch(SQL["read_versions"], session_id, list(ids))
+    texts = {row["version_id"]: _build_text(row) for row in rows}
+    return [texts[wanted] for wanted in ids if wanted in texts]
+
+
+def _build_text(row: asyncpg.Record) -> Text:
+    return Text(
+        id=row["id"],
+        version_id=row["version_id"],
+        source_group=row["source_group"],
+        type=row["contribution_type"],
+        stage_slug=row["stage"],
+        model_index=row["model_index"],
+        rank=row["rank"],
+        origin=row["origin"],
+        is_origin=row["source_group"] is None,
+        path=row["storage_path"],
+        content=row["content"],
+    )

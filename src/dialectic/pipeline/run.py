@@ -3,11 +3,17 @@
     look        what this job must know, in one transaction
 
     plan        a stage's work, dealt out to children as their inputs come to exist (pure)
+    combine     documents that a child has no room for, dealt out to merges, level by level (pure)
 
     gather      the words of one turn: its own inputs, and nothing else of the stage (pure)
-    assemble    one complete request, counted in tokens, that fits the model (pure)
+    overflow    inputs that do not fit: combined first, or searched for what matters, if the step
+                says so
+    compress    one complete request that fits the model: if it is too long, what matters least is
+                shortened, text by text, each from itself alone
+      assemble    the request, counted in tokens (pure)
+      shorten     a shorter text, found or made once, held and paid for like a call
     hold        money set aside for the call: a commit, before any byte leaves
-    call        one attempt at the provider
+    call        one attempt at the provider; if it says that the prompt is too long, one more
     follow      what the answer means for the job: done, or cut off and to be gone on with (pure)
 
     save        one commit: what was planned or written, the job's move, those who wait, the news,
@@ -17,24 +23,55 @@ A document that does not fit into one answer takes several turns. Each is a clai
 and a commit of its own; the last one makes the document of all of them.
 
 No transaction is open while a model thinks. A process that dies before `save` has changed nothing
-but the job's lease; after it, everything.
+but the job's lease; after it, everything. Only shorter texts are saved before: the next attempt, or
+another job, finds them.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from dialectic.domain.job import ExecutePayload, Job, PlanPayload, parse_payload
+from dialectic.domain.job import (
+    CombinePayload,
+    ExecutePayload,
+    Job,
+    MergePayload,
+    PlanPayload,
+    TurnPayload,
+    parse_payload,
+)
+from dialectic.domain.model import ModelCard
+from dialectic.domain.process import Overflow
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.assemble import assemble
+from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
+from dialectic.pipeline.compress import Fitted, compress, decide_again
 from dialectic.pipeline.follow import WINDOW_FULL, Limits, close, follow
-from dialectic.pipeline.gather import gather
-from dialectic.pipeline.hold import hold
+from dialectic.pipeline.gather import Material, gather
+from dialectic.pipeline.hold import free, hold
 from dialectic.pipeline.look import Scene, look
+from dialectic.pipeline.merge import gather_merge
+from dialectic.pipeline.overflow import (
+    deal_level,
+    decide_overflow,
+    find_combined,
+    find_need,
+    find_room,
+)
 from dialectic.pipeline.plan import decide_plan, find_missing
-from dialectic.pipeline.save import Paid, save_plan, save_seed, save_turn, save_wait
+from dialectic.pipeline.retrieve import retrieve
+from dialectic.pipeline.save import (
+    Paid,
+    save_combined,
+    save_level,
+    save_need,
+    save_plan,
+    save_seed,
+    save_turn,
+    save_wait,
+)
+from dialectic.pipeline.shorten import build_shortener
 
 
 async def run_job(engine: Engine, job: Job) -> None:
@@ -45,8 +82,10 @@ async def run_job(engine: Engine, job: Job) -> None:
     match payload:
         case PlanPayload() if not scene.chunks:
             await run_plan(engine, job, payload, scene)
-        case PlanPayload() | ExecutePayload():
+        case PlanPayload() | ExecutePayload() | MergePayload():
             await run_turn(engine, job, payload, scene)
+        case CombinePayload():
+            await run_combine(engine, job, payload, scene)
         case unreachable:
             assert_never(unreachable)
 
@@ -70,23 +109,82 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: Scene)
         await run_turn(engine, job, payload, scene)
 
 
-async def run_turn(
-    engine: Engine, job: Job, payload: PlanPayload | ExecutePayload, scene: Scene
-) -> None:
+async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: Scene) -> None:
+    """Documents too long for their reader: merge them, and what comes of it, until they fit."""
+    card = engine.catalog.load_card(payload.model_name)
+    level = await deal_level(engine, job, payload, scene, card)
+    if level.merges:
+        await save_level(engine, job, level)
+    else:
+        await save_combined(engine, job, level)
+
+
+async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: Scene) -> None:
     """One document by one model, or as much of it as fits into an answer."""
     card = engine.catalog.load_card(payload.model_name)
-    material = gather(scene, job, payload)
+    material = _gather(scene, job, payload)
+    if (fitting := await make_room(engine, job, scene, material, card)) is None:
+        return  # it waits for what it needs
+    material = fitting
     try:
-        request = assemble(material, card)
-        turn = len(material.chunks)
-        held = await hold(engine, job, card, request, wallet_id=scene.wallet_id, turn=turn)
-        answer = await call(engine, job, card, held)
+        paid = await ask(engine, job, scene, material, card)
     except ContextWindowError:
         if not material.chunks:
             raise
-        # There is no room for another turn. What was said is paid for: it is the document.
+        # There is no room for another turn, however much is shortened. What was said is paid for:
+        # it is the document.
         await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
         return
     limits = Limits(scene.continues, engine.settings.max_continuations)
-    outcome = follow(answer.reply, material.said, limits)
-    await save_turn(engine, job, material, outcome, Paid(card, held, answer))
+    outcome = follow(paid.answer.reply, material.said, limits)
+    await save_turn(engine, job, material, outcome, paid)
+
+
+async def make_room(
+    engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard
+) -> Material | None:
+    """Do with inputs that do not fit what their step says; None if the job must wait for it.
+
+    What is too long even so is compressed.
+    """
+    overflow = decide_overflow(scene, job, material)
+    if overflow is Overflow.COMPRESS or (room := await find_room(material, card)) is None:
+        return material
+    if overflow is Overflow.RETRIEVE:
+        return await retrieve(engine, job, scene, material, card, room)
+    if (needed := find_need(scene, job, material, card, room)) is None:
+        return material
+    combined = await find_combined(engine, job, scene, material, needed)
+    if combined is None:
+        await save_need(engine, job, needed)
+    return combined
+
+
+async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard) -> Paid:
+    """Ask the model, with a prompt that fits; once more, with less, if it says that it does not."""
+    shortener = build_shortener(engine, job, scene, material, card)
+    fitted = await compress(material, card, shortener)
+
+    async def send(fitted: Fitted, again: int) -> Paid:
+        key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
+        request, wallet_id = fitted.request, scene.wallet_id
+        held = await hold(engine, job, card, request, wallet_id=wallet_id, key=key)
+        return Paid(card, held, await call(engine, job, card, held), fitted.manifest)
+
+    try:
+        return await send(fitted, 0)
+    except ContextWindowError as error:
+        # It was turned away, so its money is free again.
+        await engine.db.transact(job.tenant_id, lambda connection: free(connection, job))
+        less = decide_again(error, fitted.counted_tokens)
+        try:
+            fitted = await compress(material, card, shortener, tokens_max=less)
+        except ContextWindowError:
+            raise error from None
+    return await send(fitted, 1)
+
+
+def _gather(scene: Scene, job: Job, payload: TurnPayload) -> Material:
+    if isinstance(payload, MergePayload):
+        return gather_merge(scene, job, payload)
+    return gather(scene, job, payload)

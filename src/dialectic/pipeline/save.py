@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dialectic.domain.job import Job
+from dialectic.domain.job import Job, MergePayload
+from dialectic.domain.manifest import Manifest
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Stage
 from dialectic.engine import Engine
 from dialectic.pipeline.call import Answer
+from dialectic.pipeline.combine import Needed
 from dialectic.pipeline.follow import Finish, GoOn
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.hold import Held, free, settle
 from dialectic.pipeline.look import Scene
+from dialectic.pipeline.overflow import Level
 from dialectic.pipeline.plan import Decision
 from dialectic.pipeline.seed import build_seed_prompt
 from dialectic.pipeline.write import Written, write
@@ -36,6 +39,8 @@ class Paid:
     card: ModelCard
     held: Held
     answer: Answer
+    # What the prompt was made of.
+    manifest: Manifest
 
 
 async def save_turn(
@@ -50,7 +55,8 @@ async def save_turn(
     A turn that is cut off leaves a chunk, and its job goes on; the last one leaves the document.
     Without an answer nothing was called, and the document is what was said before.
     """
-    written = write(job, material, None if paid is None else paid.answer, outcome)
+    answer, manifest = (None, None) if paid is None else (paid.answer, paid.manifest)
+    written = write(job, material, answer, outcome, manifest)
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
@@ -94,8 +100,11 @@ async def _end_document(
             {"label": item.label, "contribution_id": str(item.source_id)}
             for item in material.words.inputs
         ],
+        "manifest": contribution.manifest,
     }
-    units = 1 if material.payload.edition == 1 else 0
+    # What is planned is documents of the process; those that are combined on the way are none.
+    is_planned = not isinstance(material.payload, MergePayload)
+    units = 1 if is_planned and material.payload.edition == 1 else 0
     await jobs.complete(connection, job, results=results, finished_units=units)
 
 
@@ -162,6 +171,66 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         ]
         await jobs.insert_jobs(connection, job.tenant_id, new)
         await jobs.wait(connection, job, wait)
+        engine.failpoints.reach("before_commit")
+
+    await engine.db.transact(job.tenant_id, work)
+    engine.failpoints.reach("after_commit")
+
+
+async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
+    """Let a job wait for a combine job, which is made unless it is there."""
+    combine = jobs.NewJob(
+        id=needed.id,
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        iteration_number=job.iteration_number,
+        payload=needed.payload,
+        max_retries=job.max_retries,
+    )
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await jobs.wait_for(connection, job, combine, reason="what it reads is combined first")
+        engine.failpoints.reach("before_commit")
+
+    await engine.db.transact(job.tenant_id, work)
+    engine.failpoints.reach("after_commit")
+
+
+async def save_level(engine: Engine, job: Job, level: Level) -> None:
+    """Save the merges of a level, and let their combine job wait for them."""
+    new = [
+        jobs.NewJob(
+            id=merge.id,
+            session_id=job.session_id,
+            parent_job_id=job.id,
+            stage_slug=job.stage_slug,
+            iteration_number=job.iteration_number,
+            payload=merge.payload,
+            max_retries=job.max_retries,
+            step_number=level.number,
+        )
+        for merge in level.merges
+    ]
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await jobs.insert_jobs(connection, job.tenant_id, new)
+        # It looks again after every level: how many there are, their lengths tell.
+        await jobs.wait(connection, job, jobs.Wait(total_steps=level.number + 1))
+        engine.failpoints.reach("before_commit")
+
+    await engine.db.transact(job.tenant_id, work)
+    engine.failpoints.reach("after_commit")
+
+
+async def save_combined(engine: Engine, job: Job, level: Level) -> None:
+    """Save what a combine job came to: whoever waits for it goes on."""
+    results = {"documents": [str(made) for made in level.documents]}
+
+    async def work(connection: Connection) -> None:
+        await jobs.hold_lease(connection, job)
+        await jobs.complete(connection, job, results=results, finished_units=0)
         engine.failpoints.reach("before_commit")
 
     await engine.db.transact(job.tenant_id, work)

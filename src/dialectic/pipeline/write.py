@@ -15,7 +15,8 @@ from uuid import UUID
 from dialectic.domain.artifact import cut_documents, list_sections
 from dialectic.domain.chunk import Chunk, sum_usage
 from dialectic.domain.document import render_document
-from dialectic.domain.job import Job, derive_chunk_id, derive_contribution_id
+from dialectic.domain.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
+from dialectic.domain.manifest import Manifest
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.path import build_path
 from dialectic.domain.place import (
@@ -59,14 +60,20 @@ class Written:
         return kept.id
 
 
-def write(job: Job, material: Material, answer: Answer | None, outcome: Finish | GoOn) -> Written:
+def write(
+    job: Job,
+    material: Material,
+    answer: Answer | None,
+    outcome: Finish | GoOn,
+    manifest: Manifest | None = None,
+) -> Written:
     """Write a turn down. Without an answer the document is made of what was said before."""
     name = replace(material.name, version=material.payload.edition)
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
         raw = build_raw(material, name, answer, turn=None if is_whole else len(said))
-        said.append(build_said(material, name, answer, raw.path))
+        said.append(build_said(material, name, answer, raw.path, manifest))
         files.append(raw)
         if not is_whole:
             chunk = build_chunk(job, material, said[-1])
@@ -77,7 +84,13 @@ def write(job: Job, material: Material, answer: Answer | None, outcome: Finish |
     return Written(chunk, contribution, (contribution.file, *files), tuple(resources))
 
 
-def build_said(material: Material, name: ContributionName, answer: Answer, raw_path: str) -> Chunk:
+def build_said(
+    material: Material,
+    name: ContributionName,
+    answer: Answer,
+    raw_path: str,
+    manifest: Manifest | None = None,
+) -> Chunk:
     """Build one turn: what was said, what it took, what is to be known about it."""
     reply, turn = answer.reply, len(material.chunks)
     return Chunk(
@@ -92,6 +105,7 @@ def build_said(material: Material, name: ContributionName, answer: Answer, raw_p
         path=build_path(ChunkFile(material.folder, name, turn)),
         raw_path=raw_path,
         opening=material.words.as_opening() if turn == 0 else None,
+        manifest=None if manifest is None else manifest.as_json(),
     )
 
 
@@ -159,13 +173,24 @@ def build_contribution(
         origin=material.origin,
         source_group=material.source_group,
         target_contribution_id=material.target_contribution_id,
-        source_contribution_ids=tuple(
-            item.source_id for item in material.words.inputs if item.source_id is not None
-        ),
+        source_contribution_ids=list_sources(material),
         edit_version=payload.edition,
         original_model_contribution_id=payload.replaces,
+        manifest=last.manifest,
     )
     return contribution, list(build_resources(job, material, name, contribution_id, cut.found))
+
+
+def list_sources(material: Material) -> tuple[UUID, ...]:
+    """List what a document was made from: what its model read, then what it was given.
+
+    The two differ where inputs were combined, or searched and nothing of one was read: the document
+    rests on them all the same.
+    """
+    read = [item.source_id for item in material.words.inputs if item.source_id is not None]
+    payload = material.payload
+    given = payload.inputs if isinstance(payload, ExecutePayload) else ()
+    return tuple(dict.fromkeys([*read, *(each.contribution_id for each in given)]))
 
 
 def build_document(
@@ -191,6 +216,7 @@ def build_document(
         "incomplete": outcome.is_incomplete,
         **({"flags": list(flags)} if flags else {}),
         **({"left_out": list(material.left_out)} if material.left_out else {}),
+        **({"shortened": shortened} if (shortened := list_shortened(said)) else {}),
         "tokens_input": usage.input_tokens,
         "tokens_output": usage.output_tokens,
         "usage_source": usage.source.value,
@@ -198,6 +224,13 @@ def build_document(
     text = render_document(fields, outcome.text)
     kind = Intermediate if material.is_intermediate else ContributionFile
     return File(build_path(kind(material.folder, name)), text.encode(), MARKDOWN)
+
+
+def list_shortened(said: list[Chunk]) -> list[str]:
+    """List what did not fit and was read shortened, in any of the turns."""
+    manifests = [turn.manifest for turn in said if turn.manifest is not None]
+    items = [item for manifest in manifests for item in manifest["items"]]
+    return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
 
 
 def build_raw(

@@ -364,3 +364,47 @@ def test_whatever_stands_there_is_either_understood_or_refused(table: dict[str, 
         with contextlib.suppress(ConfigurationError):
             declared = parse_endpoints({name: table}, Place(FILE, ("endpoints",)))
             assert declared[name].endpoint.name == name
+
+
+# -- models that make vectors ----------------------------------------------------------------------
+
+VECTORS = """
+[endpoints.local.embeddings."nomic:v2"]
+dimensions = 768
+max_input_tokens = 2048
+input_usd_per_million = 0.02
+tokenizer = "o200k_base*1.3"
+"""
+
+
+def test_a_model_that_makes_vectors_has_a_size_and_a_price_and_writes_nothing() -> None:
+    declared = parse(LOCAL + VECTORS)["local"]
+    (card,) = declared.embeddings
+    assert declared.cards == ()
+    assert (card.name, card.sent_name) == ("local/nomic:v2", "nomic:v2")
+    assert (card.embedding_dimensions, card.max_input_tokens) == (768, 2048)
+    assert card.input_credits_per_token == Decimal("0.02")
+    assert (card.max_output_tokens, card.output_credits_per_token) == (0, Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("dimensions = 0", "a whole number from 1 to 16000"),
+        ("dimensions = 16001", "a whole number from 1 to 16000"),
+        ("max_input_tokens = 63", "a whole number from 64"),
+        ("input_usd_per_million = -1", "US dollars per million tokens"),
+        ("output_usd_per_million = 1", "Did you mean `input_usd_per_million`?"),
+        ('tokenizer = "words"', "must be"),
+    ],
+)
+def test_what_is_wrong_with_such_a_model_is_named_with_its_place(line: str, why: str) -> None:
+    message = refusal(LOCAL + with_line(VECTORS, line))
+    assert why in message
+    assert 'endpoints.local.embeddings."nomic:v2"' in message
+
+
+@pytest.mark.parametrize("key", ["dimensions", "max_input_tokens", "tokenizer"])
+def test_such_a_model_needs_its_facts(key: str) -> None:
+    lines = [line for line in VECTORS.splitlines() if not line.startswith(key)]
+    assert f'embeddings."nomic:v2".{key}` in {FILE} is missing' in refusal(LOCAL + "\n".join(lines))

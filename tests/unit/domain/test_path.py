@@ -17,6 +17,7 @@ from dialectic.domain.place import (
     TURN_MAX,
     About,
     ChunkFile,
+    Combining,
     ContributionFile,
     ContributionName,
     ExportArchive,
@@ -156,6 +157,7 @@ relations = st.one_of(
     slugs.map(About),
     st.lists(slugs, min_size=1, max_size=5).map(lambda found: From(fold_sources(found))),
     short_ids.map(Reducing),
+    short_ids.map(Combining),
 )
 versions = st.just(1) | st.integers(1, TURN_MAX)
 contributions = st.builds(ContributionName, slugs, counts, types, relations, versions)

@@ -351,6 +351,18 @@ def test_a_template_may_use_what_the_language_itself_gives() -> None:
         "stage 'synthesis': step 'final': `quorum_min`: it goes with on_child_failure = 'quorum'",
     ),
     (
+        lambda c: step(c, "groups").update(overflow="retrieve"),
+        "stage 'synthesis': step 'groups': `overflow`: 'retrieve' searches all inputs together",
+    ),
+    (
+        lambda c: step(c, "groups").update(output_type="combined"),
+        "stage 'synthesis': step 'groups': `output_type`: 'combined' is what `overflow` makes",
+    ),
+    (
+        lambda c: stage(c, "thesis").update(output_type="combined"),
+        "stage 'thesis': `output_type`: 'combined' is what `overflow` makes",
+    ),
+    (
         lambda c: step(c, "final").update(on_child_failure="any", quorum_min=2),
         "stage 'synthesis': step 'final': `quorum_min`: it goes with on_child_failure = 'quorum'",
     ),

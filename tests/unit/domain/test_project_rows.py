@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.domain.document import render_document
+from dialectic.domain.manifest import Entry, Manifest
 from dialectic.domain.path import build_path, parse_path
 from dialectic.domain.place import (
     ChunkFile,
@@ -97,9 +98,20 @@ def build_contribution(
         "edit_version": 1,
         "is_latest_edit": True,
         "original_model_contribution_id": None,
+        "manifest": build_manifest(about),
         "created_at": NOW,
         "content_in": "body",
     }
+
+
+def build_manifest(sources: list[str]) -> Any:
+    """What a prompt was made of; of one without sources nothing is told."""
+    items = tuple(
+        Entry(kind="input", label="Thesis", source_id=UUID(source), tokens_before=9, tokens_after=9)
+        for source in sources
+    )
+    manifest = Manifest(tokens_before=20, tokens_after=20, tokens_max=30, items=items)
+    return manifest.as_json() if items else None
 
 
 def build_chunk(document: Any, turn: int) -> Any:
@@ -128,6 +140,7 @@ def build_chunk(document: Any, turn: int) -> Any:
         "provider_request_id": None,
         "processing_time_ms": 3,
         "flags": [],
+        "manifest": build_manifest(document["source_contribution_ids"]),
         "created_at": NOW,
         "content_in": "body",
     }

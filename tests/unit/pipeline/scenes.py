@@ -55,6 +55,8 @@ def build_text(kind: str, author: int, origin: int | None = None, **changes: Any
     about = author if origin is None else origin
     values: dict[str, Any] = {
         "id": uuid5(SESSION, f"{kind} {author} {about}"),
+        "version_id": uuid5(SESSION, f"{kind} {author} {about}"),
+        "source_group": None if origin is None else uuid5(SESSION, f"thesis {about} {about}"),
         "type": kind,
         "stage_slug": kind,
         "model_index": author,

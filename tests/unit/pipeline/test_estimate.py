@@ -20,6 +20,7 @@ from dialectic.pipeline.author import Terms
 from dialectic.pipeline.estimate import (
     FOREIGN_FACTOR,
     OUTPUT_TOKENS,
+    READING,
     REASONING_FACTOR,
     Brief,
     build_quote,
@@ -299,6 +300,66 @@ def test_nothing_is_read_that_does_not_fit_the_window_and_it_is_said() -> None:
         assert line.figures.worst.input_tokens <= limit * 1.1
     assert {line.step_name for line in found.lines if line.too_long} == {"final"}
     assert sum(line.too_long for line in found.lines) == 3
+
+
+def combining(overflow: str = "combine") -> Process:
+    def change(content: dict[str, Any]) -> None:
+        content["stages"][2]["steps"][2]["overflow"] = overflow
+
+    return build(changed(change))
+
+
+def test_what_does_not_fit_is_combined_first_and_that_is_part_of_the_price() -> None:
+    narrow = [card(name=f"shop/{n}", context_window_tokens=12_000) for n in range(3)]
+    wide, plain, found = (
+        quote(process, models=models)
+        for process, models in (
+            (combining(), 3),
+            (combining("compress"), narrow),
+            (combining(), narrow),
+        )
+    )
+    assert wide.planned_calls == build_outline(SMALL, models=3).calls
+    assert wide.figures.worst.calls == wide.planned_calls, "all of it fits, however long it is"
+    more = found.planned_calls - plain.planned_calls
+    assert more >= 3, "each model merges with its own window"
+    assert sum(line.too_long for line in plain.lines if line.step_name == "final") == 3
+    assert sum(line.too_long for line in found.lines if line.step_name == "final") == 0
+    assert found.figures.worst.calls - plain.figures.worst.calls >= more
+    final = of_step(found, "final")
+    assert final.worst.credits > final.expected.credits
+    # Those of one model read what was merged once.
+    alike = quote(combining(), models=[narrow[0]] * 3)
+    assert alike.planned_calls - plain.planned_calls == more // 3
+
+
+def test_where_answers_may_go_on_there_may_be_more_to_combine() -> None:
+    plain, going_on = (
+        of_step(quote(combining(), terms=terms), "final")
+        for terms in (Terms(), Terms(max_continuations=2, max_retries=1))
+    )
+    assert going_on.worst == plain.worst
+    assert plain.worst.calls == 3, "documents of one turn fit"
+    assert going_on.continuations.calls > 2 * 3, "those of three turns may have to be merged"
+    assert going_on.retries == going_on.worst + going_on.continuations
+
+
+def test_what_must_be_read_to_be_shortened_is_quoted_once_for_all_who_need_it() -> None:
+    narrow = card(context_window_tokens=20_000, max_input_tokens=20_000)
+    embedder = card(name="shop/vectors", input_credits_per_token=Decimal(1))
+    free = quote(models=[narrow] * 3)
+    paid = quote(models=[narrow] * 3, terms=Terms(embedder=embedder))
+    assert [line for line in paid.lines if line.step_name != READING] == list(free.lines)
+    readings = {line.stage_slug: line for line in paid.lines if line.step_name == READING}
+    assert paid.planned_calls == free.planned_calls
+    expected = readings["synthesis"].figures.expected
+    # Nine documents of 2,000 tokens, and what they are for; three models read the same.
+    assert 9 * 2_000 < expected.input_tokens < 1.5 * (9 * 2_000 + 3 * 2_000)
+    assert expected.credits <= readings["synthesis"].figures.worst.credits
+    assert "thesis" not in readings, "what fits at its longest is never read"
+    assert [line.stage_slug for line in paid.lines] == sorted(
+        (line.stage_slug for line in paid.lines), key=[s.slug for s in STANDARD.order].index
+    )
 
 
 def test_where_answers_may_go_on_what_is_read_may_grow_too() -> None:

@@ -70,47 +70,35 @@ def build_reply(
     return Reply(text, finish, raw, usage, "request-1")
 
 
-def all_errors(kind: type[DialecticError] = DialecticError) -> Iterator[type[DialecticError]]:
-    yield kind
+def list_ours(kind: type[DialecticError] = DialecticError) -> Iterator[type[DialecticError]]:
+    """List the errors of the tree, which tests may have added to."""
+    if kind.__module__ == errors.__name__:
+        yield kind
     for below in kind.__subclasses__():
-        yield from all_errors(below)
+        yield from list_ours(below)
 
 
+# Whatever is not named here is mended by no retry and by nobody: it fails its job.
 EXPECTED: dict[type[DialecticError], Fate] = {
-    DialecticError: Fate.FAIL,
-    errors.UsageError: Fate.FAIL,
-    errors.NotFound: Fate.FAIL,
-    errors.Conflict: Fate.FAIL,
-    errors.IllegalMove: Fate.FAIL,
-    errors.InvalidProcess: Fate.FAIL,
-    errors.InvalidBundle: Fate.FAIL,
-    errors.UnknownModel: Fate.FAIL,
-    errors.ConfigurationError: Fate.FAIL,
     errors.KeyMissing: Fate.PAUSE,
     errors.DatabaseUnreachable: Fate.DROP,
     errors.DatabaseBusy: Fate.RETRY,
     errors.DatabaseFull: Fate.PAUSE,
     errors.EndpointBusy: Fate.RETRY,
     errors.CircuitOpen: Fate.RETRY,
+    errors.TextBusy: Fate.RETRY,
     errors.SchemaChanged: Fate.DROP,
-    errors.StorageMismatch: Fate.FAIL,
-    errors.EmbeddedServerError: Fate.FAIL,
     errors.StorageUnavailable: Fate.PAUSE,
     FundsError: Fate.PAUSE,
     errors.SpendNeedsApproval: Fate.PAUSE,
-    errors.ContextWindowError: Fate.FAIL,
     ProviderError: Fate.RETRY,
     ProviderTransient: Fate.RETRY,
     ProviderThrottled: Fate.RETRY,
     ProviderMalformed: Fate.RETRY,
     errors.StreamTruncated: Fate.RETRY,
     errors.ProviderQuota: Fate.PAUSE,
-    errors.ProviderAuth: Fate.FAIL,
-    errors.ProviderRejected: Fate.FAIL,
-    ProviderFiltered: Fate.FAIL,
-    errors.InvalidPayload: Fate.FAIL,
-    errors.PlanError: Fate.FAIL,
     LeaseLost: Fate.DROP,
+    errors.TooManyRequests: Fate.RETRY,
 }
 # What was never tried is not tried again: an endpoint that takes no call yet is another matter.
 RETRIED = [
@@ -122,11 +110,11 @@ NAMING_A_WAIT = [kind for kind in RETRIED if issubclass(kind, ProviderError)]
 
 
 def test_every_error_of_the_tree_has_the_fate_that_is_promised() -> None:
-    ours = {kind for kind in all_errors() if kind.__module__.startswith("dialectic.")}
-    assert {kind: kind.fate for kind in ours} == EXPECTED
+    found = {kind: kind.fate for kind in list_ours() if kind.fate is not Fate.FAIL}
+    assert found == EXPECTED
 
 
-@pytest.mark.parametrize("kind", [kind for kind, fate in EXPECTED.items() if fate is Fate.FAIL])
+@pytest.mark.parametrize("kind", [kind for kind in list_ours() if kind not in EXPECTED])
 def test_an_error_that_no_retry_mends_fails_the_job_at_once(kind: type[DialecticError]) -> None:
     assert decide_fate(build_job(), kind(), jitter=random.Random(1)) == Fail(retries_used_up=False)
 

@@ -1,0 +1,66 @@
+-- Texts that were made shorter, and their vectors. Rows of the current tenant only.
+
+-- name: find_vectors
+select content_hash, pieces, vectors, tokens
+from dialectic_text_vectors
+where content_hash = any ($1) and embedder = $2 and completed_at is not null
+
+-- name: list_known_vectors
+select content_hash
+from dialectic_text_vectors
+where content_hash = any ($1) and embedder = $2 and completed_at is not null
+
+-- name: claim_vectors
+-- Whoever makes it first makes it; one whose attempt is over makes nothing any more.
+insert into dialectic_text_vectors as v
+  (tenant_id, id, session_id, content_hash, embedder, job_id, attempt)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (tenant_id, id) do update
+set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
+where v.completed_at is null and not exists (
+  select from dialectic_generation_jobs j
+  where j.tenant_id = v.tenant_id and j.id = v.job_id and j.attempt_count = v.attempt
+    and j.status = 'processing' and j.id <> excluded.job_id)
+returning v.id
+
+-- name: save_vectors
+insert into dialectic_text_vectors as v
+  (tenant_id, id, session_id, content_hash, embedder, job_id, attempt, pieces, vectors, tokens,
+   cost_credits, hold_key, completed_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, dialectic.now())
+on conflict (tenant_id, id) do update
+set pieces = excluded.pieces, vectors = excluded.vectors, tokens = excluded.tokens,
+  cost_credits = excluded.cost_credits, hold_key = excluded.hold_key,
+  completed_at = excluded.completed_at
+where v.completed_at is null and (v.job_id, v.attempt) = (excluded.job_id, excluded.attempt)
+returning v.id
+
+-- name: find_compression
+select content, tokens_before, tokens_after
+from dialectic_compressions
+where id = $1 and completed_at is not null
+
+-- name: claim_compression
+insert into dialectic_compressions as c
+  (tenant_id, id, session_id, content_hash, purpose_hash, compressor, tokenizer, budget_tokens,
+   job_id, attempt)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict (tenant_id, id) do update
+set session_id = excluded.session_id, job_id = excluded.job_id, attempt = excluded.attempt
+where c.completed_at is null and not exists (
+  select from dialectic_generation_jobs j
+  where j.tenant_id = c.tenant_id and j.id = c.job_id and j.attempt_count = c.attempt
+    and j.status = 'processing' and j.id <> excluded.job_id)
+returning c.id
+
+-- name: save_compression
+insert into dialectic_compressions as c
+  (tenant_id, id, session_id, content_hash, purpose_hash, compressor, tokenizer, budget_tokens,
+   job_id, attempt, content, tokens_before, tokens_after, cost_credits, hold_key, completed_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, dialectic.now())
+on conflict (tenant_id, id) do update
+set content = excluded.content, tokens_before = excluded.tokens_before,
+  tokens_after = excluded.tokens_after, cost_credits = excluded.cost_credits,
+  hold_key = excluded.hold_key, completed_at = excluded.completed_at
+where c.completed_at is null and (c.job_id, c.attempt) = (excluded.job_id, excluded.attempt)
+returning c.id

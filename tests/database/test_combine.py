@@ -1,0 +1,249 @@
+"""Whoever needs documents combined waits for one job: all go on with it, or fail with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from dialectic.domain.job import (
+    COMBINED,
+    CombinePayload,
+    Input,
+    Job,
+    Labelled,
+    MergePayload,
+    derive_merge_job_id,
+)
+from dialectic.engine import Engine
+from dialectic.errors import ProviderTransient
+from dialectic.failpoints import Failpoints
+from dialectic.pipeline.combine import Needed, PlannedMerge
+from dialectic.pipeline.overflow import Level
+from dialectic.pipeline.save import save_combined, save_level, save_need
+from dialectic.store import jobs
+from dialectic.store.database import Address
+from tests.database.machine import (
+    STAGE,
+    AdminConnection,
+    Machine,
+    forget_jobs,
+    read_moves,
+    start_stage,
+)
+
+MODEL: dict[str, Any] = {
+    "model_id": UUID(int=1),
+    "model_name": "offline/skeptic",
+    "model_index": 1,
+    "output_type": COMBINED,
+    "step_name": "final",
+}
+
+
+@pytest.fixture(scope="module")
+def address(module_address: Address) -> Address:
+    return module_address
+
+
+@pytest.fixture
+async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
+    async with Machine.open(engine) as opened:
+        yield opened
+    await forget_jobs(admin)
+
+
+def build_need() -> Needed:
+    inputs = tuple(Input(contribution_id=uuid4(), rule=0) for _ in range(4))
+    return Needed(uuid4(), CombinePayload(**MODEL, ordinal=1, inputs=inputs, room_tokens=700))
+
+
+def build_level(combine_id: UUID, number: int, merges: int) -> Level:
+    planned = []
+    for ordinal in range(1, merges + 1):
+        versions = [UUID(int=ordinal), UUID(int=100 + ordinal)]
+        payload = MergePayload(
+            **MODEL,
+            ordinal=ordinal,
+            inputs=tuple(Labelled(contribution_id=v, label="Thesis A") for v in versions),
+            combine_id=combine_id,
+            budget_tokens=100,
+            source_group=None,
+        )
+        merge_id = derive_merge_job_id(combine_id, level=number, versions=versions)
+        planned.append(PlannedMerge(merge_id, payload))
+    return Level(number, tuple(planned))
+
+
+async def need(machine: Machine, needed: Needed, readers: int) -> list[UUID]:
+    """Let readers find out that they need documents combined."""
+    ids = await machine.insert_all([{}] * readers)
+    for job in await machine.take_all(ids):
+        await save_need(machine.engine, job, needed)
+    return ids
+
+
+async def list_merges(machine: Machine, combine_id: UUID) -> dict[UUID, str]:
+    rows = await machine.fetch(
+        "select id, status from dialectic_generation_jobs where parent_job_id = $1", combine_id
+    )
+    return {row["id"]: row["status"] for row in rows}
+
+
+async def take_merge(machine: Machine, level: Level, nth: int) -> Job:
+    return await machine.take(level.merges[nth].id)
+
+
+async def test_all_who_need_the_same_wait_for_one_job_and_go_on_with_it(
+    machine: Machine, admin: AdminConnection
+) -> None:
+    needed = build_need()
+    readers = await need(machine, needed, 3)
+    assert await machine.statuses(readers) == ["waiting_for_prerequisite"] * 3
+    assert (await machine.look(readers[0]))["status_reason"] == "what it reads is combined first"
+    assert [row["entrypoint"] for row in await machine.messages(needed.id)] == ["plan"]
+    await save_combined(machine.engine, await machine.take(needed.id), Level(1, (), (UUID(int=7),)))
+    assert (await machine.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}
+    assert await machine.statuses(readers) == ["pending"] * 3
+    assert (await machine.look(readers[0]))["status_reason"] is None
+    for reader in readers:
+        assert len(await machine.messages(reader)) == 2
+        waited = ["pending", "processing", "waiting_for_prerequisite", "pending"]
+        assert await read_moves(admin, reader) == waited
+    assert await machine.sweep() == 0, "nothing was left for the sweeper"
+
+
+async def test_all_who_wait_fail_with_it(machine: Machine) -> None:
+    needed = build_need()
+    readers = await need(machine, needed, 3)
+    await machine.fail(await machine.take(needed.id))
+    assert await machine.statuses(readers) == ["failed"] * 3
+    for reader in readers:
+        row = await machine.look(reader)
+        assert row["status_reason"] == "prerequisite_failed"
+        assert str(needed.id) in row["error_details"][-1]["message"]
+
+
+async def test_who_comes_when_it_is_done_does_not_wait(machine: Machine) -> None:
+    needed = build_need()
+    await need(machine, needed, 1)
+    await save_combined(machine.engine, await machine.take(needed.id), Level(1, ()))
+    (late,) = await need(machine, needed, 1)
+    row = await machine.look(late)
+    assert (row["status"], row["status_reason"]) == ("pending", None)
+    assert row["prerequisite_job_id"] == needed.id
+
+
+async def test_who_needs_one_that_failed_sets_it_going_again_with_what_failed_of_it(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    level = build_level(needed.id, 1, 3)
+    await save_level(machine.engine, await machine.take(needed.id), level)
+    await machine.complete(await take_merge(machine, level, 0))
+    await machine.fail(await take_merge(machine, level, 1))
+    assert await machine.statuses([needed.id, reader]) == ["failed", "failed"]
+    ids = [merge.id for merge in level.merges]
+    assert await machine.statuses(ids) == ["completed", "failed", "cancelled"]
+
+    await need(machine, needed, 1)
+    assert await machine.statuses([needed.id, *ids]) == [
+        "pending",
+        "completed",
+        "pending",
+        "pending",
+    ]
+    await save_level(machine.engine, await machine.take(needed.id), level)
+    assert len(await list_merges(machine, needed.id)) == 3
+    for nth in (1, 2):
+        await machine.complete(await take_merge(machine, level, nth))
+    assert await machine.status(needed.id) == "pending_next_step"
+
+
+async def test_each_level_lets_it_look_again_and_a_level_that_was_saved_is_not_saved_twice(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    for number, merges in ((1, 3), (2, 2)):
+        level = build_level(needed.id, number, merges)
+        job = await machine.take(needed.id)
+        assert job.current_step == number
+        dying = replace(machine.engine, failpoints=Failpoints.parse("before_commit=error"))
+        with pytest.raises(ProviderTransient):
+            await save_level(dying, job, level)
+        known = await list_merges(machine, needed.id)
+        assert not known.keys() & {merge.id for merge in level.merges}
+        await save_level(machine.engine, job, level)
+        for nth in range(merges):
+            assert await machine.status(needed.id) == "waiting_for_children"
+            await machine.complete(await take_merge(machine, level, nth))
+        assert await machine.status(needed.id) == "pending_next_step"
+    assert await machine.status(reader) == "waiting_for_prerequisite"
+    await save_combined(machine.engine, await machine.take(needed.id), Level(3, ()))
+    assert await machine.status(reader) == "pending"
+
+
+async def test_one_that_nobody_waits_for_any_more_is_not_gone_on_with(machine: Machine) -> None:
+    needed = build_need()
+    parents = await machine.take_all(await machine.insert_all([{}] * 2))
+    readers = []
+    for parent in parents:
+        (reader,) = await machine.insert_children(parent, 1)
+        await save_need(machine.engine, await machine.take(reader), needed)
+        readers.append(reader)
+    level = build_level(needed.id, 1, 2)
+    await save_level(machine.engine, await machine.take(needed.id), level)
+    running = await take_merge(machine, level, 0)
+
+    async def cancel(parent: Job) -> None:
+        await machine.fetch(
+            "update dialectic_generation_jobs set status = 'cancelled' where id = $1", parent.id
+        )
+
+    await cancel(parents[0])
+    assert await machine.statuses([*readers, needed.id]) == [
+        "cancelled",
+        "waiting_for_prerequisite",
+        "waiting_for_children",
+    ]
+    await cancel(parents[1])
+    assert await machine.statuses([*readers, needed.id]) == ["cancelled"] * 3
+    merges = [merge.id for merge in level.merges]
+    assert await machine.statuses(merges) == ["processing", "cancelled"]
+    await machine.complete(running)  # it was paid for, and is kept for whoever needs it again
+
+
+async def test_it_is_no_plan_job_of_its_stage(machine: Machine) -> None:
+    await start_stage(machine.engine, machine.account, machine.session_id, planned_units=1)
+    plan_id = await machine.insert()
+    plan = await machine.take(plan_id)
+    (reader,) = await machine.insert_children(plan, 1)
+    needed = build_need()
+    await save_need(machine.engine, await machine.take(reader), needed)
+    progress = await machine.transact(lambda c: jobs.list_progress(c, machine.session_id, 1))
+    assert [row["stage_slug"] for row in progress] == [STAGE]
+    await machine.fail(await machine.take(needed.id))
+    (told,) = await machine.events("contribution_generation_complete")
+    assert (told["status"], told["completed"], told["failed"]) == ("failed", 0, 1)
+
+
+async def test_readers_and_the_end_of_what_they_need_may_meet_and_no_wake_up_is_lost(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    await need(machine, needed, 1)
+    combine = await machine.take(needed.id)
+    late = await machine.take_all(await machine.insert_all([{}] * 6))
+    async with machine.others(8) as others:
+        engine = replace(machine.engine, db=others)
+        await asyncio.gather(
+            save_combined(engine, combine, Level(1, ())),
+            *(save_need(engine, job, needed) for job in late),
+        )
+    assert set(await machine.statuses([job.id for job in late])) == {"pending"}

@@ -1,0 +1,131 @@
+"""What is made of a text is made once: whoever is first makes it, whoever died makes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dialectic.domain.job import Job
+from dialectic.store import compressions
+from dialectic.store.compressions import (
+    Compressed,
+    CompressionKey,
+    Paid,
+    StoredVectors,
+    VectorsKey,
+    hash_text,
+)
+from dialectic.store.database import Address, Connection
+from tests.database.machine import Machine
+
+KEY = CompressionKey(
+    content_hash=hash_text("A long text."),
+    purpose_hash=hash_text("A task."),
+    compressor="abstract/1 sim/writer",
+    tokenizer="chars:4",
+    budget_tokens=64,
+)
+VECTORS = VectorsKey(hash_text("A long text."), "sim/vectors")
+MADE = Compressed("Short.", 300, 2)
+
+
+@pytest.fixture
+def address(module_address: Address) -> Address:
+    return module_address
+
+
+async def claim(machine: Machine, job: Job) -> bool:
+    return bool(await machine.transact(lambda c: compressions.claim_compression(c, job, KEY)))
+
+
+async def save(machine: Machine, job: Job) -> bool:
+    paid = Paid(7, "a hold")
+    found = await machine.transact(lambda c: compressions.save_compression(c, job, KEY, MADE, paid))
+    return found is not None
+
+
+async def find(machine: Machine) -> Compressed | None:
+    tenant_id = machine.account.tenant_id
+    found: Compressed | None = await machine.transact(
+        lambda c: compressions.find_compression(c, tenant_id, KEY)
+    )
+    return found
+
+
+async def take_two(machine: Machine) -> list[Job]:
+    return await machine.take_all(await machine.insert_all([{}, {}]))
+
+
+async def test_of_two_who_need_the_same_one_makes_it_and_the_other_finds_it(
+    machine: Machine,
+) -> None:
+    one, other = await take_two(machine)
+    assert await claim(machine, one)
+    assert not await claim(machine, other), "as long as the first one lives"
+    assert await claim(machine, one), "who has it may ask again"
+    assert await find(machine) is None
+    assert not await save(machine, other)
+    assert await save(machine, one)
+    assert await find(machine) == MADE
+    assert not await claim(machine, other)
+
+
+async def test_what_a_dead_worker_had_begun_another_job_makes(machine: Machine) -> None:
+    one, other = await take_two(machine)
+    assert await claim(machine, one)
+    await machine.retry(one)
+    assert await claim(machine, other)
+    assert not await save(machine, one), "its attempt is over"
+    assert await save(machine, other)
+
+
+async def test_what_is_made_is_found_by_its_own_key_alone(machine: Machine) -> None:
+    one, _ = await take_two(machine)
+    assert await save(machine, one), "what costs nothing needs no claim"
+    tenant_id = machine.account.tenant_id
+    others = [
+        replace(KEY, content_hash=hash_text("Another text.")),
+        replace(KEY, purpose_hash=hash_text("Another task.")),
+        replace(KEY, compressor="abstract/2 sim/writer"),
+        replace(KEY, tokenizer="o200k_base"),
+        replace(KEY, budget_tokens=65),
+    ]
+
+    async def look(connection: Connection) -> list[Compressed | None]:
+        return [
+            await compressions.find_compression(connection, tenant_id, key)
+            for key in (*others, KEY)
+        ]
+
+    assert await machine.transact(look) == [None] * 5 + [MADE]
+
+
+async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> None:
+    one, other = await take_two(machine)
+    made = StoredVectors([[0, 12, ["A"], 3]], b"\x00\x00\x80\x3f", 3)
+
+    async def try_claim(job: Job) -> bool:
+        return bool(await machine.transact(lambda c: compressions.claim_vectors(c, job, VECTORS)))
+
+    assert await try_claim(one)
+    assert not await try_claim(other)
+
+    async def save_both(connection: Connection) -> list[bool]:
+        paid = Paid(9, "a hold")
+        return [
+            await compressions.save_vectors(connection, job, VECTORS, made, paid) is not None
+            for job in (other, one)
+        ]
+
+    assert await machine.transact(save_both) == [False, True]
+    hashes = [VECTORS.content_hash, hash_text("Another text.")]
+    found = await machine.transact(lambda c: compressions.find_vectors(c, hashes, VECTORS.embedder))
+    assert found == {VECTORS.content_hash: made}
+    known = await machine.transact(
+        lambda c: compressions.list_known_vectors(c, hashes, VECTORS.embedder)
+    )
+    assert known == {VECTORS.content_hash}
+    assert not await machine.transact(
+        lambda c: compressions.find_vectors(c, hashes, "another/embedder")
+    )

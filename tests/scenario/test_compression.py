@@ -1,0 +1,411 @@
+"""Prompts too long for their model, through worker, adapters and HTTP: shortened and paid for."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import dialectic
+from dialectic import contributions, embedded, sessions
+from dialectic.domain.ask import Given
+from dialectic.domain.place import ResourceKind
+from dialectic.ledger import audit
+from dialectic.pipeline.run import run_job
+from dialectic.providers.catalog import build_catalog
+from dialectic.providers.simulator import open_simulator
+from dialectic.search import search_project
+from dialectic.settings import Settings
+from tests.scenario.shop import Shop, verify
+from tests.scenario.story import Row, open_stage
+from tests.scenario.test_money import claim_alone
+
+WRITER, VECTORS = "sim/writer", "sim/vectors"
+PLENTY = 50_000_000
+SHORT = {"default": {"text": "Done, and well."}}
+
+CONFIG = """
+embedder = "{embedder}"
+
+[endpoints.sim]
+kind = "openai"
+base_url = "{url}"
+
+[endpoints.sim.models.writer]
+context_window_tokens = {window}
+max_output_tokens = {answer}
+input_usd_per_million = 1
+output_usd_per_million = 2
+tokenizer = "chars:4"
+
+[endpoints.sim.embeddings.vectors]
+dimensions = 64
+max_input_tokens = 8000
+input_usd_per_million = 3
+tokenizer = "chars:4"
+"""
+
+
+def write_text(sentences: int, word: str = "Point") -> str:
+    """A long text in which no sentence stands twice."""
+    lines = []
+    for number in range(1, sentences + 1):
+        if number % 12 == 1:
+            lines.append(f"\n## Part {number // 12 + 1} of what {word.lower()}s there are\n")
+        what = ("bread", "ovens", "money", "drivers", "shelves", "waste", "prices")[number % 7]
+        lines.append(f"{word} {number} is about {what} and costs {number * 37 % 1009} a month.")
+    return "\n".join(lines).strip() + "\n"
+
+
+LONG_RESOURCES = (Given(ResourceKind.REFERENCE_DOCUMENTS, "notes.md", write_text(600)),)
+
+
+def configure(home: Path, text: str) -> Settings:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return Settings.load({"DIALECTIC_HOME": str(home)})
+
+
+@asynccontextmanager
+async def open_small_shop(
+    server: embedded.Server,
+    template: str,
+    home: Path,
+    script: Mapping[str, Any],
+    *,
+    window: int,
+    answer: int,
+    embedder: str = VECTORS,
+    money: int = PLENTY,
+) -> AsyncIterator[Shop]:
+    """Open a shop whose model has a small window, as the simulator knows it too."""
+    facts = {"tokenizer": "chars:4", "dimensions": 64}
+    small = {**facts, "context_window_tokens": window, "max_output_tokens": answer}
+    models = {"vectors": {**facts, "context_window_tokens": 1_000_000}, "*": small}
+    async with open_simulator({"models": models, "keep_bodies": True, **script}) as simulator:
+        url = simulator.base_url("openai")
+        text = CONFIG.format(embedder=embedder, url=url, window=window, answer=answer)
+        catalog = build_catalog(configure(home, text))
+        try:
+            async with open_stage(server, template, home, catalog) as stage:
+                shop = Shop(stage, simulator).allow(embedder=embedder)
+                await shop.put_in(money)
+                yield shop
+        finally:
+            await catalog.close()
+
+
+def list_calls(shop: Shop, route: str) -> list[Any]:
+    return [call for call in shop.simulator.log.calls if call.route == route]
+
+
+def list_embedded(shop: Shop) -> list[str]:
+    return [text for call in list_calls(shop, "embeddings") for text in call.body["input"]]
+
+
+async def read_compressions(shop: Shop) -> list[Row]:
+    return await shop.stage.fetch("select * from dialectic_compressions order by created_at, id")
+
+
+async def read_chunks(shop: Shop, session_id: UUID) -> list[Row]:
+    return await shop.stage.fetch(
+        "select * from dialectic_chunks where session_id = $1 order by turn_index", session_id
+    )
+
+
+def list_shortened(row: Row) -> list[Row]:
+    items = (row["manifest"] or {"items": []})["items"]
+    return [item for item in items if item["status"] == "compressed"]
+
+
+# -- a long document -------------------------------------------------------------------------------
+
+
+async def test_a_document_of_many_turns_is_finished_in_a_window_that_holds_six(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    whole = write_text(930)
+    script = {"default": {"text": whole, "cut_after_tokens": 600, "cut_each_turn": True}}
+    home = tmp_path / "home"
+    async with open_small_shop(server, template, home, script, window=7_200, answer=600) as shop:
+        shop = shop.allow(max_continuations=20)
+        session_id = await shop.stage.play([WRITER], until="thesis")
+        record = await shop.stage.record(session_id)
+        (document,), (job,) = record.contributions, record.jobs
+        chunks, holds = await read_chunks(shop, session_id), await shop.list_holds()
+        made, costs = await read_compressions(shop), await report_costs(shop, session_id)
+        assert await verify(shop.stage) == []
+    # The document is made of its turns, untouched.
+    assert document["content"] == whole
+    assert not document["is_incomplete"]
+    assert len(chunks) > 18
+    shortened = [[item["label"] for item in list_shortened(chunk)] for chunk in chunks]
+    assert shortened[:6] == [[]] * 6, "six turns fit as they are"
+    assert all("Turn 1" in labels for labels in shortened[8:])
+    for turn, labels in enumerate(shortened):
+        assert not {"Turn 0", f"Turn {turn - 1}", f"Turn {turn - 2}"} & set(labels)
+    calls = list_calls(shop, "chat")
+    assert max(call.input_tokens + 600 for call in calls) <= 7_200
+    assert len(calls) == len(chunks)
+    # Each text is read once, each shorter text made once, and each reading shows its own debit.
+    read = Counter(list_embedded(shop))
+    assert set(read.values()) == {1}
+    assert all(row["completed_at"] is not None for row in made)
+    paid = [row for row in holds if row["purpose"] == "embedding"]
+    assert len(paid) == len(list_calls(shop, "embeddings")) == len({r["answer_id"] for r in paid})
+    assert {row["state"] for row in paid} == {"posted"}
+    used = sum(call.input_tokens for call in list_calls(shop, "embeddings"))
+    assert sum(row["charged_credits"] for row in paid) == 3 * used
+    (line,) = [cost for cost in costs if cost.purpose == "embedding"]
+    assert (line.model_name, line.stage_slug, line.calls) == (VECTORS, "thesis", len(paid))
+    spent = [manifest["cost_credits"] for chunk in chunks if (manifest := chunk["manifest"])]
+    assert sum(spent) == 3 * used
+    assert job["results"]["manifest"] == document["manifest"] == chunks[-1]["manifest"]
+
+
+async def report_costs(shop: Shop, session_id: UUID) -> list[audit.Cost]:
+    stage = shop.stage
+    return await stage.engine.db.transact(
+        stage.account.tenant_id, lambda c: audit.report_costs(c, session_id)
+    )
+
+
+# -- a whole dialectic -----------------------------------------------------------------------------
+
+
+async def test_a_whole_dialectic_of_long_documents_fits_models_with_small_windows(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home, window, answer = tmp_path / "home", 8_000, 2_000
+    script: dict[str, Any] = {}
+    async with open_small_shop(
+        server, template, home, script, window=window, answer=answer
+    ) as shop:
+        session_id = await shop.stage.play([WRITER] * 3)
+        record = await shop.stage.record(session_id)
+        posted = [row for row in await shop.list_holds() if row["state"] == "posted"]
+        assert await verify(shop.stage) == []
+        balance = (await shop.load_wallet()).balance_credits
+    assert record.session["status"] == "iteration_complete"
+    assert len(record.contributions) == 57
+    calls, readings = list_calls(shop, "chat"), list_calls(shop, "embeddings")
+    assert [call for call in calls + readings if call.status != 200] == []
+    assert max(call.input_tokens + call.max_tokens for call in calls) <= window
+    assert len(calls) == sum(row["purpose"] == "call" for row in posted) >= 57
+    # Siblings use what one of them has paid for.
+    assert len(readings) == sum(row["purpose"] == "embedding" for row in posted)
+    used = sum(call.input_tokens + 2 * call.output_tokens for call in calls)
+    used += 3 * sum(call.input_tokens for call in readings)
+    assert PLENTY - balance == used == sum(row["charged_credits"] for row in posted)
+    shortened = [row for row in record.contributions if list_shortened(row)]
+    assert len(shortened) > 3
+    for row in shortened:
+        front = record.files[row["storage_path"]].decode().split("---")[1]
+        assert list_shortened(row)[0]["label"] in front
+
+
+# -- money -----------------------------------------------------------------------------------------
+
+
+async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    async with open_small_shop(
+        server, template, home, SHORT, window=4_000, answer=500, money=100_000
+    ) as shop:
+        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
+        (job,) = (await shop.stage.record(session_id)).jobs
+        assert (job["status"], job["status_reason"]) == ("paused", "spend_needs_approval")
+        message = job["error_details"][-1]["message"]
+        assert shop.calls == 0, "neither for vectors nor for an answer"
+        assert await shop.list_holds() == []
+        assert await read_compressions(shop) == []
+        await sessions.resume(
+            shop.stage.engine, shop.stage.account, session_id, approves_spend=True
+        )
+        await shop.stage.work(session_id)
+        (document,) = (await shop.stage.record(session_id)).contributions
+        assert await verify(shop.stage) == []
+    for words in ("Shortening a prompt of", "to 3,5", "asking sim/writer for up to 500", "20% of"):
+        assert words in message
+    assert [item["kind"] for item in list_shortened(document)] == ["context"]
+    assert len(list_calls(shop, "embeddings")) >= 2
+
+
+async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_pays_nothing(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    async with open_small_shop(server, template, home, SHORT, window=4_000, answer=500) as shop:
+        stage = shop.stage
+        resources = (
+            *LONG_RESOURCES,
+            Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(40, "Rule")),
+        )
+        session_id = await stage.play([WRITER] * 3, until="thesis", resources=resources)
+        first = len(list_calls(shop, "embeddings"))
+        documents = (await stage.record(session_id)).contributions
+        await contributions.regenerate(stage.engine, stage.account, documents[0]["id"])
+        await stage.work(session_id)
+        *_, again = (await stage.record(session_id)).contributions
+        made = await read_compressions(shop)
+        assert await verify(stage) == []
+    assert first == 3, "two texts and what they are for, once for three models"
+    assert len(list_calls(shop, "embeddings")) == first
+    assert len(made) == 1
+    sent = {row["id"]: list_shortened(row) for row in [*documents, again]}
+    assert sum(row["manifest"]["cost_credits"] > 0 for row in documents) == 1
+    assert again["manifest"]["cost_credits"] == 0
+    assert sent[again["id"]][0]["is_reused"]
+    assert len({(i["tokens_after"], i["value"]) for items in sent.values() for i in items}) == 1
+
+
+async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home, script = tmp_path / "home", {"default": {"text": write_text(120)}}
+    async with open_small_shop(server, template, home, script, window=4_400, answer=2_000) as shop:
+        stage = shop.stage
+        session_id = await stage.play([WRITER], until="antithesis", is_autopilot=False)
+        record = await stage.record(session_id)
+        await search_project(stage.engine, stage.account, record.project["id"], "bread and ovens")
+        searched = len(list_calls(shop, "embeddings"))
+        await sessions.start_next(stage.engine, stage.account, session_id)
+        await stage.work(session_id)
+        *_, critique = (await stage.record(session_id)).contributions
+        assert await verify(stage) == []
+    (item,) = list_shortened(critique)
+    assert item["source_id"] == str(record.contributions[0]["id"])
+    (purpose,) = list_calls(shop, "embeddings")[searched:]
+    assert purpose.input_tokens < 0.7 * item["tokens_before"], "only what it is for"
+    assert critique["manifest"]["cost_credits"] == 3 * purpose.input_tokens
+
+
+async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made_again(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home, gate = tmp_path / "home", {"route": "embeddings", "calls": "1", "gate": "reading"}
+    script = {**SHORT, "rules": [gate]}
+    async with open_small_shop(server, template, home, script, window=4_000, answer=500) as shop:
+        stage = shop.stage
+        session_id = await stage.create([WRITER], until="thesis", resources=LONG_RESOURCES)
+        await sessions.generate(stage.engine, stage.account, session_id)
+        shop.simulator.hold("reading")
+        task = asyncio.create_task(
+            run_job(stage.worker_engine, await claim_alone(shop, session_id))
+        )
+        await shop.simulator.wait_arrived(1)
+        task.cancel()
+        await asyncio.wait({task})
+        await stage.admin.execute(
+            "update dialectic_generation_jobs"
+            " set lease_until = dialectic.now() - interval '1 minute'"
+        )
+        shop.simulator.release("reading")
+        await stage.work(session_id)
+        (document,) = (await stage.record(session_id)).contributions
+        holds = await shop.list_holds()
+        assert await verify(stage) == []
+    assert [(row["purpose"], row["state"], row["attempt"]) for row in holds] == [
+        ("embedding", "lost", 1),
+        ("embedding", "posted", 2),
+        ("embedding", "posted", 2),
+        ("call", "posted", 2),
+    ]
+    assert holds[0]["charged_credits"] == 0 < holds[0]["cost_credits"]
+    assert list_shortened(document) != []
+
+
+# -- abstracts -------------------------------------------------------------------------------------
+
+
+def write_process(folder: Path) -> Path:
+    """The standard process, whose first stage wants abstracts."""
+    process, slug = folder / "standard", 'slug = "thesis"\n'
+    shutil.copytree(Path(dialectic.__file__).parent / "processes" / "standard", process)
+    file = process / "process.toml"
+    file.write_text(file.read_text().replace(slug, f'{slug}compressor = "abstract"\n', 1))
+    return process
+
+
+async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    process = write_process(tmp_path)
+    abstract = "Points about bread and ovens, 37 to 999 a month. " * 3
+    asked = {"contains": "Write the shorter version that serves them best", "text": abstract}
+    home, script = tmp_path / "home", {**SHORT, "rules": [asked]}
+    async with open_small_shop(
+        server, template, home, script, window=12_000, answer=800, embedder="builtin/static"
+    ) as shop:
+        resources = (
+            Given(ResourceKind.REFERENCE_DOCUMENTS, "notes.md", write_text(450)),
+            Given(ResourceKind.DOMAIN_STANDARDS, "rules.md", write_text(450, "Rule")),
+        )
+        session_id = await shop.stage.play(
+            [WRITER] * 3, until="thesis", resources=resources, process=str(process)
+        )
+        documents = (await shop.stage.record(session_id)).contributions
+        holds = await shop.list_holds()
+        (made,) = await read_compressions(shop)
+        assert await verify(shop.stage) == []
+    assert len(documents) == 3
+    assert Counter(row["purpose"] for row in holds) == {"call": 3, "compression": 1}
+    (paid,) = [row for row in holds if row["purpose"] == "compression"]
+    assert (paid["state"], paid["answer_id"]) == ("posted", made["id"])
+    assert made["content"] == abstract.strip()
+    assert made["cost_credits"] == paid["charged_credits"] > 0
+    costs = sorted(row["manifest"]["cost_credits"] for row in documents)
+    assert costs == [0, 0, paid["charged_credits"]]
+    for row in documents:
+        (item,) = list_shortened(row)
+        assert item["compressor"] == f"abstract/1 {WRITER}"
+    sent = [call.body["messages"][-1]["content"] for call in list_calls(shop, "chat")]
+    assert sum(abstract.strip() in text for text in sent) == 3
+
+
+# -- those who count otherwise ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["400_context_length", "413_too_large"])
+async def test_a_prompt_that_is_turned_away_as_too_long_is_shortened_once_more(
+    server: embedded.Server, template: str, tmp_path: Path, fault: str
+) -> None:
+    script = {**SHORT, "rules": [{"calls": "1", "fault": fault}]}
+    home = tmp_path / "home"
+    async with open_small_shop(
+        server, template, home, script, window=20_000, answer=500, embedder="builtin/static"
+    ) as shop:
+        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
+        (document,) = (await shop.stage.record(session_id)).contributions
+        holds = await shop.list_holds()
+        assert await verify(shop.stage) == []
+    refused, answered = list_calls(shop, "chat")
+    sizes = [sum(len(m["content"]) for m in call.body["messages"]) for call in (refused, answered)]
+    assert sizes[1] <= 0.9 * sizes[0]
+    assert [row["state"] for row in holds] == ["voided", "posted"]
+    (item,) = list_shortened(document)
+    assert (item["cost_credits"], item["compressor"]) == (0, "extract/1 builtin/static")
+
+
+async def test_a_prompt_that_is_turned_away_twice_fails_and_costs_nothing(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    script = {**SHORT, "default": {**SHORT["default"], "fault": "400_context_length"}}
+    home = tmp_path / "home"
+    async with open_small_shop(
+        server, template, home, script, window=20_000, answer=500, embedder="builtin/static"
+    ) as shop:
+        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
+        (job,) = (await shop.stage.record(session_id)).jobs
+        assert [row["state"] for row in await shop.list_holds()] == ["voided", "voided"]
+    assert (job["status"], job["status_reason"]) == ("failed", "context_window_exceeded")
+    assert len(list_calls(shop, "chat")) == 2
