@@ -13,25 +13,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from uuid import UUID
 
 from dialectic.errors import NotFound, StorageUnavailable
 from dialectic.storage.drafts import clear_leftover, replace_file
-from dialectic.storage.keys import PARTS_MIN, Keys, Parts, check_key, check_prefix
-from dialectic.storage.plain_files import has_content, read_file, walk_files
+from dialectic.storage.keys import (
+    ID_NAME,
+    PARTS_MIN,
+    Keys,
+    Parts,
+    check_key,
+    check_prefix,
+    parse_id,
+)
+from dialectic.storage.plain_files import has_content, open_file, read_file, walk_files
 
 THREADS_MAX = 16
 # A folder may be deleted, being empty, while a file is on its way into it; then it is made anew.
 WRITE_ATTEMPTS_MAX = 100
 DURABLE_FOLDERS_MAX = 10_000
+STREAM_BYTES = 1024 * 1024
 
-# At the root, where no key leads: a key has at least two parts.
-ID_NAME = "store-id"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # The root itself may be a link: where it leads is the operator's word.
 _OUTER_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -68,9 +78,22 @@ class DiskStore:
         parts = check_key(key)
         await self._run(key, lambda: self._write(parts, data))
 
+    async def write_file(self, key: str, source: Path) -> None:
+        parts = check_key(key)
+        await self._run(key, lambda: self._write_file(parts, source))
+
     async def read(self, key: str) -> bytes:
         parts = check_key(key)
         return await self._run(key, lambda: self._read(parts))
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        parts = check_key(key)
+        file = await self._run(key, lambda: self._open(parts))
+        try:
+            while part := await self._run(key, lambda: file.read(STREAM_BYTES)):
+                yield part
+        finally:
+            file.close()
 
     async def list(self, prefix: str) -> Keys:
         parts = check_prefix(prefix)
@@ -83,12 +106,17 @@ class DiskStore:
     def locate(self, key: str) -> str:
         return str(self._root.joinpath(*check_key(key)))
 
+    def build_link(self, key: str, _expires_s: float, /) -> str | None:
+        check_key(key)
+        return None
+
     async def identify(self, wanted: UUID | None) -> UUID | None:
         return await self._run(ID_NAME, lambda: self._identify(wanted))
 
     @property
     def place(self) -> str:
-        return os.fsencode(self._root).decode(errors="replace")  # it may be no text
+        path = os.fsencode(self._root).decode(errors="replace")  # it may be no text
+        return f"{path} on {socket.gethostname()}"
 
     @property
     def id_name(self) -> str:
@@ -105,13 +133,29 @@ class DiskStore:
             raise StorageUnavailable(message) from error
 
     def _write(self, parts: Parts, data: bytes) -> None:
-        name = parts[-1]
+        def is_there(folder: int) -> bool:
+            return has_content(folder, parts[-1], data)
+
+        self._replace(parts, lambda file: file.write(data), is_there)
+
+    def _write_file(self, parts: Parts, source: Path) -> None:
+        with source.open("rb") as opened:
+
+            def fill(file: BinaryIO) -> None:
+                opened.seek(0)
+                shutil.copyfileobj(opened, file, STREAM_BYTES)
+
+            self._replace(parts, fill, lambda _: False)
+
+    def _replace(
+        self, parts: Parts, fill: Callable[[BinaryIO], object], is_there: Callable[[int], bool]
+    ) -> None:
         for _ in range(WRITE_ATTEMPTS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 self._make_root()
                 with self._open_folder(parts[:-1], make=True) as folder:
                     replace_file(
-                        folder, name, data, is_needless=lambda: has_content(folder, name, data)
+                        folder, parts[-1], fill, is_needless=functools.partial(is_there, folder)
                     )
                 return
         raise OSError(errno.ESTALE, "The folder is deleted again and again")
@@ -127,9 +171,13 @@ class DiskStore:
             return None
 
     def _read(self, parts: Parts) -> bytes:
+        with self._open(parts) as file:
+            return file.read()
+
+    def _open(self, parts: Parts) -> BinaryIO:
         try:
             with self._open_folder(parts[:-1]) as folder:
-                return read_file(folder, parts[-1])
+                return open_file(folder, parts[-1])
         except FileNotFoundError as error:
             message = f"There is no file {'/'.join(parts)!r} in storage."
             raise NotFound(message) from error
@@ -219,10 +267,9 @@ def _find_id(root: int) -> UUID | None:
         text = read_file(root, ID_NAME)
     except FileNotFoundError:
         return None
-    try:
-        return UUID(text.decode("ascii").strip())
-    except ValueError:
-        raise OSError(errno.EINVAL, "It should hold the id of this store, and does not") from None
+    if (found := parse_id(text)) is None:
+        raise OSError(errno.EINVAL, "It should hold the id of this store, and does not")
+    return found
 
 
 def _take_on_id(root: int, wanted: UUID) -> UUID:
@@ -234,5 +281,6 @@ def _take_on_id(root: int, wanted: UUID) -> UUID:
             found.append(there)
         return bool(found)
 
-    replace_file(root, ID_NAME, f"{wanted}\n".encode(), is_needless=has_one)
+    text = f"{wanted}\n".encode()
+    replace_file(root, ID_NAME, lambda file: file.write(text), is_needless=has_one)
     return found[0] if found else wanted

@@ -12,6 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from dialectic.storage.keys import build_draft_name
 
@@ -23,15 +24,17 @@ _OLD_DRAFT = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def replace_file(folder: int, name: str, data: bytes, *, is_needless: Callable[[], bool]) -> None:
-    """Let the file hold these bytes; `is_needless` is asked when no other writer is at it."""
+def replace_file(
+    folder: int, name: str, fill: Callable[[BinaryIO], object], *, is_needless: Callable[[], bool]
+) -> None:
+    """Let the file hold what `fill` writes; `is_needless` is asked when nobody else writes it."""
     draft_name = build_draft_name(name)
     with _hold_draft(folder, draft_name) as draft:
         if is_needless():
             os.unlink(draft_name, dir_fd=folder)
         else:
             with os.fdopen(draft, "wb", closefd=False) as file:
-                file.write(data)
+                fill(file)
             os.fsync(draft)
             os.rename(draft_name, name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)

@@ -6,14 +6,17 @@ A key is `{tenant}/{path}`. A store knows keys and bytes; it does not know what 
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 from uuid import UUID
 
+from dialectic.domain.bucket import Access, parse_bucket
 from dialectic.errors import ConfigurationError
 from dialectic.storage.disk import DiskStore
 from dialectic.storage.keys import Keys
+from dialectic.storage.objects import ObjectStore
 
 
 class FileStore(Protocol):
@@ -23,8 +26,16 @@ class FileStore(Protocol):
         """Put the bytes under the key: all of them, durably, or none if it fails."""
         ...
 
+    async def write_file(self, key: str, source: Path) -> None:
+        """Do the same with the bytes of a file on this machine, however large it is."""
+        ...
+
     async def read(self, key: str) -> bytes:
         """Return the bytes under the key; `NotFound` if there are none."""
+        ...
+
+    def stream(self, key: str) -> AsyncIterator[bytes]:
+        """Yield the bytes under the key, a part at a time; `NotFound` if there are none."""
         ...
 
     async def list(self, prefix: str) -> Keys:
@@ -37,6 +48,13 @@ class FileStore(Protocol):
 
     def locate(self, key: str) -> str:
         """Say where the key's file is, for a person."""
+        ...
+
+    def build_link(self, key: str, expires_s: float, /) -> str | None:
+        """Build an address at which anyone can read the key for a while; None if there is no such.
+
+        Without one, whoever serves the file reads it himself and passes it on.
+        """
         ...
 
     async def identify(self, wanted: UUID | None) -> UUID | None:
@@ -54,19 +72,24 @@ class FileStore(Protocol):
         ...
 
 
-def open_store(url: str) -> FileStore:
-    """Open the store an address names."""
+def open_store(url: str, access: Access | None = None) -> FileStore:
+    """Open the store an address names; `access` says how, if that is a server."""
     # The address may hold keys: only its scheme is ever repeated in a message.
     try:
         address = urlsplit(url)
     except ValueError as error:
         raise ConfigurationError("DIALECTIC_STORAGE_URL is not an address.") from error
-    if address.scheme != "file":
-        message = (
-            f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; known is: file,"
-            " as in file:///var/lib/dialectic."
-        )
-        raise ConfigurationError(message)
+    if address.scheme == "file":
+        return DiskStore(_parse_folder(address))
+    if address.scheme == "s3":
+        return ObjectStore(parse_bucket(address, access or Access()))
+    raise ConfigurationError(
+        f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; known are: file, as in"
+        " file:///var/lib/dialectic, and s3, as in s3://bucket/folder."
+    )
+
+
+def _parse_folder(address: SplitResult) -> Path:
     path = os.fsdecode(unquote_to_bytes(address.path))
     if (
         address.netloc not in ("", "localhost")
@@ -79,4 +102,4 @@ def open_store(url: str) -> FileStore:
             "DIALECTIC_STORAGE_URL must be file:// and an absolute path, as in"
             " file:///var/lib/dialectic; write # as %23 and ? as %3F."
         )
-    return DiskStore(Path(path))
+    return Path(path)

@@ -6,14 +6,19 @@ Knows nothing of where or how a file is kept, but that a draft of one has a name
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TypeAlias
+from uuid import UUID
 
 from dialectic.errors import UsageError
 
 PART_BYTES_MAX = 255
 PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
+# At the root of a store, where no key leads: a key has at least two parts.
+ID_NAME = "store-id"
 _DRAFT_PREFIX = ".draft-"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 Keys: TypeAlias = list[str]
 Parts: TypeAlias = tuple[str, ...]
@@ -25,7 +30,8 @@ def check_key(key: str) -> Parts:
     if len(key) > KEY_CHARS_MAX or len(parts) < PARTS_MIN or not all(map(is_part, parts)):
         message = (
             f"{key[:200]!r} cannot be a storage key: a key is a tenant and a path, parted by /,"
-            f" no part empty, . or .., over {PART_BYTES_MAX} bytes, or with NUL or a backslash."
+            f" no part empty, . or .., over {PART_BYTES_MAX} bytes, or with a control character or"
+            " a backslash."
         )
         raise UsageError(message)
     return parts
@@ -38,12 +44,23 @@ def check_prefix(prefix: str) -> Parts:
 
 def is_part(text: str) -> bool:
     """Whether a key may have this between two slashes."""
-    if text in ("", ".", "..") or "\0" in text or "\\" in text or text.startswith(_DRAFT_PREFIX):
+    if text in ("", ".", "..") or "\\" in text or text.startswith(_DRAFT_PREFIX):
+        return False
+    # Stores of objects know no names with them.
+    if _CONTROL.search(text) is not None:
         return False
     try:
         return len(text.encode()) <= PART_BYTES_MAX
     except UnicodeEncodeError:
         return False
+
+
+def parse_id(data: bytes) -> UUID | None:
+    """Parse what a store keeps under `ID_NAME`; None if that is no id."""
+    try:
+        return UUID(data.decode("ascii").strip())
+    except ValueError:
+        return None
 
 
 def build_draft_name(name: str) -> str:

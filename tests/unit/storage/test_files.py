@@ -44,5 +44,5 @@ def test_an_address_of_a_folder_is_absolute_and_nothing_else(url: str) -> None:
 
 
 def test_the_refusal_says_which_addresses_are_known() -> None:
-    with pytest.raises(ConfigurationError, match="'ftp'; known is: file"):
+    with pytest.raises(ConfigurationError, match=r"'ftp'; known are: file.* and s3"):
         open_store("ftp://host/x")

@@ -1,0 +1,1 @@
+"""Files that people give, read as text. Knows their forms, but not what becomes of them."""

@@ -1,0 +1,99 @@
+"""What kind of file somebody gave, and its text if it is text. Pure.
+
+A file is what its first bytes say, not what it is called; a name only tells markdown from text, and
+that a file which claims to be a document is none. Knows nothing of how documents are taken apart.
+"""
+
+from __future__ import annotations
+
+import codecs
+import enum
+import re
+
+from dialectic.errors import InvalidUpload
+
+
+class UploadKind(enum.StrEnum):
+    """The kinds of files that are read."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    PDF = "pdf"
+    DOCX = "docx"
+
+
+KNOWN = "text, markdown, PDF and DOCX"
+_PDF = b"%PDF-"
+# What stands before the mark is passed over this far, if the file is called so.
+_PDF_WITHIN = 1_024
+_ARCHIVE = (b"PK\x03\x04", b"PK\x05\x06")
+# The longer mark first: that of UTF-16 is the beginning of one of UTF-32.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+MARK_BYTES_MAX = max(len(mark) for mark, _ in _MARKS)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+# In a text there may be a stray one; in what is none, they are everywhere.
+_CONTROL_SHARE_MAX = 0.01
+
+# Forms that are often given, and what to do with them.
+_OTHERS = (
+    (b"\xd0\xcf\x11\xe0", "an old Word file, or one with a password", "save it as plain DOCX"),
+    (b"{\\rtf", "RTF", "save it as DOCX or as text"),
+    (b"\x89PNG", "a picture", "give its text"),
+    (b"\xff\xd8\xff", "a picture", "give its text"),
+    (b"GIF8", "a picture", "give its text"),
+    (b"\x1f\x8b", "compressed", "unpack it first"),
+    (b"7z\xbc\xaf", "compressed", "unpack it first"),
+)
+
+
+def is_document(head: bytes) -> bool:
+    """Tell by the first four bytes whether more may stand in a file than its text."""
+    return head.startswith((_PDF[:4], *_ARCHIVE))
+
+
+def decide_kind(name: str, data: bytes) -> UploadKind:
+    """Decide what a file is; refuse what is none of the kinds that are read."""
+    ending = name.lower().rpartition(".")[2] if "." in name else ""
+    if data.startswith(_PDF) or (ending == UploadKind.PDF and _PDF in data[:_PDF_WITHIN]):
+        return UploadKind.PDF
+    if data.startswith(_ARCHIVE):
+        if b"word/document" in data:
+            return UploadKind.DOCX
+        if ending != "docx":
+            raise InvalidUpload(f"{name} is an archive. Give the files in it: {KNOWN} are read.")
+    for mark, what, remedy in _OTHERS:
+        if data.startswith(mark):
+            raise InvalidUpload(f"{name} is {what}: {remedy}. What is read: {KNOWN}.")
+    if ending in (UploadKind.PDF, UploadKind.DOCX):
+        raise InvalidUpload(
+            f"{name} is no {ending.upper()} file, or only a part of one. Make it anew, or give it"
+            " another ending if it is text."
+        )
+    return UploadKind.MARKDOWN if ending in ("md", "markdown") else UploadKind.TEXT
+
+
+def decode_text(name: str, data: bytes) -> str:
+    """Decode a text: by its byte order mark, else as UTF-8; refuse what is no text."""
+    mark, encoding = next(
+        ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8")
+    )
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        called = "UTF-8" if encoding == "utf-8" else encoding[:6].upper()
+        raise InvalidUpload(
+            f"{name} is not {called} text (byte {len(mark) + error.start}). Convert it first, or"
+            f" save it as {KNOWN.replace(' and ', ' or ')}."
+        ) from None
+    if len(_CONTROL.findall(text)) > _CONTROL_SHARE_MAX * len(text):
+        raise InvalidUpload(
+            f"{name} is binary, not text; as UTF-16 it would begin with a byte order mark. What is"
+            f" read: {KNOWN}."
+        )
+    return text
