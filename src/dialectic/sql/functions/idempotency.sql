@@ -1,0 +1,53 @@
+-- Take a request's name for the caller of the current tenant. The state is
+--   taken     it is ours: do the work, under effect_id, and keep the answer
+--   answered  it was done: here is the answer
+--   busy      someone works on it
+--   other     it is the name of another request
+-- A claim with an id stands until it lapses and is committed by itself; one without lives and dies
+-- with the transaction of its effect. Whoever takes over from a claim that lapsed goes on under the
+-- same effect_id. Others wait for whoever is about to commit, but not for long.
+create or replace function dialectic.claim_key(
+  p_user_id uuid, p_key text, p_request_sha256 bytea, p_effect_id uuid, p_claim_id uuid,
+  p_lease interval,
+  out state text, out effect_id uuid, out status smallint, out headers jsonb, out body bytea
+)
+language plpgsql set lock_timeout = '3s'
+as $$
+#variable_conflict use_column
+declare
+  v_row dialectic.idempotency_keys;
+  v_until timestamptz := case when p_claim_id is not null then dialectic.clock() + p_lease end;
+begin
+  insert into dialectic.idempotency_keys
+    (tenant_id, user_id, key, request_sha256, effect_id, claim_id, claimed_until)
+  values
+    (dialectic.current_tenant(), p_user_id, p_key, p_request_sha256, p_effect_id, p_claim_id, v_until)
+  on conflict (tenant_id, user_id, key) do nothing;
+  if found then
+    state := 'taken';
+    effect_id := p_effect_id;
+    return;
+  end if;
+  select k.* into v_row from dialectic.idempotency_keys k
+  where k.tenant_id = dialectic.current_tenant() and k.user_id = p_user_id and k.key = p_key
+  for no key update;
+  effect_id := v_row.effect_id;
+  if v_row.request_sha256 is null then
+    state := 'busy';  -- it was forgotten between the two statements
+  elsif v_row.request_sha256 <> p_request_sha256 then
+    state := 'other';
+  elsif v_row.status is not null then
+    state := 'answered';
+    status := v_row.status;
+    headers := v_row.headers;
+    body := v_row.body;
+  elsif v_row.claimed_until > dialectic.clock() then
+    state := 'busy';
+  else
+    update dialectic.idempotency_keys k
+    set claim_id = p_claim_id, claimed_until = v_until
+    where k.tenant_id = v_row.tenant_id and k.user_id = p_user_id and k.key = p_key;
+    state := 'taken';
+  end if;
+end
+$$;

@@ -1,0 +1,127 @@
+-- Organisations: tenants with members. Who there is, is written here alone. Each function acts for a
+-- user of the current tenant and looks for itself whether that user may.
+--   DJ103 there is no such user or member · DJ106 the user's role does not allow it
+--   DJ003 an organisation would be left without an owner, or has the member already
+
+-- For the functions here: the role of a user in the current tenant, under a lock that keeps two
+-- changes of its members apart.
+create or replace function dialectic.lock_members(p_user_id uuid) returns text
+language plpgsql
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_kind text;
+  v_role text;
+begin
+  select t.kind into v_kind from dialectic.tenants t where t.id = v_tenant for no key update;
+  select m.role into v_role from dialectic.memberships m
+  where m.tenant_id = v_tenant and m.user_id = p_user_id;
+  if v_role is null then
+    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+  end if;
+  if v_kind <> 'organization' then
+    raise exception 'A personal account has no members' using errcode = 'DJ003';
+  end if;
+  return v_role;
+end
+$$;
+
+-- Make an organisation that a user of the current tenant owns; its wallet is the members' own.
+create or replace function dialectic.create_organization(p_user_id uuid, p_name text) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id uuid := gen_random_uuid();
+begin
+  if not exists (
+    select from dialectic.memberships m
+    where m.tenant_id = dialectic.current_tenant() and m.user_id = p_user_id
+  ) then
+    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+  end if;
+  insert into dialectic.tenants (id, name, kind) values (v_id, p_name, 'organization');
+  insert into dialectic.memberships (tenant_id, user_id, role) values (v_id, p_user_id, 'owner');
+  perform dialectic.make_wallet(v_id, null);
+  return v_id;
+end
+$$;
+
+-- Take someone in, or give a member another role. Admins take in and change members and admins;
+-- owners everyone. Returns the member's id.
+create or replace function dialectic.set_member(
+  p_acting_user_id uuid, p_user_name text, p_role text
+) returns uuid
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_acting text := dialectic.lock_members(p_acting_user_id);
+  v_user_id uuid;
+  v_before text;
+begin
+  select u.id into v_user_id from dialectic.users u where u.name = p_user_name;
+  if v_user_id is null then
+    raise exception 'there is no user %', p_user_name using errcode = 'DJ103';
+  end if;
+  select m.role into v_before from dialectic.memberships m
+  where m.tenant_id = v_tenant and m.user_id = v_user_id;
+  if v_acting = 'member' or (v_acting = 'admin' and 'owner' in (p_role, coalesce(v_before, ''))) then
+    raise exception 'A role of % does not allow this', v_acting using errcode = 'DJ106';
+  end if;
+  insert into dialectic.memberships as m (tenant_id, user_id, role)
+  values (v_tenant, v_user_id, p_role)
+  on conflict (tenant_id, user_id) do update set role = excluded.role;
+  perform dialectic.check_owner(v_tenant);
+  return v_user_id;
+end
+$$;
+
+-- Let a member go, and their tokens with them. Everyone may leave.
+create or replace function dialectic.remove_member(p_acting_user_id uuid, p_user_id uuid)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_acting text := dialectic.lock_members(p_acting_user_id);
+  v_role text;
+begin
+  select m.role into v_role from dialectic.memberships m
+  where m.tenant_id = v_tenant and m.user_id = p_user_id;
+  if v_role is null then
+    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+  end if;
+  if p_acting_user_id <> p_user_id
+    and (v_acting = 'member' or (v_acting = 'admin' and v_role = 'owner')) then
+    raise exception 'A role of % does not allow this', v_acting using errcode = 'DJ106';
+  end if;
+  delete from dialectic.memberships m where m.tenant_id = v_tenant and m.user_id = p_user_id;
+  perform dialectic.check_owner(v_tenant);
+end
+$$;
+
+create or replace function dialectic.check_owner(p_tenant_id uuid) returns void
+language plpgsql
+as $$
+begin
+  if not exists (
+    select from dialectic.memberships m where m.tenant_id = p_tenant_id and m.role = 'owner'
+  ) then
+    raise exception 'An organisation needs an owner' using errcode = 'DJ003';
+  end if;
+end
+$$;
+
+-- All tenants that a user of the current one belongs to.
+create or replace function dialectic.list_tenants(p_user_id uuid)
+returns table (id uuid, name text, kind text, role text)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select t.id, t.name, t.kind, m.role
+  from dialectic.memberships m
+  join dialectic.tenants t on t.id = m.tenant_id
+  where m.user_id = p_user_id and exists (
+    select from dialectic.memberships here
+    where here.user_id = p_user_id and here.tenant_id = dialectic.current_tenant())
+  order by t.kind desc, t.created_at, t.id
+$$;

@@ -1,0 +1,138 @@
+"""`dialectic user` and `dialectic org` as an operator calls them; no token stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from dialectic import accounts, embedded
+from dialectic.domain.access import EVERY_SCOPE, Caller, Scope
+from dialectic.errors import TokenInvalid
+from dialectic.store.database import APP_ROLE, Address, Database
+from tests.database.machine import database_of_a_module
+from tests.nursery import Told
+from tests.scenario.test_run import PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """An operator's terminal, at a database that a server elsewhere holds."""
+
+    home: Path
+    address: Address
+
+    def tell(self, *words: str, code: int = 0) -> Told:
+        done = subprocess.run(
+            [sys.executable, "-m", "dialectic", *words],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "DIALECTIC_HOME": str(self.home),
+                "DIALECTIC_DATABASE_URL": self.address.url,
+                "DIALECTIC_LOG_LEVEL": "DEBUG",
+            },
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert "dlk_" not in done.stderr
+        return Told(done.returncode, done.stdout, done.stderr)
+
+    def authenticate(self, token: str) -> Caller:
+        async def ask() -> Caller:
+            async with Database.open(self.address, APP_ROLE, size=1) as db:
+                return await accounts.authenticate(db, token, requests_per_minute=600)
+
+        return asyncio.run(ask())
+
+    def read_everything(self) -> str:
+        async def read() -> str:
+            connection = await asyncpg.connect(self.address.url)
+            try:
+                tables = await connection.fetch(
+                    "select oid::regclass::text as name from pg_class where relkind = 'r'"
+                    " and relnamespace in ('dialectic'::regnamespace, 'queue'::regnamespace)"
+                )
+                texts = [
+                    await connection.fetchval(
+                        f"select string_agg(t::text, ' ') from {table['name']} t"
+                    )
+                    for table in tables
+                ]
+                return " ".join(text or "" for text in texts)
+            finally:
+                await connection.close()
+
+        return asyncio.run(read())
+
+
+@pytest.fixture(scope="module")
+def office(
+    server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Office]:
+    with database_of_a_module(server, template) as address:
+        yield Office(tmp_path_factory.mktemp("office") / "home", address)
+
+
+def test_a_user_is_added_gets_tokens_and_loses_them(office: Office) -> None:
+    first = office.tell("user", "add", "alice", "--token").stdout.splitlines()[-1]
+    caller = office.authenticate(first)
+    assert caller.scopes == EVERY_SCOPE
+
+    wanted = ("--scope", "read", "--scope", "write", "--expires", "7", "--name", "script")
+    second = office.tell("user", "token", "alice", *wanted).stdout.splitlines()[-1]
+    reader = office.authenticate(second)
+    assert reader.scopes == {Scope.READ, Scope.WRITE}
+    assert reader.tenant_id == caller.tenant_id
+
+    users = [json.loads(line) for line in office.tell("user", "list", "--json").stdout.splitlines()]
+    assert {user["name"]: user["tokens"] for user in users} == {"local": 0, "alice": 2}
+    listed = office.tell("user", "list", "alice").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == [str(caller.token_id), str(reader.token_id)]
+
+    office.tell("user", "revoke", "alice", str(caller.token_id))
+    with pytest.raises(TokenInvalid):
+        office.authenticate(first)
+    assert office.authenticate(second) == reader
+
+    kept = office.read_everything() + "".join(
+        path.read_text(errors="replace") for path in office.home.rglob("*") if path.is_file()
+    )
+    assert str(reader.token_id) in kept
+    for token in (first, second):
+        assert token.removeprefix("dlk_") not in kept
+
+
+def test_an_organisation_is_made_and_a_token_acts_in_it(office: Office) -> None:
+    organization = office.tell("org", "create", "Bakers").stdout.strip()
+    office.tell("user", "add", "bob")
+    office.tell("org", "add", "Bakers", "bob", "--role", "admin")
+    assert office.tell("org", "list", "Bakers").stdout.splitlines() == [
+        "owner   local",
+        "admin   bob",
+    ]
+    token = office.tell("user", "token", "bob", "--org", "Bakers").stdout.splitlines()[-1]
+    assert str(office.authenticate(token).tenant_id) == organization
+    office.tell("org", "remove", organization, "bob")
+    with pytest.raises(TokenInvalid):
+        office.authenticate(token)
+
+
+def test_what_cannot_be_is_refused_in_one_line(office: Office) -> None:
+    for words in (
+        ("user", "add", "local"),
+        ("org", "add", "Nowhere", "local"),
+    ):
+        told = office.tell(*words, code=2)
+        assert told.stdout == ""
+        assert "Traceback" not in told.stderr
