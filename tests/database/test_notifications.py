@@ -10,7 +10,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic.store import records
+from dialectic.store import notifications, records
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
 from tests.database.rows import Tenant, become, insert_tenant
 from tests.waiting import until_someone_waits
@@ -64,10 +64,10 @@ async def read(
 async def read_here(
     connection: Connection, *, after: int = 0, session_id: UUID | None = None, limit: int = 500
 ) -> list[tuple[int, str]]:
-    rows = await records.read_events(
+    page = await notifications.read_events(
         connection, after_seq=after, session_id=session_id, limit=limit
     )
-    return [(row["seq"], row["data"]["word"]) for row in rows]
+    return [(row["seq"], row["data"]["word"]) for row in page.rows]
 
 
 async def test_news_that_commits_late_is_never_skipped(quiet: Address, begin: Open) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -12,13 +14,17 @@ import click
 
 from dialectic import sessions
 from dialectic.cli.terminal import Desk, say
+from dialectic.domain.event import FROM_THE_START, State, format_id
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
-from dialectic.store import jobs, records
+from dialectic.notify.hub import Hub, open_hub
+from dialectic.notify.stream import Follower
+from dialectic.store import jobs
 from dialectic.store.database import Connection
+from dialectic.store.notifications import Page, read_events
 
-POLL_S = 0.1
-LOOK_EVERY = 5
+# How often a session that says nothing is looked at.
+LOOK_S = 0.5
 
 FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
 
@@ -92,17 +98,6 @@ def _shorten(error: dict[str, Any]) -> str:
     return f"{message.partition('. ')[0].rstrip('.')}."
 
 
-def as_event(row: Any) -> dict[str, Any]:
-    """Build the event as programs see it."""
-    return {
-        "id": row["seq"],
-        "type": row["type"],
-        "created_at": row["created_at"].isoformat(),
-        "is_internal_event": row["is_internal_event"],
-        "data": row["data"],
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What of a session is no news: events up to a number, and contributions."""
@@ -115,59 +110,102 @@ async def follow_session(
     desk: Desk, session_id: UUID, display: Display, seen: Seen | None = None
 ) -> ExitCode:
     """Show what happens in a session until it ends or cannot go on by itself."""
-    seq, looks = (seen or Seen()).seq, 0
-    while True:
-        ended = await find_end(desk, session_id) if looks % LOOK_EVERY == 0 else None
-        # Read after looking: what belongs to the end is shown before we say that it is the end.
-        events = await _read(desk, session_id, seq)
-        for event in events:
-            seq = event["id"]
-            display.show(event)
-        if ended is not None and not events:
-            return ended
-        if any(event["type"] == "contribution_generation_complete" for event in events):
-            looks = 0
-            continue
-        looks = looks + 1 if ended is None else 0
-        await asyncio.sleep(POLL_S)
+    following = _Following(desk, session_id, (seen or Seen()).seq)
+    return await following.show(display.show, lambda: find_end(desk, session_id))
 
 
 async def follow_job(desk: Desk, job_id: UUID, display: Display) -> ExitCode:
     """Show what happens to one job until it has ended."""
 
-    async def find(connection: Connection) -> dict[str, Any]:
+    async def load(connection: Connection) -> dict[str, Any]:
         job = await jobs.load_job(connection, job_id)
         assert job is not None, "the job was just made"
         return job
 
-    seq = 0
-    while True:
-        job = await desk.engine.db.transact(desk.account.tenant_id, find)
-        for event in await _read(desk, job["session_id"], seq):
-            seq = event["id"]
-            if event["data"].get("job_id") == str(job_id):
-                display.show(event)
+    async def find_end_of_job() -> ExitCode | None:
+        job = await desk.engine.db.transact(desk.account.tenant_id, load)
         if JobStatus(job["status"]) in ENDED:
             done = job["status"] == JobStatus.COMPLETED
             return ExitCode.DONE if done else ExitCode.FAILED
         if job["status"] == JobStatus.PAUSED:
             return ExitCode.FUNDS if job["status_reason"] in FUNDS_REASONS else ExitCode.FAILED
-        await asyncio.sleep(POLL_S)
+        return None
+
+    def show(event: dict[str, Any]) -> None:
+        if event["data"].get("job_id") == str(job_id):
+            display.show(event)
+
+    job = await desk.engine.db.transact(desk.account.tenant_id, load)
+    return await _Following(desk, job["session_id"], 0).show(show, find_end_of_job)
+
+
+@dataclass(slots=True)
+class _Following:
+    """The events of a session after a number, shown as they happen."""
+
+    desk: Desk
+    session_id: UUID
+    seq: int
+    looked_at_s: float = 0.0
+
+    async def show(
+        self,
+        show: Callable[[dict[str, Any]], None],
+        find_end: Callable[[], Awaitable[ExitCode | None]],
+    ) -> ExitCode:
+        async with open_hub(self.desk.engine.address) as hub:
+            while True:  # a stream that the hub has ended is taken up again
+                async with contextlib.aclosing(self._follow(hub)) as told:
+                    async for events in told:
+                        for event in events:
+                            show(event)
+                        if not self._is_time_to_look(events):
+                            continue
+                        ended = await find_end()
+                        # What belongs to the end is shown before we say that it is the end.
+                        if ended is not None and not await self._is_behind():
+                            return ended
+
+    async def _follow(self, hub: Hub) -> AsyncGenerator[list[dict[str, Any]], None]:
+        account = self.desk.account
+        follower = Follower(
+            hub=hub,
+            db=self.desk.engine.db,
+            account=account,
+            after=format_id(account.tenant_id, self.seq) if self.seq else FROM_THE_START,
+            session_id=self.session_id,
+            heartbeat_s=LOOK_S,
+        )
+        async with contextlib.aclosing(follower.follow()) as told:
+            async for part in told:
+                self.seq = follower.seq
+                yield [] if isinstance(part, State) else [event.body for event in part]
+
+    def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        is_time = (
+            not events
+            or now_s >= self.looked_at_s + LOOK_S
+            or any(event["type"] == "contribution_generation_complete" for event in events)
+        )
+        if is_time:
+            self.looked_at_s = now_s
+        return is_time
+
+    async def _is_behind(self) -> bool:
+        return bool((await _read(self.desk, self.session_id, self.seq)).rows)
 
 
 async def see_all(desk: Desk, session_id: UUID) -> Seen:
     """Take everything so far as seen."""
-    seq = 0
-    while events := await _read(desk, session_id, seq):
-        seq = events[-1]["id"]
+    page = await _read(desk, session_id, 0)
     overview = await sessions.look(desk.engine, desk.account, session_id)
-    return Seen(seq, frozenset(row["id"] for row in overview.contributions))
+    return Seen(page.last_seq, frozenset(row["id"] for row in overview.contributions))
 
 
-async def _read(desk: Desk, session_id: UUID, seq: int) -> list[dict[str, Any]]:
-    async def work(connection: Connection) -> list[dict[str, Any]]:
-        rows = await records.read_events(connection, after_seq=seq, session_id=session_id)
-        return [as_event(row) for row in rows]
+async def _read(desk: Desk, session_id: UUID, seq: int) -> Page:
+    async def work(connection: Connection) -> Page:
+        return await read_events(connection, after_seq=seq, session_id=session_id, limit=1)
 
     return await desk.engine.db.transact(desk.account.tenant_id, work)
 

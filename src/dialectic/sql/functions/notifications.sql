@@ -9,6 +9,8 @@ create or replace function dialectic.create_notification_for_user(
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_now_ms bigint := extract(epoch from clock_timestamp()) * 1000;
 begin
   insert into dialectic.notifications
     (tenant_id, user_id, session_id, type, data, title, message, link_path, is_internal_event)
@@ -19,6 +21,12 @@ begin
        where s.tenant_id = p_tenant_id and s.id = p_session_id)),
      p_session_id, p_notification_type, p_notification_data, p_title, p_message, p_link_path,
      p_is_internal_event);
+  -- A hint that there may be news, at most one in 50 ms: commits that give one go one after another.
+  -- Whoever hears it looks again for a while, for others who were too late for a hint of their own.
+  if v_now_ms - (select last_value from dialectic.news_hints) not between 0 and 49 then
+    perform setval('dialectic.news_hints', v_now_ms);
+    perform pg_notify('dialectic_news', '');
+  end if;
 end
 $$;
 
@@ -50,21 +58,18 @@ as $$
     'iterationNumber', p_job.iteration_number, 'job_id', p_job.id)
 $$;
 
--- Everything after a number, in order. Rows that have none yet get theirs here, under the lock of
--- the tenant's counter: what commits later is numbered later, so nobody skips it.
-create or replace function dialectic.read_notifications(
-  p_after_seq bigint, p_session_id uuid, p_limit integer
-) returns setof dialectic.notifications
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+-- Number what is committed and has no number yet, under the lock of the tenant's counter: what commits
+-- later is numbered later, so nobody skips it. For functions of the owner.
+create or replace function dialectic.number_notifications(p_tenant_id uuid) returns void
+language plpgsql
 as $$
 declare
-  v_tenant_id uuid := dialectic.current_tenant();
   v_last bigint;
 begin
   if exists (
-    select from dialectic.notifications n where n.tenant_id = v_tenant_id and n.seq is null
+    select from dialectic.notifications n where n.tenant_id = p_tenant_id and n.seq is null
   ) then
-    insert into dialectic.notification_counters as c (tenant_id, last_seq) values (v_tenant_id, 0)
+    insert into dialectic.notification_counters as c (tenant_id, last_seq) values (p_tenant_id, 0)
     on conflict (tenant_id) do update set last_seq = c.last_seq
     returning last_seq into v_last;
     with numbered as (
@@ -73,20 +78,115 @@ begin
       from (
         select id, row_number() over (order by id) as nth
         from dialectic.notifications
-        where tenant_id = v_tenant_id and seq is null
+        where tenant_id = p_tenant_id and seq is null
+        order by id
+        limit 5000  -- whoever comes next goes on: nobody waits long, however much there is
       ) u
-      where n.tenant_id = v_tenant_id and n.id = u.id
+      where n.tenant_id = p_tenant_id and n.id = u.id
       returning n.seq
     )
     update dialectic.notification_counters c
     set last_seq = greatest(c.last_seq, (select coalesce(max(seq), v_last) from numbered))
-    where c.tenant_id = v_tenant_id;
+    where c.tenant_id = p_tenant_id;
   end if;
+end
+$$;
+
+-- Everything after a number, in order, beside the last number there is and the last that is gone, all
+-- of one moment. There is always a row; where nothing is to be read, it holds only those two.
+create or replace function dialectic.read_events(
+  p_after_seq bigint, p_session_id uuid, p_limit integer
+) returns table (
+  last_seq bigint, pruned_seq bigint, seq bigint, id bigint, user_id uuid, session_id uuid, type text,
+  title text, message text, link_path text, data jsonb, is_internal_event boolean,
+  created_at timestamptz
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_tenant_id uuid := dialectic.current_tenant();
+begin
+  perform dialectic.number_notifications(v_tenant_id);
   return query
-    select n.* from dialectic.notifications n
-    where n.tenant_id = v_tenant_id and n.seq > p_after_seq
-      and (p_session_id is null or n.session_id = p_session_id)
-    order by n.seq
-    limit p_limit;
+    select coalesce(c.last_seq, 0), coalesce(c.pruned_seq, 0), n.seq, n.id, n.user_id, n.session_id,
+      n.type, n.title, n.message, n.link_path, n.data, n.is_internal_event, n.created_at
+    from (values (true)) as always (is_there)
+    left join dialectic.notification_counters c on c.tenant_id = v_tenant_id
+    left join lateral (
+      select * from dialectic.notifications m
+      where m.tenant_id = v_tenant_id and m.seq > p_after_seq
+        and (p_session_id is null or m.session_id = p_session_id)
+      order by m.seq
+      limit p_limit
+    ) n on true
+    order by n.seq;
+end
+$$;
+
+-- Which of these tenants have something after the number that is known of them. Says nothing else.
+create or replace function dialectic.list_news(p_tenant_ids uuid[], p_seqs bigint[])
+returns setof uuid
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select known.tenant_id
+  from unnest(p_tenant_ids, p_seqs) as known (tenant_id, seq)
+  where exists (
+    select from dialectic.notifications n where n.tenant_id = known.tenant_id and n.seq is null
+  ) or exists (
+    select from dialectic.notification_counters c
+    where c.tenant_id = known.tenant_id and c.last_seq > known.seq
+  )
+$$;
+
+-- Remove what is older than an age, and what is beyond the newest so many of a tenant, across all
+-- tenants; return how many. A message to a person stays until it is read. What has no number yet gets
+-- one first, so that whoever was away for so long learns that something is gone.
+create or replace function dialectic.prune_notifications(
+  p_age interval, p_kept integer, p_limit integer
+) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
+as $$
+declare
+  v_tenant_id uuid;
+  v_last bigint;
+  v_row record;
+  v_ids bigint[];
+  v_top bigint;
+  v_count integer := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('dialectic.prune_notifications')) then
+    return 0;
+  end if;
+  for v_tenant_id in select t.id from dialectic.tenants t order by t.id loop
+    perform dialectic.number_notifications(v_tenant_id);
+    select c.last_seq into v_last from dialectic.notification_counters c
+    where c.tenant_id = v_tenant_id;
+    v_ids := '{}';
+    -- By their numbers, which is about their age: the first that is young enough ends it.
+    for v_row in
+      select n.id, n.seq, n.created_at, n.is_internal_event or n.read_at is not null as may_go
+      from dialectic.notifications n
+      where n.tenant_id = v_tenant_id and n.seq is not null
+      order by n.seq
+    loop
+      exit when v_count >= p_limit
+        or v_row.created_at >= dialectic.now() - p_age and v_row.seq > v_last - p_kept;
+      if v_row.may_go then
+        v_ids := array_append(v_ids, v_row.id);
+        v_top := v_row.seq;
+        v_count := v_count + 1;
+      end if;
+    end loop;
+    if v_ids <> '{}' then
+      update dialectic.notification_counters c set pruned_seq = greatest(c.pruned_seq, v_top)
+      where c.tenant_id = v_tenant_id;
+      delete from dialectic.notifications n
+      where n.tenant_id = v_tenant_id and n.id = any (v_ids);
+    end if;
+    exit when v_count >= p_limit;
+  end loop;
+  return v_count;
 end
 $$;

@@ -1,0 +1,1 @@
+"""Live events: read once for all who follow them, in one process."""

@@ -1,0 +1,470 @@
+"""Whoever follows events misses none and is told none twice, however late they commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from dialectic.domain.event import FROM_THE_START, State, format_id
+from dialectic.errors import NotFound, TooManyStreams
+from dialectic.notify import channel as channels
+from dialectic.notify.hub import Hub, open_hub
+from dialectic.notify.stream import Follower, Told
+from dialectic.store import notifications, records
+from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.store.records import Account
+from tests.database.connections import connected
+from tests.database.rows import Tenant, become, insert_tenant
+from tests.waiting import PATIENCE_S
+
+SESSION_TABLE = "dialectic_sessions"
+
+
+@dataclass(slots=True)
+class Reader:
+    """A client that follows, and what it was told; it may be cut off and come back."""
+
+    hub: Hub
+    db: Database
+    account: Account
+    session_id: UUID | None = None
+    words: list[str] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    _told: AsyncGenerator[Told, None] = field(init=False)
+
+    @contextlib.asynccontextmanager
+    async def following(self, after: str | None = None) -> AsyncIterator[Reader]:
+        follower = Follower(
+            hub=self.hub,
+            db=self.db,
+            account=self.account,
+            after=after,
+            session_id=self.session_id,
+        )
+        async with contextlib.aclosing(follower.follow()) as self._told:
+            await self.hear()
+            yield self
+
+    async def hear(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            part = await anext(self._told)
+        if isinstance(part, State):
+            self.states.append(part)
+            return
+        self.words += [event.body["data"]["word"] for event in part]
+        self.seqs += [event.seq for event in part]
+
+    async def hear_until(self, count: int) -> list[str]:
+        while len(self.words) < count:
+            await self.hear()
+        return self.words
+
+
+@dataclass(slots=True)
+class Town:
+    """Two tenants of whom nobody has heard anything yet, and a hub."""
+
+    address: Address
+    db: Database
+    hub: Hub
+    ours: Tenant
+    theirs: Tenant
+
+    def reader(
+        self,
+        tenant: Tenant | None = None,
+        *,
+        user_id: UUID | None = None,
+        session_id: UUID | None = None,
+    ) -> Reader:
+        tenant = tenant or self.ours
+        user_id = user_id or UUID(tenant.row_id("users"))
+        return Reader(self.hub, self.db, Account(tenant.id, user_id, user_id), session_id)
+
+    def session(self, nth: int = 1) -> UUID:
+        return UUID(self.ours.row_id(SESSION_TABLE, nth))
+
+    def after(self, seq: int, tenant: Tenant | None = None) -> str:
+        return format_id((tenant or self.ours).id, seq)
+
+    async def tell(self, *words: str, nth: int = 1) -> None:
+        async def work(connection: Connection) -> None:
+            for word in words:
+                await announce(connection, word, self.session(nth))
+
+        await self.db.transact(self.ours.id, work)
+
+    async def send(self, word: str, user_id: UUID) -> None:
+        async with connected(self.address, "postgres") as connection:
+            await connection.execute(
+                "select dialectic.create_notification_for_user($1, $2, 'mail', $3, 'Title')",
+                self.ours.id,
+                user_id,
+                {"word": word},
+            )
+
+
+async def announce(connection: Connection, word: str, session_id: UUID) -> None:
+    await records.announce(connection, session_id, "news", {"word": word})
+
+
+@pytest.fixture(scope="module")
+def address(module_address: Address) -> Address:
+    return module_address
+
+
+@pytest.fixture
+async def town(address: Address, admin: asyncpg.Connection[asyncpg.Record]) -> AsyncIterator[Town]:
+    ours, theirs = (Tenant(f"{name} {uuid4()}") for name in ("ours", "theirs"))
+    for tenant in (ours, theirs):
+        await insert_tenant(admin, tenant)
+    await admin.execute("delete from notifications")
+    async with Database.open(address, APP_ROLE, size=4) as db, open_hub(address) as hub:
+        yield Town(address, db, hub, ours, theirs)
+
+
+async def test_who_follows_is_told_what_happens_from_now_on(town: Town) -> None:
+    await town.tell("before")
+    async with town.reader().following() as reader:
+        await town.tell("one", "two")
+        assert await reader.hear_until(2) == ["one", "two"]
+
+
+async def test_an_event_that_commits_late_reaches_who_has_seen_a_higher_one(town: Town) -> None:
+    reader = town.reader()
+    async with (
+        connected(town.address, WORKER_ROLE) as slow,
+        connected(town.address, WORKER_ROLE) as quick,
+        reader.following(),
+    ):
+        for connection, word in ((slow, "written first"), (quick, "committed first")):
+            await connection.execute("begin")
+            await become(connection, town.ours)
+            await announce(connection, word, town.session())
+        await quick.execute("commit")
+        assert await reader.hear_until(1) == ["committed first"]
+        await slow.execute("commit")
+        assert await reader.hear_until(2) == ["committed first", "written first"]
+    # And to who was away meanwhile and comes back with that higher one.
+    async with town.reader().following(town.after(reader.seqs[0])) as back:
+        assert await back.hear_until(1) == ["written first"]
+
+
+async def test_what_was_missed_is_joined_to_what_happens(town: Town) -> None:
+    await town.tell(*"abcd")
+    async with town.reader().following(town.after(2)) as reader:
+        await town.tell("e")
+        assert await reader.hear_until(3) == ["c", "d", "e"]
+        assert reader.seqs == [3, 4, 5]
+
+
+async def test_what_was_missed_long_ago_is_read_page_by_page(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "TAIL_MAX", 3)
+    monkeypatch.setattr("dialectic.notify.hub.TAIL_MAX", 3)
+    monkeypatch.setattr("dialectic.notify.stream.PAGE", 4)
+    words = [str(n) for n in range(1, 31)]
+    await town.tell(*words)
+    async with town.reader().following(FROM_THE_START) as reader:
+        await town.tell("31")
+        assert await reader.hear_until(31) == [*words, "31"]
+        assert reader.seqs == list(range(1, 32))
+
+
+async def test_clients_cut_off_anywhere_among_writers_end_up_with_the_same_sequence(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "TAIL_MAX", 10)
+    monkeypatch.setattr("dialectic.notify.hub.TAIL_MAX", 10)
+    writers, chance = 60, random.Random(7)
+
+    async def write(n: int) -> None:
+        async def work(connection: Connection) -> None:
+            await announce(connection, str(n), town.session())
+            for _ in range(n % 5):  # some take longer between their writing and their commit
+                await connection.fetchval("select 1")
+
+        await town.db.transact(town.ours.id, work)
+
+    async def follow() -> Reader:
+        reader = town.reader()
+        while len(reader.words) < writers:
+            last = reader.seqs[-1] if reader.seqs else 0
+            async with reader.following(town.after(last)):
+                for _ in range(chance.randrange(1, 6)):
+                    if len(reader.words) < writers:
+                        await reader.hear()
+                # What was on its way when the line was cut did not arrive.
+                keep = chance.randrange(len(reader.words) // 2, len(reader.words) + 1)
+                if len(reader.words) < writers:
+                    del reader.words[keep:], reader.seqs[keep:]
+        return reader
+
+    readers = [asyncio.create_task(follow()) for _ in range(4)]
+    await asyncio.gather(*(write(n) for n in range(writers)))
+    first, *others = [await reader for reader in readers]
+
+    assert first.seqs == list(range(1, writers + 1))
+    assert sorted(first.words) == sorted(str(n) for n in range(writers))
+    assert all(other.words == first.words for other in others)
+
+
+@pytest.mark.parametrize("given", ["", "x", "1", "-1", "00000000.1", "9" * 40, "ours.1"])
+async def test_an_id_that_makes_no_sense_is_answered_with_the_state(town: Town, given: str) -> None:
+    await town.tell("before")
+    async with town.reader().following(given) as reader:
+        [state] = reader.states
+        assert (state.seq, state.reason) == (1, "unknown")
+        assert {session["id"] for session in state.sessions} == {
+            town.ours.row_id(SESSION_TABLE, n) for n in (1, 2)
+        }
+        await town.tell("after")
+        assert await reader.hear_until(1) == ["after"]
+
+
+async def test_the_id_of_another_tenant_shows_nothing_of_theirs_and_skips_nothing_of_ours(
+    town: Town,
+) -> None:
+    await town.tell("ours")
+    async with town.reader(town.theirs).following(town.after(1)) as reader:
+        [state] = reader.states
+        assert state.reason == "unknown"
+        ours = {town.ours.row_id(SESSION_TABLE, n) for n in (1, 2)}
+        assert not ours & {session["id"] for session in state.sessions}
+        assert reader.words == []
+
+
+async def test_an_id_from_the_future_is_not_known(town: Town) -> None:
+    await town.tell("one")
+    async with town.reader().following(town.after(2)) as reader:
+        assert [state.reason for state in reader.states] == ["unknown"]
+
+
+async def test_what_is_too_old_is_answered_with_the_state_and_the_rest_is_still_there(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    await town.tell("one", "two", "three")
+    async with Database.open(town.address, WORKER_ROLE, size=1) as db:
+        assert await notifications.prune(db, kept_days=1, kept_max=1) == 2
+        assert await notifications.prune(db, kept_days=1, kept_max=1) == 0
+    async with town.reader().following(town.after(1)) as reader:
+        assert [(state.seq, state.reason) for state in reader.states] == [(3, "too_old")]
+    for after in (town.after(2), FROM_THE_START):
+        async with town.reader().following(after) as reader:
+            assert await reader.hear_until(1) == ["three"]
+            assert reader.states == []
+
+
+async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_until_read(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    user_id = UUID(town.ours.row_id("users"))
+    await town.tell("old")
+    await town.send("unread", user_id)
+    await town.send("read", user_id)
+    await admin.execute("update notifications set created_at = now() - interval '2 days'")
+    await town.tell("young")
+
+    async def read_the_second(connection: Connection) -> None:
+        newest, _ = await notifications.list_notifications(connection, user_id)
+        await notifications.mark_read(connection, user_id, newest["id"])
+
+    await town.db.transact(town.ours.id, read_the_second)
+    async with Database.open(town.address, WORKER_ROLE, size=1) as db:
+        assert await notifications.prune(db, kept_days=1, kept_max=1000) == 2
+    left = await admin.fetch("select data ->> 'word' as word from notifications order by seq")
+    assert [row["word"] for row in left] == ["unread", "young"]
+    async with town.reader().following(town.after(0)) as reader:
+        assert [state.reason for state in reader.states] == ["too_old"]
+
+
+async def test_a_flood_that_nobody_has_read_is_numbered_part_by_part(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    count = 5_100
+    await admin.execute(
+        "insert into notifications (tenant_id, session_id, type, data, is_internal_event)"
+        " select $1, $2, 'news', jsonb_build_object('word', n::text), true"
+        " from generate_series(1, $3) n",
+        town.ours.id,
+        town.session(),
+        count,
+    )
+    async with town.reader().following(FROM_THE_START) as reader:
+        assert await reader.hear_until(count) == [str(n) for n in range(1, count + 1)]
+
+
+async def test_one_who_follows_a_session_hears_of_that_one_alone(town: Town) -> None:
+    async with town.reader(session_id=town.session(2)).following(town.after(0)) as reader:
+        await town.tell("first session")
+        await town.tell("second session", nth=2)
+        assert await reader.hear_until(1) == ["second session"]
+
+
+async def test_who_hears_nothing_is_moved_on_all_the_same(town: Town) -> None:
+    reader = town.reader(session_id=town.session(2))
+    follower = Follower(
+        hub=town.hub,
+        db=town.db,
+        account=reader.account,
+        session_id=reader.session_id,
+        heartbeat_s=0.01,
+    )
+    async with contextlib.aclosing(follower.follow()) as told, asyncio.timeout(PATIENCE_S):
+        assert (await anext(told), follower.seq) == ([], 0)
+        await town.tell("of another session")
+        while follower.seq == 0:
+            assert await anext(told) == []
+    assert follower.seq == 1
+
+
+async def test_a_session_of_someone_else_is_not_there(town: Town) -> None:
+    with pytest.raises(NotFound):
+        async with town.reader(town.theirs, session_id=town.session()).following():
+            pass
+
+
+async def test_a_message_reaches_its_person_and_no_colleague(town: Town) -> None:
+    mine, other = (UUID(town.ours.row_id("users", n)) for n in (1, 2))
+    async with (
+        town.reader(user_id=mine).following() as reader,
+        town.reader(user_id=other).following() as colleague,
+    ):
+        await town.send("for me", mine)
+        await town.tell("for all")
+        assert await reader.hear_until(2) == ["for me", "for all"]
+        assert await colleague.hear_until(1) == ["for all"]
+
+
+async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_person(
+    town: Town,
+) -> None:
+    mine, other = (UUID(town.ours.row_id("users", n)) for n in (1, 2))
+    for word in "abc":
+        await town.send(word, mine)
+    await town.tell("internal")
+
+    async def work(connection: Connection) -> None:
+        def words(rows: list[asyncpg.Record]) -> list[str]:
+            return [row["data"]["word"] for row in rows]
+
+        first = await notifications.list_notifications(connection, mine, limit=2)
+        assert words(first) == ["c", "b"]
+        last_id = first[-1]["id"]
+        rest = await notifications.list_notifications(connection, mine, before_id=last_id)
+        assert words(rest) == ["a"]
+        assert await notifications.list_notifications(connection, other) == []
+        for _ in range(2):
+            await notifications.mark_read(connection, mine, last_id)
+        unread = await notifications.list_notifications(connection, mine, unread_only=True)
+        assert words(unread) == ["c", "a"]
+        with pytest.raises(NotFound):
+            await notifications.mark_read(connection, other, last_id)
+
+    await town.db.transact(town.ours.id, work)
+
+
+async def test_a_tenant_has_so_many_places_and_each_is_free_again(town: Town) -> None:
+    town.hub.streams_max = 2
+    async with town.reader().following(), town.reader(town.theirs).following():
+        async with town.reader().following():
+            with pytest.raises(TooManyStreams):
+                async with town.reader().following():
+                    pass
+        async with town.reader().following():
+            assert town.hub.count_streams() == 3
+    assert town.hub.count_streams() == 0
+
+
+async def test_a_hub_that_lost_its_connection_tells_what_happened_meanwhile(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    async with town.reader().following() as reader:
+        cut_off = await admin.fetch(
+            "select pg_terminate_backend(pid) from pg_stat_activity where usename = $1"
+            " and datname = current_database()",
+            APP_ROLE,
+        )
+        assert cut_off
+        await town.tell("meanwhile")
+        assert await reader.hear_until(1) == ["meanwhile"]
+
+
+async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialectic.notify.hub.LOOK_MAX_S", 0.5)
+    reader = town.reader()
+    # Another role, by which its connection is found among ours.
+    async with open_hub(town.address, role=WORKER_ROLE) as reader.hub, reader.following():
+        pid = await admin.fetchval(
+            "select pid from pg_stat_activity where datname = current_database() and usename = $1",
+            WORKER_ROLE,
+        )
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await town.tell("meanwhile")
+            assert await reader.hear_until(1) == ["meanwhile"]
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_without_any_hint_events_are_told_all_the_same(
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    async with town.reader().following() as reader:
+        await admin.execute(
+            "insert into notifications (tenant_id, session_id, type, data, is_internal_event)"
+            """ values ($1, $2, 'news', '{"word": "unheard"}', true)""",
+            town.ours.id,
+            town.session(),
+        )
+        assert await reader.hear_until(1) == ["unheard"]
+
+
+async def test_hints_are_few_however_many_events_there_are(town: Town) -> None:
+    heard: list[object] = []
+    async with connected(town.address, APP_ROLE) as listener:
+        await listener.add_listener("dialectic_news", lambda *_: heard.append(1))
+        await town.tell(*(str(n) for n in range(200)))
+        await town.tell("the last")
+        await listener.fetchval("select 1")
+    assert 1 <= len(heard) <= 2
+
+
+async def test_at_the_end_of_a_process_every_stream_ends(town: Town) -> None:
+    reader = town.reader()
+    async with reader.following():
+        town.hub.close_streams()
+        with pytest.raises(StopAsyncIteration):
+            await reader.hear()
+
+
+async def test_two_hubs_tell_the_same_in_the_same_order(town: Town) -> None:
+    words = [str(n) for n in range(20)]
+    async with open_hub(town.address) as other, town.reader().following() as first:
+        second = town.reader()
+        second.hub = other
+        async with second.following():
+            for word in words:
+                await town.tell(word)
+            assert await first.hear_until(20) == await second.hear_until(20) == words
+            assert first.seqs == second.seqs
+        # What the one hub has told, the other may not have read yet: it is no unknown number.
+        await town.tell("more")
+        await first.hear_until(21)
+        async with second.following(town.after(first.seqs[-1])):
+            assert second.states == []
+            await town.tell("and more")
+            assert (await second.hear_until(21))[-1] == "and more"
