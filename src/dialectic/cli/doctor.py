@@ -60,7 +60,7 @@ async def _check_storage(engine: Engine) -> str:
     key = f"doctor/{uuid4().hex}"
     await engine.files.write(key, b"probe")
     await engine.files.delete(key)
-    return f"writable: {engine.settings.storage_location}"
+    return f"writable: {engine.files.place}"
 
 
 async def _check_models(engine: Engine) -> str:

@@ -45,10 +45,14 @@ COMMANDS = {
     "show": ("dialectic.cli.read", "Show a contribution, or a session."),
     "list": ("dialectic.cli.read", "List sessions, or the contributions of one."),
     "diff": ("dialectic.cli.read", "Show how two contributions differ."),
+    "search": ("dialectic.cli.search", "Find passages in the documents of a project."),
     "chat": ("dialectic.cli.chat", "Chat with one model."),
+    "serve": ("dialectic.cli.serve", "Serve the API, and work."),
     "worker": ("dialectic.cli.worker", "Carry out jobs until told to stop."),
     "simulate": ("dialectic.cli.simulate", "Answer as providers would, and fail on order."),
     "doctor": ("dialectic.cli.doctor", "Check that everything this program needs is in order."),
+    "user": ("dialectic.cli.user", "Users and their tokens: add, token, list, revoke."),
+    "org": ("dialectic.cli.org", "Organisations: create, list, add, remove."),
     "db": ("dialectic.cli.db", "The database: migrate, url, shell, stop."),
 }
 

@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import click
 
@@ -19,7 +18,7 @@ from dialectic.domain.price import format_credits, is_play, price_call
 from dialectic.domain.tokenizer import parse_tokenizer
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
-from dialectic.providers.listing import Row, State, build_listing, build_snippet
+from dialectic.providers.listing import Row, State, build_listing, build_snippet, describe_row
 from dialectic.providers.seen import Seen, load_seen, save_seen
 from dialectic.settings import Settings
 from dialectic.tokens import CountMethod, TokenCount, count_request_tokens_aside
@@ -100,32 +99,6 @@ def show_price(price: Decimal) -> str:
     """Show a price with two places at least, and with all it has."""
     whole, _, places = f"{price.normalize():f}".partition(".")
     return f"{whole}.{places:0<2}"
-
-
-def describe_row(row: Row) -> dict[str, Any]:
-    """Describe a model, for programs."""
-    described: dict[str, Any] = {
-        "name": row.name,
-        "state": row.state.name.lower(),
-        "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),
-        "note": row.note,
-    }
-    if row.listed is not None:
-        return described | {"origin": "listed", "config": build_snippet(row)}
-    assert row.card is not None, "what is not only listed has facts"
-    card = row.card
-    return described | {
-        "origin": str(row.origin),
-        "facts_of": card.facts_of.isoformat() if card.facts_of else None,
-        "context_window_tokens": card.context_window_tokens,
-        "max_input_tokens": card.max_input_tokens,
-        "max_output_tokens": card.max_output_tokens,
-        "input_usd_per_million": str(card.input_credits_per_token),
-        "output_usd_per_million": str(card.output_credits_per_token),
-        "tokenizer": card.tokenizer,
-        "is_reasoning": card.is_reasoning,
-        "supports_system_prompt": card.supports_system_prompt,
-    }
 
 
 # -- sync -----------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def _draw_notes(quote: Quote) -> Iterator[str]:
         if line.too_long:
             yield (
                 f"Too long: {count(line.too_long, 'prompt')} of {line.step_name} will not fit the "
-                f"window of {line.model_name}."
+                f"window of {line.model_name}, and will be shortened to it."
             )
 
 

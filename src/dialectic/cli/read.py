@@ -12,6 +12,7 @@ import click
 from dialectic import contributions, sessions
 from dialectic.cli.session import show_list, show_session
 from dialectic.cli.terminal import Desk, act_at_desk, echo_json, printable, say
+from dialectic.domain.manifest import describe_manifest
 from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
 
 
@@ -53,7 +54,7 @@ async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str
         return chunk, _describe_chunk(chunk)
     row = await contributions.load(engine, account, contribution_id)
     chunks = await contributions.list_chunks(engine, account, contribution_id)
-    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output")
+    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
     row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
     return row, _describe(row)
 
@@ -79,9 +80,12 @@ def _describe(row: dict[str, Any]) -> list[str]:
         lines.append(f"  about {row['target_contribution_id']}")
     read = (row["results"] or {}).get("read", [])
     lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
+    if not row["chunks"]:
+        lines += _describe_manifest(row)
     for chunk in row["chunks"]:
         took = f"{chunk['tokens_used_output']:,} tokens, {chunk['finish_reason']}"
         lines.append(f"  turn {chunk['turn_index']}: {chunk['id']} ({took})")
+        lines += [f"  {line}" for line in _describe_manifest(chunk)]
     marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
     if marks:
         lines.append(f"  {', '.join(marks)}")
@@ -90,12 +94,19 @@ def _describe(row: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _describe_manifest(row: dict[str, Any]) -> list[str]:
+    """What became of the texts of a prompt that was too long."""
+    manifest = row["manifest"]
+    return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
+
+
 def _describe_chunk(row: dict[str, Any]) -> list[str]:
     return [
         f"turn {row['turn_index']} {row['id']} by {row['model_name']}",
         f"  of contribution {row['root_contribution_id']}",
         f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
         f"  {row['tokens_used_output']:,} tokens, {row['finish_reason']}",
+        *_describe_manifest(row),
         *([f"  {', '.join(row['flags'])}"] if row["flags"] else []),
     ]
 

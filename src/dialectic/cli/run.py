@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import UUID, uuid4
 
 import click
@@ -15,12 +14,12 @@ import click
 from dialectic import sessions
 from dialectic.cli.follow import Seen, follow_session
 from dialectic.cli.funds import check_funds, describe_shortage
+from dialectic.cli.given import read_prompt, read_resource
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import is_wanted, list_smaller, show_quote
 from dialectic.cli.terminal import Desk, count, load_settings, open_desk, run_async, say
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
-from dialectic.domain.place import ResourceKind
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.process import SHRINK_MAX, Process
 from dialectic.domain.quote import Quote
@@ -35,15 +34,14 @@ from dialectic.settings import Settings
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL
 
-# The longest text that is not a prompt; that one has a setting.
-TEXT_BYTES_MAX = 10_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the command line says."""
 
     prompt: str
+    # What reading the prompt's file had to tell.
+    notes: tuple[str, ...]
     models: str
     process: str
     domain: str
@@ -66,7 +64,10 @@ class Wish:
 @click.command()
 @click.argument("prompt", required=False)
 @click.option(
-    "--file", "file", type=click.Path(path_type=Path), help="Read the prompt from a file."
+    "--file",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Read the prompt from a text, PDF or DOCX file.",
 )
 @click.option(
     "--models", default="", help="Models, comma separated; `name*3` asks one three times."
@@ -80,7 +81,7 @@ class Wish:
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` goes on.")
 @click.option("--lead", default="", help="The model whose last documents count; else the first.")
 @click.option(
-    "--resource", multiple=True, metavar="KIND=FILE", help="Give the project a text; repeatable."
+    "--resource", multiple=True, metavar="KIND=FILE", help="Give the project a file; repeatable."
 )
 @click.option(
     "--max-output-tokens",
@@ -108,55 +109,9 @@ class Wish:
 def run(prompt: str | None, file: Path | None, **options: object) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
     settings = load_settings()
-    text = read_text(prompt, file, what="prompt", bytes_max=settings.max_prompt_bytes)
-    sys.exit(run_async(_run(settings, Wish(prompt=text, **options))))  # type: ignore[arg-type]
-
-
-def read_text(
-    text: str | None, file: Path | None, *, what: str, bytes_max: int = TEXT_BYTES_MAX
-) -> str:
-    """Read a text from an argument, a file or standard input; exactly one must be named."""
-    if (text is None) == (file is None):
-        raise UsageError(f"Give the {what} either as an argument, or as `-`, or with --file.")
-    try:
-        if file is not None and str(file) != "-":
-            with file.open("rb") as opened:
-                return _read_some(opened, f"{what} in {file}", bytes_max).decode("utf-8-sig")
-        if file is not None or text == "-":
-            source = f"{what} on standard input"
-            return _read_some(sys.stdin.buffer, source, bytes_max).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"The {what} file {file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"The {what} in {file or 'standard input'} is not UTF-8 text (byte {error.start}). "
-            "Convert it first."
-        ) from None
-    assert text is not None
-    return text
-
-
-def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
-    """Read no more than is allowed: a device, say, has no end."""
-    data = source.read(bytes_max + len(codecs.BOM_UTF8) + 1)
-    if len(data.removeprefix(codecs.BOM_UTF8)) > bytes_max:
-        raise UsageError(
-            f"The {name} has more than {bytes_max:,} bytes. Shorten it. (For prompts and resources "
-            "DIALECTIC_MAX_PROMPT_BYTES allows more.)"
-        )
-    return data
-
-
-def read_resource(given: str, *, bytes_max: int) -> Given:
-    """Read a resource that is given as KIND=FILE."""
-    kind, _, file = given.partition("=")
-    known = [entry.value for entry in ResourceKind]
-    if kind not in known or not file:
-        raise UsageError(
-            f"--resource {given!r} is not KIND=FILE with one of these kinds: {', '.join(known)}."
-        )
-    text = read_text(None, Path(file), what="resource", bytes_max=bytes_max)
-    return Given(ResourceKind(kind), Path(file).stem, text)
+    text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
+    wish = Wish(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
+    sys.exit(run_async(_run(settings, wish)))
 
 
 async def _run(settings: Settings, wish: Wish) -> ExitCode:
@@ -232,7 +187,7 @@ async def _begin(desk: Desk, wish: Wish, ask: Ask) -> ExitCode:
     begun = await create_session(desk.engine, desk.account, ask)
     await sessions.generate(desk.engine, desk.account, begun.session_id)
     say(f"Session {begun.session_id} ({count(models, 'model')})")
-    for note in begun.notes:
+    for note in (*wish.notes, *begun.notes):
         say(f"  prompt: {note}")
     if wish.detach:
         click.echo(begun.session_id)

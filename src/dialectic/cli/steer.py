@@ -11,9 +11,11 @@ from uuid import UUID
 import click
 
 from dialectic import contributions, sessions
+from dialectic import feedback as service
 from dialectic.cli.follow import follow_job, see_all
+from dialectic.cli.given import read_text
 from dialectic.cli.progress import open_display
-from dialectic.cli.run import prepare_out, read_text, work_and_follow
+from dialectic.cli.run import prepare_out, work_and_follow
 from dialectic.cli.terminal import Desk, act_at_desk, say
 from dialectic.errors import ExitCode
 
@@ -49,7 +51,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     async def act(desk: Desk) -> ExitCode:
         session_id = await sessions.find(desk.engine, desk.account, session)
         target = await contributions.find(desk.engine, desk.account, on) if on else None
-        path = await contributions.give_feedback(
+        path = await service.give_feedback(
             desk.engine, desk.account, session_id, stage, said, target_id=target
         )
         say(f"Kept in {_locate(desk, path)}.")
@@ -79,13 +81,13 @@ def edit(contribution: str, file: Path | None) -> None:
 
 @click.command()
 @click.argument("contribution")
-@click.argument("rating", type=click.IntRange(contributions.RATING_MIN, contributions.RATING_MAX))
+@click.argument("rating", type=click.IntRange(service.RATING_MIN, service.RATING_MAX))
 def rate(contribution: str, rating: int) -> None:
     """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
 
     async def act(desk: Desk) -> ExitCode:
         found = await contributions.find(desk.engine, desk.account, contribution)
-        await contributions.rate(desk.engine, desk.account, found, rating)
+        await service.rate(desk.engine, desk.account, found, rating)
         say(f"Contribution {found} is rated {rating}.")
         return ExitCode.DONE
 

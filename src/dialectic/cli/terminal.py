@@ -17,17 +17,16 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from dialectic.accounts import load_owner
 from dialectic.cli.signals import handling_signals
 from dialectic.domain.secret import Secret
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.store.records import Account, open_account
+from dialectic.store.records import Account
 
 T = TypeVar("T")
-
-LOCAL_USER = "local"
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
@@ -63,7 +62,10 @@ class Discreet(logging.Formatter):
         self._keys = keys
 
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        return self.redact(super().format(record))
+
+    def redact(self, line: str) -> str:
+        """Take every key out of a line."""
         for key in self._keys:
             line = key.redact(line)
         return line
@@ -73,7 +75,7 @@ def load_settings() -> Settings:
     """Load the settings and let logging follow them."""
     settings = Settings.load()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Discreet(list(settings.keys.values())))
+    handler.setFormatter(Discreet(settings.secrets))
     logging.basicConfig(level=settings.log_level, handlers=[handler])
     # Both report a lost connection many times over, with tracebacks; the worker says it once.
     for name in ("pgqueuer", "asyncpg"):
@@ -96,7 +98,7 @@ Act = Callable[[Desk], Awaitable[ExitCode]]
 async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     """Open the engine for the local user, whose account is made at the first start."""
     async with open_engine(settings, build_catalog(settings)) as engine:
-        yield Desk(engine, await open_account(engine.db, LOCAL_USER))
+        yield Desk(engine, await load_owner(engine.db))
 
 
 def act_at_desk(act: Act) -> NoReturn:

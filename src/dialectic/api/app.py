@@ -1,0 +1,88 @@
+"""The application: routes, errors, guards and documents put together around an engine.
+
+The engine is open for longer than the application. Knows nothing of ports and signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp
+
+from dialectic.api import operations, problem
+from dialectic.api.documents import DOCUMENT_PATHS, add_documents
+from dialectic.api.entry import Entry
+from dialectic.api.guard import OVERHEAD_BYTES, Guard, Limits
+from dialectic.api.metrics import Metrics
+from dialectic.api.openapi import TAGS, describe, problem_responses
+from dialectic.api.routes import ROUTERS
+from dialectic.api.trace import Trace
+from dialectic.domain.bundle import LIMITS
+from dialectic.engine import Engine
+from dialectic.idempotency import Undertakings
+from dialectic.notify.hub import Hub
+from dialectic.uploads import limits as uploads
+
+PREFIX = "/api/v1"
+LOOPBACK = "127.0.0.1"
+# How long questions whose clients are gone may still take when the server stops.
+DRAIN_S = 30.0
+
+
+def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIApp:
+    """Build the application around an engine and a hub of events that are open."""
+    app, metrics = build_api(), Metrics()
+    app.state.engine, app.state.hub, app.state.metrics = engine, hub, metrics
+    app.state.undertakings = Undertakings(engine.db)
+    entry = Entry(engine, listens_at=listens_at)
+    limits = Limits(
+        # A text may be twice as long in JSON, with all its quotes and line ends.
+        json_bytes_max=2 * engine.settings.max_prompt_bytes + OVERHEAD_BYTES,
+        uploads={
+            "/projects/import": LIMITS.archive_bytes_max + OVERHEAD_BYTES,
+            "/projects/upload": uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES,
+            "/resources": uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES,
+        },
+    )
+    return Trace(Guard(app, entry.authenticate, limits, DOCUMENT_PATHS), metrics)
+
+
+def build_api() -> FastAPI:
+    """Build the routes and their description, without anything to work with."""
+    app = FastAPI(
+        title="Dialectic",
+        version=version("dialectic-engine"),
+        summary="Several language models argue until a plan holds.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        openapi_tags=TAGS,
+        generate_unique_id_function=name_operation,
+        separate_input_output_schemas=False,
+        lifespan=_finish_work,
+    )
+    problem.install(app)
+    versioned = APIRouter(prefix=PREFIX, responses=problem_responses())
+    for router in ROUTERS:
+        versioned.include_router(router)
+    app.include_router(versioned)
+    app.include_router(operations.router)
+    add_documents(app)
+    describe(app)
+    return app
+
+
+def name_operation(route: APIRoute) -> str:
+    """Name an operation by its function: clients are made of these names."""
+    return route.name
+
+
+@asynccontextmanager
+async def _finish_work(app: FastAPI) -> AsyncIterator[None]:
+    """Let what goes on without its client come to its end before the engine is closed."""
+    yield
+    await app.state.undertakings.close(DRAIN_S)

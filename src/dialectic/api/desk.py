@@ -1,0 +1,149 @@
+"""What a route works with: the engine, who asks, and, for what changes something, under which name.
+
+Everything runs in transactions of the caller's tenant. What changes something is done once for each
+`Idempotency-Key`: the answer is kept in the commit of its effect, and given again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Header, Request
+from pydantic import BaseModel
+from starlette.background import BackgroundTask
+from starlette.responses import Response
+
+from dialectic.api.caller import Visitor
+from dialectic.domain.access import Scope
+from dialectic.engine import Engine
+from dialectic.idempotency import run_once
+from dialectic.store.database import Connection
+from dialectic.store.idempotency import Answer
+from dialectic.store.records import Account
+
+T = TypeVar("T")
+JSON = "application/json"
+REPLAYED = "Idempotency-Replayed"
+# Works in a transaction; ids of what it makes follow from the one it is given.
+Work: TypeAlias = Callable[[Connection, UUID], Awaitable[BaseModel]]
+Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The engine, in the name of whoever asks."""
+
+    engine: Engine
+    visitor: Visitor
+
+    @property
+    def account(self) -> Account:
+        return self.visitor.account
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run work in one transaction of the caller's tenant."""
+        return await self.engine.db.transact(self.account.tenant_id, work)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A request that changes something."""
+
+    desk: Desk
+    key: str | None
+    # What was asked: a second request of the same name must ask the same.
+    fingerprint: bytes
+
+    @property
+    def engine(self) -> Engine:
+        return self.desk.engine
+
+    @property
+    def account(self) -> Account:
+        return self.desk.account
+
+    async def answer(
+        self,
+        work: Work,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        then: Then | None = None,
+    ) -> Response:
+        """Do the work in one commit and answer with what it gives; the rest is done behind it."""
+
+        async def once(connection: Connection, effect_id: UUID) -> Answer:
+            view = await work(connection, effect_id)
+            return Answer(status, view.model_dump_json(by_alias=True).encode(), headers or {})
+
+        caller = self.desk.visitor.caller
+        answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
+        return build_response(answer, then)
+
+
+def build_response(answer: Answer, then: Then | None = None) -> Response:
+    """Build the response of an answer; one that is told again says so."""
+    headers = {**answer.headers, **({REPLAYED: "true"} if answer.is_repeated else {})}
+    media_type = headers.pop("content-type", JSON)
+    return Response(answer.body, answer.status, headers, media_type, _put_behind(then))
+
+
+def _put_behind(then: Then | None) -> BackgroundTask | None:
+    """Let something be done when the answer is sent; files that stay are carried by workers."""
+    if then is None:
+        return None
+
+    async def behind() -> None:
+        await then()
+
+    return BackgroundTask(behind)
+
+
+def _find_desk(request: Request) -> Desk:
+    return Desk(request.app.state.engine, request.state.visitor)
+
+
+def allow(scope: Scope) -> Callable[[Request], Desk]:
+    """Build the dependency of routes that need a scope and change nothing."""
+
+    def open_desk(request: Request) -> Desk:
+        desk = _find_desk(request)
+        desk.visitor.caller.require(scope)
+        return desk
+
+    return open_desk
+
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A name for this request: sent again with it, it is done once.",
+        examples=["7b1f0e9c-2f64-4c55-9a3e-0d2a6f0f5b11"],
+    ),
+]
+
+
+def allow_act(scope: Scope) -> Callable[[Request, str | None], Act]:
+    """Build the dependency of routes that need a scope and change something."""
+
+    def open_act(request: Request, key: Key = None) -> Act:
+        desk = _find_desk(request)
+        desk.visitor.caller.require(scope)
+        asked = f"{request.method} {request.url.path}?{request.url.query}".encode()
+        body = getattr(request.state, "body_sha256", b"")
+        return Act(desk, key, hashlib.sha256(asked + b"\0" + body).digest())
+
+    return open_act
+
+
+Reading = Annotated[Desk, Depends(allow(Scope.READ))]
+Writing = Annotated[Act, Depends(allow_act(Scope.WRITE))]
+Spending = Annotated[Act, Depends(allow_act(Scope.SPEND))]

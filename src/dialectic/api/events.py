@@ -1,0 +1,151 @@
+"""`GET /events`: a follower's events as a stream that a browser or a program can resume.
+
+Owns the form of the stream on the wire; who is asking is found by others. What is sent was rendered
+by the hub, once for everyone. What goes wrong before the first byte is raised, for the app's own
+handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from dialectic.domain.event import State, render_position
+from dialectic.engine import Engine
+from dialectic.errors import UsageError
+from dialectic.notify.hub import Hub
+from dialectic.notify.stream import Follower, Told
+from dialectic.store.records import Account
+
+# Clients come back after a while that differs from one to the next: not all at once.
+RETRY_MIN_MS = 1000
+RETRY_MAX_MS = 3000
+# What a client that was too slow has for reading the end of its stream.
+END_MAX_S = 5.0
+ID_MAX_CHARS = 100
+
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
+
+
+class EventStream(Response):
+    """A response that lasts: events until the client leaves, is too slow, or the server ends."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, follower: Follower) -> None:
+        super().__init__()
+        self._follower = follower
+        self._has_started = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        pumping = asyncio.current_task()
+        assert pumping is not None
+        was_ended = False
+
+        def end() -> None:
+            """Also a write that the client does not read is given up."""
+            nonlocal was_ended
+            if not was_ended:
+                was_ended = True
+                pumping.cancel()
+
+        self._follower.on_end = end
+        watching = asyncio.create_task(_watch(receive, end))
+        try:
+            await self._pump(send)
+        except asyncio.CancelledError:
+            if not was_ended or pumping.uncancel():
+                raise
+        finally:
+            was_ended = True
+            watching.cancel()
+        if self._has_started:
+            await _finish(send)
+
+    async def _pump(self, send: Send) -> None:
+        tenant_id = self._follower.account.tenant_id
+        async with contextlib.aclosing(self._follower.follow()) as told:
+            first = await anext(told)
+            self._has_started = True
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send(_chunk(render_retry() + self._render(tenant_id, first)))
+            async for part in told:
+                await send(_chunk(self._render(tenant_id, part)))
+
+    def _render(self, tenant_id: UUID, told: Told) -> bytes:
+        if isinstance(told, State):
+            return told.render(tenant_id)
+        if not told:
+            return render_position(tenant_id, self._follower.seq)
+        return b"".join([event.wire for event in told])
+
+
+async def _watch(receive: Receive, end: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    end()
+
+
+async def _finish(send: Send) -> None:
+    """End the response; for a client that does not read, the server hangs up after a while."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(END_MAX_S):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _chunk(data: bytes) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": True}
+
+
+def render_retry() -> bytes:
+    """Build the line that says when to come back."""
+    pause_ms = random.randint(RETRY_MIN_MS, RETRY_MAX_MS)  # noqa: S311  no secret
+    return f"retry: {pause_ms}\n".encode()
+
+
+def build_stream(engine: Engine, hub: Hub, account: Account, request: Request) -> EventStream:
+    """Build the stream a request asks for: from `Last-Event-ID` or `?after=`, of `?session=`."""
+    after = request.headers.get("last-event-id") or request.query_params.get("after")
+    follower = Follower(
+        hub=hub,
+        db=engine.db,
+        account=account,
+        after=after[:ID_MAX_CHARS] if after else None,
+        session_id=parse_session(request.query_params.get("session")),
+    )
+    return EventStream(follower)
+
+
+def parse_session(text: str | None) -> UUID | None:
+    """Parse the id of a session; nothing given is all of them."""
+    if not text:
+        return None
+    try:
+        return UUID(text)
+    except ValueError:
+        raise UsageError("`session` is not an id. Give one that `GET /sessions` shows.") from None
+
+
+def build_routes(engine: Engine, hub: Hub, find_caller: FindCaller) -> list[Route]:
+    """Build the routes of live events for an app, which knows who is calling."""
+
+    async def events(request: Request) -> EventStream:
+        return build_stream(engine, hub, await find_caller(request), request)
+
+    return [Route("/events", events, methods=["GET"])]

@@ -1,0 +1,93 @@
+"""Kinds of values that requests and answers share. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+
+from dialectic.domain.price import parse_usd
+from dialectic.errors import UsageError
+
+CREDITS_PER_USD_EXPONENT = -6
+
+
+class Wish(BaseModel):
+    """What a client asks for; a field that nobody knows is an error, not silence."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class View(BaseModel):
+    """What a client is shown."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+
+def _parse_dollars(value: Any) -> Any:
+    """Take numbers as they are written: 0.1 is a tenth of a dollar, not the float beside it."""
+    if isinstance(value, bool):
+        return value
+    return repr(value) if isinstance(value, int | float) else value
+
+
+def _check_dollars(text: str) -> str:
+    try:
+        parse_usd(text)
+    except UsageError as error:
+        raise ValueError(error.message) from None
+    return text
+
+
+def _refuse_nul(text: str) -> str:
+    if "\0" in text:
+        msg = "a NUL character cannot be part of it"
+        raise ValueError(msg)
+    return text
+
+
+Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Slug: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+Line: TypeAlias = Annotated[str, StringConstraints(max_length=500), AfterValidator(_refuse_nul)]
+# US dollars, in digits with up to six decimals.
+DollarsWish: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_parse_dollars, json_schema_input_type=str | float),
+    AfterValidator(_check_dollars),
+    Field(description="US dollars, with up to six decimals.", examples=["2.50"]),
+]
+Dollars: TypeAlias = Annotated[
+    str, Field(description="US dollars, exactly.", examples=["2.5"], pattern=r"^-?\d+(\.\d+)?$")
+]
+ModelName: TypeAlias = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s/\x00]+/[^\s\x00]+$", max_length=200),
+    Field(examples=["offline/architect"]),
+]
+
+
+def show_dollars(amount_credits: int) -> str:
+    """Show millionths of a dollar as dollars, exactly and without an exponent."""
+    return f"{Decimal(amount_credits).scaleb(CREDITS_PER_USD_EXPONENT).normalize():f}"
+
+
+def build_etag(body: bytes) -> str:
+    """Build the name of one state of a thing: equal bytes, equal name."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def matches(header: str | None, etag: str) -> bool:
+    """Say whether a list of names in If-Match or If-None-Match has this one."""
+    if header is None:
+        return False
+    names = [name.strip().removeprefix("W/") for name in header.split(",")]
+    return "*" in names or etag in names

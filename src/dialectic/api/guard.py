@@ -1,0 +1,149 @@
+"""What comes in, before anything reads it: who sends it, how much of it, how deep it is nested.
+
+A body is counted as it arrives, whatever its headers promise; JSON is held back until all of it is
+there and is sound. Knows nothing of what bodies mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dialectic.api.caller import Authenticate
+from dialectic.api.problem import build_problem, build_refusal
+from dialectic.errors import DialecticError
+
+PREFIX = "/api/"
+JSON_DEPTH_MAX = 64
+# For fields of forms, headers of parts, and what escapes add to a text in JSON.
+OVERHEAD_BYTES = 1 << 20
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a body may be, in bytes; files are sent to a few paths, known by their end."""
+
+    json_bytes_max: int
+    uploads: Mapping[str, int]
+
+    def find_upload(self, path: str, content_type: str) -> int | None:
+        """Find the limit of a file that is sent there; None if what is sent is none."""
+        if "json" in content_type:
+            return None
+        ends = (limit for end, limit in self.uploads.items() if path.endswith(end))
+        return next(ends, None)
+
+
+class Guard:
+    """Lets through to the application what may be read, with who sent it."""
+
+    def __init__(
+        self, app: ASGIApp, authenticate: Authenticate, limits: Limits, public: frozenset[str]
+    ) -> None:
+        self._app, self._authenticate = app, authenticate
+        self._limits, self._public = limits, public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith(PREFIX) or path in self._public:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            scope["state"]["visitor"] = await self._authenticate(request)
+            guarded = await self._guard(request, receive)
+        except DialecticError as error:
+            await build_problem(request, error)(scope, receive, send)
+        except HTTPException as error:
+            await build_refusal(request, error)(scope, receive, send)
+        else:
+            await self._app(scope, guarded, send)
+
+    async def _guard(self, request: Request, receive: Receive) -> Receive:
+        content_type = request.headers.get("content-type", "").lower()
+        upload_bytes_max = self._limits.find_upload(request.url.path, content_type)
+        bytes_max = upload_bytes_max or self._limits.json_bytes_max
+        promised = request.headers.get("content-length", "")
+        if promised.isdecimal() and int(promised) > bytes_max:
+            raise too_large(bytes_max)
+        counted = _count(receive, bytes_max)
+        if upload_bytes_max is not None:
+            return counted
+        body = await _read(counted)
+        _check(body, is_json="json" in content_type)
+        request.scope["state"]["body_sha256"] = hashlib.sha256(body).digest()
+        return _replay(body, receive)
+
+
+def too_large(bytes_max: int) -> HTTPException:
+    """Say that a body is too large, and how large it may be."""
+    return HTTPException(413, f"The body is larger than the {bytes_max:,} bytes that are allowed.")
+
+
+def _count(receive: Receive, bytes_max: int) -> Receive:
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > bytes_max:
+            raise too_large(bytes_max)
+        return message
+
+    return counted
+
+
+async def _read(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HTTPException(400, "The client left before its request was whole.")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give the body that was read, once; after it whatever else comes, as that the client left."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replayed
+
+
+def _check(body: bytes, *, is_json: bool) -> None:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, f"The body is not UTF-8 text (byte {error.start}).") from None
+    if is_json and is_too_deep(body, JSON_DEPTH_MAX):
+        raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
+
+
+def is_too_deep(body: bytes, depth_max: int) -> bool:
+    """Say whether brackets outside of texts are nested deeper than that; nothing is parsed."""
+    if body.count(b"[") + body.count(b"{") <= depth_max:
+        return False
+    depth = 0
+    for token in _TOKENS.finditer(body):
+        match token.group()[:1]:
+            case b"[" | b"{":
+                depth += 1
+                if depth > depth_max:
+                    return True
+            case b"]" | b"}":
+                depth -= 1
+            case _:
+                pass
+    return False

@@ -1,0 +1,29 @@
+"""The routes of the API, one module per noun; thin: a checked request in, a service, a view out."""
+
+from __future__ import annotations
+
+from dialectic.api.routes import (
+    access,
+    account,
+    acting,
+    chat,
+    contributions,
+    events,
+    projects,
+    sessions,
+    transfer,
+)
+
+# Paths without a parameter come before those that would take their last word for one.
+ROUTERS = (
+    transfer.router,
+    projects.router,
+    sessions.router,
+    acting.router,
+    contributions.router,
+    contributions.documents,
+    events.router,
+    chat.router,
+    account.router,
+    access.router,
+)

@@ -1,0 +1,273 @@
+"""The caller's account over HTTP: who they are, their money, the models and processes they have."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from dialectic import accounts
+from dialectic.api.desk import Desk, Reading
+from dialectic.api.fields import Dollars, Slug, View, show_dollars
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_cursor,
+    parse_number,
+)
+from dialectic.api.routes.sessions import SessionId
+from dialectic.domain.process import Process
+from dialectic.errors import InvalidProcess
+from dialectic.ledger import audit, wallets
+from dialectic.process_files import list_processes as find_processes
+from dialectic.process_files import load_named
+from dialectic.providers.listing import build_listing, describe_row
+from dialectic.providers.seen import load_seen
+from dialectic.store import lists, records
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["account"])
+
+
+class TenantView(View):
+    """An account that the caller belongs to: their own, or an organisation's."""
+
+    id: UUID
+    name: str
+    kind: str
+    role: str
+
+
+class MeView(View):
+    """Who the token acts for."""
+
+    user_id: UUID
+    tenant_id: UUID
+    wallet_id: UUID
+    scopes: list[str]
+    token_expires_at: datetime | None
+    tenants: list[TenantView]
+
+
+class MoneyView(View):
+    """What a wallet holds of one kind of money."""
+
+    balance: Dollars
+    held: Dollars = Field(description="Set aside for calls in flight.")
+    available: Dollars
+
+
+class WalletView(View):
+    """A wallet: real money, and play money apart from it."""
+
+    id: UUID
+    is_count_only: bool = Field(description="It only counts: nothing is refused for want of money.")
+    money: MoneyView
+    play_money: MoneyView
+
+
+class TransactionView(View):
+    """One transfer, as the wallet saw it."""
+
+    id: int
+    type: str = Field(examples=["usage"])
+    is_play: bool
+    amount: Dollars
+    change: Dollars = Field(description="What it did to the balance.")
+    balance_after: Dollars
+    notes: str | None
+    purpose: str | None
+    model: str | None
+    session_id: UUID | None
+    stage: str | None
+    created_at: datetime
+
+
+class CostView(View):
+    """What calls of one kind to one model came to, in one stage."""
+
+    stage: str | None
+    model: str
+    purpose: str
+    is_play: bool
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    charged: Dollars
+    held: Dollars
+
+
+class ModelView(BaseModel, extra="allow"):
+    """A model, what it costs, and whether it can be asked here."""
+
+    name: str
+    state: str = Field(examples=["usable"])
+    is_usable: bool
+    note: str
+    origin: str
+
+
+class ProcessLine(View):
+    """A process that has a name."""
+
+    name: str
+    title: str
+    description: str
+    domains: list[str]
+    stages: list[str]
+    problem: str | None = Field(description="Why it cannot be used.")
+
+
+class ProcessView(ProcessLine):
+    """A process as it was written, with its prompts."""
+
+    content_hash: str
+    definition: dict[str, Any]
+
+
+@router.get("/me")
+async def get_me(desk: Reading) -> MeView:
+    """Say who you are here, and what your token allows."""
+    caller, account = desk.visitor.caller, desk.account
+    tenants = await accounts.list_tenants(desk.engine.db, caller)
+    return MeView(
+        user_id=account.user_id,
+        tenant_id=account.tenant_id,
+        wallet_id=account.wallet_id,
+        scopes=sorted(caller.scopes),
+        token_expires_at=caller.expires_at,
+        tenants=[
+            TenantView(id=one.id, name=one.name, kind=one.kind, role=one.role) for one in tenants
+        ],
+    )
+
+
+@router.get("/wallet")
+async def get_wallet(desk: Reading) -> WalletView:
+    """Say what your wallet holds."""
+    found = await desk.transact(lambda c: wallets.load_wallet(c, desk.account.wallet_id))
+    return WalletView(
+        id=found.id,
+        is_count_only=found.is_count_only,
+        money=MoneyView(
+            balance=show_dollars(found.balance_credits),
+            held=show_dollars(found.held_credits),
+            available=show_dollars(found.available_credits),
+        ),
+        play_money=MoneyView(
+            balance=show_dollars(found.play_balance_credits),
+            held=show_dollars(found.play_held_credits),
+            available=show_dollars(found.play_available_credits),
+        ),
+    )
+
+
+@router.get("/wallet/transactions")
+async def list_transactions(
+    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[TransactionView]:
+    """List what happened to your wallet, the newest first."""
+    before = None if cursor is None else parse_number("wallet", cursor)
+
+    async def work(connection: Connection) -> lists.Rows:
+        wallet_id = desk.account.wallet_id
+        return await lists.list_transactions(connection, wallet_id, before=before, limit=limit + 1)
+
+    rows = await desk.transact(work)
+    following = build_cursor("wallet", rows[limit - 1]["id"]) if len(rows) > limit else None
+    items = [_build_transaction(row) for row in rows[:limit]]
+    return Listing(items=items, next_cursor=following)
+
+
+def _build_transaction(row: dict[str, Any]) -> TransactionView:
+    same = ("id", "is_play", "notes", "purpose", "session_id", "created_at")
+    return TransactionView(
+        **{key: row[key] for key in same},
+        type=row["transaction_type"],
+        amount=show_dollars(row["amount_credits"]),
+        change=show_dollars(row["change_credits"]),
+        balance_after=show_dollars(row["balance_after_credits"]),
+        model=row["model_name"],
+        stage=row["stage_slug"],
+    )
+
+
+@router.get("/sessions/{session_id}/costs")
+async def list_costs(session_id: SessionId, desk: Reading) -> Listing[CostView]:
+    """Say what a session has cost so far, by stage, model and purpose."""
+
+    async def work(connection: Connection) -> list[audit.Cost]:
+        await records.load_session(connection, session_id)
+        return await audit.report_costs(connection, session_id)
+
+    items = [
+        CostView(
+            stage=cost.stage_slug,
+            model=cost.model_name,
+            purpose=cost.purpose,
+            is_play=cost.is_play,
+            calls=cost.calls,
+            input_tokens=cost.input_tokens,
+            output_tokens=cost.output_tokens,
+            charged=show_dollars(cost.charged_credits),
+            held=show_dollars(cost.held_credits),
+        )
+        for cost in await desk.transact(work)
+    ]
+    return Listing(items=items, next_cursor=None)
+
+
+@router.get("/models")
+async def list_models(desk: Reading) -> Listing[ModelView]:
+    """List the models that are known, what they cost, and what is missing to use them."""
+    engine = desk.engine
+    rows = build_listing(engine.catalog, load_seen(engine.settings.home))
+    return Listing(items=[ModelView(**describe_row(row)) for row in rows], next_cursor=None)
+
+
+@router.get("/processes")
+async def list_processes(desk: Reading) -> Listing[ProcessLine]:
+    """List the processes that sessions can follow."""
+    listed = find_processes(desk.engine.settings.own_processes)
+    return Listing(items=[_describe(one.name, one.found) for one in listed], next_cursor=None)
+
+
+def _describe(name: str, found: Process | InvalidProcess) -> ProcessLine:
+    if isinstance(found, InvalidProcess):
+        return ProcessLine(
+            name=name, title="", description="", domains=[], stages=[], problem=found.message
+        )
+    return ProcessLine(**_columns(found))
+
+
+def _columns(process: Process) -> dict[str, Any]:
+    return {
+        "name": process.name,
+        "title": process.file.title,
+        "description": process.file.description,
+        "domains": list(process.file.domains),
+        "stages": [stage.slug for stage in process.order],
+        "problem": None,
+    }
+
+
+@router.get("/processes/{name}")
+async def get_process(
+    name: Annotated[Slug, Path(description="The name of a process.")], desk: Reading
+) -> ProcessView:
+    """Look at a process: its stages, steps and prompts."""
+    return _build_process(desk, name)
+
+
+def _build_process(desk: Desk, name: str) -> ProcessView:
+    process = load_named(name, own=desk.engine.settings.own_processes)
+    return ProcessView(
+        **_columns(process),
+        content_hash=process.content_hash,
+        definition=process.as_definition(),
+    )

@@ -1,0 +1,204 @@
+"""Acting on sessions over HTTP: start, submit, pause, resume, cancel, retry, iterate, feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Response
+from pydantic import Field, model_validator
+
+from dialectic import feedback, sessions
+from dialectic.api.desk import Act, Spending, Writing
+from dialectic.api.fields import DollarsWish, Slug, View, Wish
+from dialectic.api.openapi import more_problems
+from dialectic.api.routes.sessions import SessionId, SessionView, load_view
+from dialectic.domain.price import parse_usd
+from dialectic.feedback import RATING_MAX, RATING_MIN, Said
+from dialectic.publish import publish_project
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["acting"], responses=more_problems(402))
+RESPONSES_MAX = 500
+
+
+class JobsView(View):
+    """Jobs that were made; workers carry them out."""
+
+    job_ids: list[UUID]
+
+
+class ResponseWish(Wish):
+    """What you say about one contribution."""
+
+    contribution_id: UUID
+    text: str = Field(default="", examples=["Think of winter too."])
+    rating: int | None = Field(default=None, ge=RATING_MIN, le=RATING_MAX)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> ResponseWish:
+        if not self.text.strip() and self.rating is None:
+            msg = "say something, or rate it"
+            raise ValueError(msg)
+        return self
+
+
+class SubmitWish(Wish):
+    """What you say about the stage that is complete, before the next one starts."""
+
+    responses: list[ResponseWish] = Field(default=[], max_length=RESPONSES_MAX)
+    feedback: str = Field(default="", description="About the stage as a whole.")
+
+
+class ResumeWish(Wish):
+    """How a session goes on."""
+
+    approve_spend: bool = Field(
+        default=False, description="Make the calls that were too dear to be made unasked."
+    )
+    budget: DollarsWish | None = Field(
+        default=None, description="The most the session may spend in all, from now on."
+    )
+
+
+class FeedbackWish(Wish):
+    """What you say about a stage, or about one of its contributions."""
+
+    stage: Slug = Field(examples=["thesis"])
+    text: str = Field(min_length=1, examples=["Think of winter too."])
+    contribution_id: UUID | None = None
+
+
+class FeedbackView(View):
+    """Feedback that was kept."""
+
+    path: str = Field(description="Where all feedback on the stage stands.")
+
+
+@router.post("/sessions/{session_id}/generate", status_code=202, response_model=JobsView)
+async def generate_session(session_id: SessionId, act: Spending) -> Response:
+    """Start the stage that is due, and on autopilot those after it. Asking twice starts it once."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, _effect_id: UUID) -> JobsView:
+        job_ids = await sessions.generate_in(act.engine, connection, act.account, session_id)
+        project_ids.append((await load_view(connection, session_id)).project_id)
+        return JobsView(job_ids=job_ids)
+
+    return await act.answer(work, status=202, then=lambda: publish(act, project_ids))
+
+
+async def publish(act: Act, project_ids: list[UUID]) -> None:
+    """Carry files to storage; those of an answer that is told again are there already."""
+    for project_id in dict.fromkeys(project_ids):
+        await publish_project(act.engine, act.account.tenant_id, project_id)
+
+
+async def _steer(
+    act: Act,
+    session_id: UUID,
+    status: int,
+    action: Callable[[Connection, UUID], Awaitable[object]],
+) -> Response:
+    """Do something to a session and show how it stands then."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, effect_id: UUID) -> SessionView:
+        await action(connection, effect_id)
+        view = await load_view(connection, session_id)
+        project_ids.append(view.project_id)
+        return view
+
+    return await act.answer(work, status=status, then=lambda: publish(act, project_ids))
+
+
+@router.post("/sessions/{session_id}/submit", status_code=202, response_model=SessionView)
+async def submit_session(
+    session_id: SessionId, act: Spending, wish: SubmitWish | None = None
+) -> Response:
+    """Submit what you say about the stage that is complete, and start the next one."""
+
+    async def action(connection: Connection, effect_id: UUID) -> None:
+        await _keep(act, connection, session_id, wish or SubmitWish(), effect_id)
+        await sessions.start_next_in(act.engine, connection, act.account, session_id)
+
+    return await _steer(act, session_id, 202, action)
+
+
+async def _keep(
+    act: Act, connection: Connection, session_id: UUID, wish: SubmitWish, effect_id: UUID
+) -> None:
+    stage = (await load_view(connection, session_id)).current_stage
+    for number, one in enumerate(wish.responses):
+        ids = [uuid5(effect_id, f"{kind} {number}") for kind in ("response", "rating")]
+        if one.text.strip():
+            said = Said(stage, one.text, one.contribution_id, ids[0])
+            await feedback.give_feedback_in(act.engine, connection, act.account, session_id, said)
+        if one.rating is not None:
+            await feedback.rate_in(
+                act.engine, connection, act.account, one.contribution_id, one.rating, ids[1]
+            )
+    if wish.feedback.strip():
+        said = Said(stage, wish.feedback, None, uuid5(effect_id, "feedback"))
+        await feedback.give_feedback_in(act.engine, connection, act.account, session_id, said)
+
+
+@router.post("/sessions/{session_id}/pause", response_model=SessionView)
+async def pause_session(session_id: SessionId, act: Writing) -> Response:
+    """Start nothing more; what runs finishes its turn."""
+    return await _steer(act, session_id, 200, lambda c, _: sessions.pause_in(c, session_id))
+
+
+@router.post("/sessions/{session_id}/resume", status_code=202, response_model=SessionView)
+async def resume_session(
+    session_id: SessionId, act: Spending, wish: ResumeWish | None = None
+) -> Response:
+    """Let everything go on that is paused; harmless if nothing is."""
+    wanted = wish or ResumeWish()
+    budget = None if wanted.budget is None else parse_usd(wanted.budget)
+
+    async def action(connection: Connection, _effect_id: UUID) -> None:
+        await sessions.resume_in(
+            connection, session_id, approves_spend=wanted.approve_spend, budget_credits=budget
+        )
+
+    return await _steer(act, session_id, 202, action)
+
+
+@router.post("/sessions/{session_id}/cancel", response_model=SessionView)
+async def cancel_session(session_id: SessionId, act: Writing) -> Response:
+    """End a session for good; what is written stays."""
+    return await _steer(act, session_id, 200, lambda c, _: sessions.cancel_in(c, session_id))
+
+
+@router.post("/sessions/{session_id}/retry", status_code=202, response_model=SessionView)
+async def retry_session(session_id: SessionId, act: Spending) -> Response:
+    """Run again what failed, and what could not run because of it."""
+    return await _steer(act, session_id, 202, lambda c, _: sessions.retry_in(c, session_id))
+
+
+@router.post("/sessions/{session_id}/iterate", status_code=202, response_model=SessionView)
+async def iterate_session(session_id: SessionId, act: Spending) -> Response:
+    """Run the process once more, with the last outputs and all feedback as input."""
+    return await _steer(
+        act,
+        session_id,
+        202,
+        lambda c, _: sessions.iterate_in(act.engine, c, act.account, session_id),
+    )
+
+
+@router.post("/sessions/{session_id}/feedback", status_code=201, response_model=FeedbackView)
+async def give_feedback(session_id: SessionId, wish: FeedbackWish, act: Writing) -> Response:
+    """Say something about a stage; every later prompt carries it."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
+        said = Said(wish.stage, wish.text, wish.contribution_id, uuid5(effect_id, "feedback"))
+        kept = await feedback.give_feedback_in(
+            act.engine, connection, act.account, session_id, said
+        )
+        project_ids.append(kept.project_id)
+        return FeedbackView(path=kept.path)
+
+    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))

@@ -1,0 +1,383 @@
+"""Chat over HTTP: a question answered plainly or as a stream, chats, rewinding, projects of chats.
+
+A question goes on when its client is gone: asked again under the same `Idempotency-Key` it is
+answered, and was asked once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import AliasChoices, Field, model_validator
+from starlette.responses import StreamingResponse
+
+from dialectic import chat, projects
+from dialectic.api.desk import Act, Reading, Spending, Writing, build_response
+from dialectic.api.fields import Line, ModelName, Name, View, Wish
+from dialectic.api.openapi import more_problems
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_listing,
+    build_page,
+)
+from dialectic.api.problem import build_problem
+from dialectic.api.routes.acting import publish
+from dialectic.api.routes.projects import ProjectView
+from dialectic.api.routes.projects import build_view as build_project
+from dialectic.api.routes.sessions import OutputTokens
+from dialectic.errors import DialecticError, NotFound, UsageError
+from dialectic.idempotency import Undertakings
+from dialectic.store import chats, lists
+from dialectic.store.database import Connection
+from dialectic.store.idempotency import Answer
+
+router = APIRouter(tags=["chat"])
+ChatId = Annotated[UUID, Path(description="The id of a chat.")]
+EVENTS = "text/event-stream"
+PING_S = 15.0
+MESSAGES_MAX = 200
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": (
+            "The answer; with `stream` as events: `delta` {text} for each piece, then `reply` with "
+            "the whole record, or `problem`."
+        ),
+        "content": {EVENTS: {"schema": {"type": "string"}}},
+    }
+}
+
+
+class ChatWish(Wish):
+    """A question to one model."""
+
+    message: str = Field(min_length=1, examples=["Name a bakery."])
+    model: ModelName
+    chat_id: UUID | None = Field(
+        default=None, description="The chat to go on with; else a new one."
+    )
+    system_instruction: str = Field(
+        default="",
+        validation_alias=AliasChoices("systemInstruction", "system_instruction"),
+        serialization_alias="systemInstruction",
+        description="What a new chat opens with.",
+    )
+    system_prompt_id: UUID | None = Field(
+        default=None, description="A system prompt that is kept, instead of `systemInstruction`."
+    )
+    continue_until_complete: bool = Field(
+        default=False, description="Go on with an answer that is cut off, with up to five calls."
+    )
+    max_output_tokens: OutputTokens | None = None
+    rewind_from_message_id: UUID | None = Field(
+        default=None, description="A message of yours that this one takes the place of."
+    )
+    stream: bool = Field(default=False, description="Answer with events as the text comes.")
+
+    @model_validator(mode="after")
+    def _opens_once(self) -> ChatWish:
+        if self.system_prompt_id is not None and self.system_instruction:
+            msg = "give `systemInstruction` or `system_prompt_id`, not both"
+            raise ValueError(msg)
+        return self
+
+
+class UsageView(View):
+    """The tokens of all calls that an answer took."""
+
+    input_tokens: int
+    output_tokens: int
+    source: str = Field(examples=["reported"])
+    calls: int
+
+
+class ReplyView(View):
+    """The answer to a question."""
+
+    chat_id: UUID
+    question_id: UUID
+    message_id: UUID
+    model: str
+    content: str
+    finish_reason: str = Field(examples=["stop", "length"])
+    incomplete: bool = Field(description="It was cut off at the limit.")
+    flags: list[str]
+    usage: UsageView
+
+
+class MessageView(View):
+    """What was said in a chat."""
+
+    id: UUID
+    role: str = Field(examples=["user"])
+    content: str
+    model: str | None
+    usage: UsageView | None
+    finish_reason: str | None
+    incomplete: bool
+    flags: list[str]
+    created_at: datetime
+
+
+class ChatLine(View):
+    """A chat in a list."""
+
+    id: UUID
+    title: str
+    messages: int
+    created_at: datetime
+
+
+class ChatView(View):
+    """A chat as its thread stands; what was rewound is not part of it."""
+
+    id: UUID
+    title: str
+    system_instruction: str
+    created_at: datetime | None
+    messages: list[MessageView]
+
+
+class ChatChange(Wish):
+    """What is to be different in a chat."""
+
+    title: Annotated[Name, Field(examples=["Bakeries"])]
+
+
+class RewindWish(Wish):
+    """How far a chat is taken back."""
+
+    message_id: UUID = Field(description="This message and all that followed leave the thread.")
+
+
+class ChatProjectWish(Wish):
+    """A project that begins with what was said in a chat."""
+
+    name: Line = ""
+    domain: Name = "General"
+    message_ids: list[UUID] | None = Field(
+        default=None, max_length=MESSAGES_MAX, description="These messages; else the whole thread."
+    )
+
+
+def build_reply(reply: chat.Reply) -> ReplyView:
+    """Build the view of an answer."""
+    return ReplyView(
+        chat_id=reply.chat_id,
+        question_id=reply.question_id,
+        message_id=reply.message_id,
+        model=reply.model_name,
+        content=reply.text,
+        finish_reason=reply.finish_reason.value,
+        incomplete=reply.is_incomplete,
+        flags=list(reply.flags),
+        usage=UsageView(
+            input_tokens=reply.usage.input_tokens,
+            output_tokens=reply.usage.output_tokens,
+            source=reply.usage.source.value,
+            calls=reply.calls,
+        ),
+    )
+
+
+def build_message(row: dict[str, Any]) -> MessageView:
+    """Build the view of a message."""
+    usage = row["token_usage"]
+    return MessageView(
+        id=row["id"],
+        role=row["role"],
+        content=row["content"],
+        model=row["model_name"],
+        usage=None if usage is None else UsageView(**usage),
+        finish_reason=row["finish_reason"],
+        incomplete=row["is_incomplete"],
+        flags=row["flags"],
+        created_at=row["created_at"],
+    )
+
+
+# -- asking ---------------------------------------------------------------------------------------
+
+
+@router.post("/chat", response_model=ReplyView, responses={**STREAMED, **more_problems(402, 502)})
+async def send_message(wish: ChatWish, act: Spending, request: Request) -> Response:
+    """Ask one model; one call, or as many as a long answer takes if you wish so."""
+    system = await _find_system(act, wish)
+    pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def work(effect_id: UUID) -> Answer:
+        question = chat.Question(
+            message=wish.message,
+            model=wish.model,
+            chat_id=wish.chat_id,
+            system=system,
+            continues=wish.continue_until_complete,
+            max_output_tokens=wish.max_output_tokens,
+            replaces_id=wish.rewind_from_message_id,
+            id=effect_id,
+        )
+        reply = await chat.send(act.engine, act.account, question, pieces.put_nowait)
+        return Answer(200, build_reply(reply).model_dump_json().encode())
+
+    undertakings: Undertakings = request.app.state.undertakings
+    asked = undertakings.run(act.desk.visitor.caller, act.key, act.fingerprint, work)
+    if not wish.stream:
+        return build_response(await asked)
+    return await _stream(request, asked, pieces)
+
+
+async def _find_system(act: Act, wish: ChatWish) -> str:
+    prompt_id = wish.system_prompt_id
+    if prompt_id is None:
+        return wish.system_instruction
+    return await act.desk.transact(lambda c: chats.load_system_prompt(c, prompt_id))
+
+
+async def _stream(
+    request: Request, asked: Awaitable[Answer], pieces: asyncio.Queue[str | None]
+) -> Response:
+    """Answer with events. What fails before the first piece is answered as it would be plainly."""
+    asking = asyncio.ensure_future(asked)
+
+    def end(done: asyncio.Future[Answer]) -> None:
+        pieces.put_nowait(None)
+        if not done.cancelled():
+            done.exception()  # seen, also if nobody is left to be told of it
+
+    asking.add_done_callback(end)
+    first = await pieces.get()
+    if first is None:
+        answer = await asking
+        return StreamingResponse(iter([_event("reply", answer.body)]), media_type=EVENTS)
+    return StreamingResponse(_tell(request, asking, pieces, first), media_type=EVENTS)
+
+
+async def _tell(
+    request: Request,
+    asking: asyncio.Future[Answer],
+    pieces: asyncio.Queue[str | None],
+    piece: str | None,
+) -> AsyncIterator[bytes]:
+    while piece is not None:
+        yield _event("delta", json.dumps({"text": piece}).encode())
+        waiting = asyncio.ensure_future(pieces.get())
+        while not (await asyncio.wait({waiting}, timeout=PING_S))[0]:
+            yield b": still here\n\n"
+        piece = waiting.result()
+    try:
+        yield _event("reply", (await asking).body)
+    except DialecticError as error:
+        yield _event("problem", bytes(build_problem(request, error).body))
+
+
+def _event(name: str, data: bytes) -> bytes:
+    """Build one event; JSON has no line ends of its own."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+
+
+# -- chats ----------------------------------------------------------------------------------------
+
+
+@router.get("/chats")
+async def list_chats(
+    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[ChatLine]:
+    """List chats, the newest first."""
+    page = build_page("chats", cursor, limit)
+    rows = await desk.transact(lambda c: lists.list_chats(c, page))
+    kept, following = build_listing("chats", rows, limit)
+    return Listing(items=[ChatLine(**row) for row in kept], next_cursor=following)
+
+
+async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
+    """Load the view of a chat in the caller's transaction."""
+    found = await chats.load_chat(connection, chat_id)
+    messages = await chats.list_messages(connection, chat_id)
+    return ChatView(
+        id=found.id,
+        title=found.title,
+        system_instruction=found.system,
+        created_at=found.created_at,
+        messages=[build_message(row) for row in messages],
+    )
+
+
+@router.get("/chats/{chat_id}")
+async def get_chat(chat_id: ChatId, desk: Reading) -> ChatView:
+    """Read a chat."""
+    return await desk.transact(lambda c: load_view(c, chat_id))
+
+
+@router.patch("/chats/{chat_id}", response_model=ChatView)
+async def change_chat(chat_id: ChatId, wish: ChatChange, act: Writing) -> Response:
+    """Give a chat another title."""
+
+    async def work(connection: Connection, _effect_id: UUID) -> ChatView:
+        await chats.load_chat(connection, chat_id)
+        await chats.rename(connection, chat_id, wish.title)
+        return await load_view(connection, chat_id)
+
+    return await act.answer(work)
+
+
+@router.delete("/chats/{chat_id}", status_code=204)
+async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
+    """Delete a chat. What was paid stays in the books."""
+
+    async def work(connection: Connection) -> None:
+        await chats.load_chat(connection, chat_id)
+        await chats.delete(connection, chat_id)
+
+    await act.desk.transact(work)
+    return Response(status_code=204)
+
+
+@router.post("/chats/{chat_id}/rewind", response_model=ChatView)
+async def rewind_chat(chat_id: ChatId, wish: RewindWish, act: Writing) -> Response:
+    """Take a message and all that followed it out of the thread; they stay on record."""
+
+    async def work(connection: Connection, _effect_id: UUID) -> ChatView:
+        await chats.load_chat(connection, chat_id)
+        if not await chats.rewind(connection, chat_id, wish.message_id):
+            raise NotFound(f"There is no message {wish.message_id} in the thread of this chat.")
+        return await load_view(connection, chat_id)
+
+    return await act.answer(work)
+
+
+@router.post("/chats/{chat_id}/project", status_code=201, response_model=ProjectView)
+async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectWish, act: Writing) -> Response:
+    """Make a project whose prompt is what was said in a chat."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, effect_id: UUID) -> ProjectView:
+        await chats.load_chat(connection, chat_id)
+        thread = await chats.list_messages(connection, chat_id)
+        new = projects.NewProject(
+            prompt=chat.build_prompt(_choose(thread, wish.message_ids)),
+            name=wish.name,
+            domain=wish.domain,
+            id=uuid5(effect_id, "project"),
+        )
+        await projects.create_project_in(act.engine, connection, act.account, new)
+        project_ids.append(new.id)
+        return build_project(await projects.load_in(connection, new.id))
+
+    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+
+
+def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:
+    chosen = [row for row in thread if ids is None or row["id"] in ids]
+    if ids is not None and len(chosen) < len(set(ids)):
+        raise NotFound("One of the messages is not in the thread of this chat.")
+    if not chosen:
+        raise UsageError("There is nothing in it that a project could begin with.")
+    return chosen

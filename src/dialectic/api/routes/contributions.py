@@ -1,0 +1,376 @@
+"""Contributions, documents and jobs over HTTP: read, edit, rate, write anew."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import Field
+
+from dialectic import contributions, feedback
+from dialectic.api.desk import JSON, Reading, Spending, Writing
+from dialectic.api.fields import Slug, View, Wish, build_etag, matches
+from dialectic.api.openapi import more_problems
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_listing,
+    build_page,
+)
+from dialectic.api.routes.acting import FeedbackView, JobsView, publish
+from dialectic.api.routes.projects import ResourceView, build_resource, describe_resource
+from dialectic.api.routes.sessions import SessionId
+from dialectic.errors import PreconditionFailed
+from dialectic.feedback import RATING_MAX, RATING_MIN
+from dialectic.store import lists, records
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["contributions"])
+documents = APIRouter(tags=["documents"])
+ContributionId = Annotated[UUID, Path(description="The id of a contribution.")]
+DocumentId = Annotated[UUID, Path(description="The id of a document or a resource.")]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(description="`ETag`s you have: 304 if it is still one of them.", max_length=1000),
+]
+IfMatch = Annotated[
+    str | None, Header(description="The `ETag` you have read: 412 if it changed.", max_length=1000)
+]
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you have it."}}
+MARKDOWN: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/markdown": {"schema": {"type": "string"}}}, "description": "The text."}
+}
+
+
+class ContributionLine(View):
+    """A contribution in a list, in its newest version."""
+
+    id: UUID
+    session_id: UUID
+    model: str
+    stage: str
+    iteration: int
+    type: str = Field(examples=["thesis"])
+    path: str
+    version: int
+    is_incomplete: bool = Field(description="It was cut off, and nobody goes on with it.")
+    is_intermediate: bool
+    is_stale: bool = Field(description="What it was made from has a newer version.")
+    flags: list[str]
+    size_bytes: int
+    input_tokens: int | None
+    output_tokens: int | None
+    finish_reason: str | None
+    created_at: datetime
+
+
+class ContributionView(View):
+    """One version of a contribution, with its text and how it came about."""
+
+    id: UUID
+    session_id: UUID
+    job_id: UUID | None
+    model: str
+    stage: str
+    iteration: int
+    type: str
+    path: str
+    version: int
+    original_id: UUID = Field(description="The first version of it.")
+    is_latest: bool
+    is_by_user: bool
+    is_incomplete: bool
+    is_intermediate: bool
+    is_stale: bool
+    flags: list[str]
+    about_id: UUID | None = Field(description="The contribution that it criticises.")
+    source_ids: list[UUID] = Field(description="The contributions it was made from.")
+    input_tokens: int | None
+    output_tokens: int | None
+    finish_reason: str | None
+    created_at: datetime
+    content: str
+
+
+class EditWish(Wish):
+    """The whole text as it should read."""
+
+    content: str = Field(min_length=1)
+
+
+class RatingWish(Wish):
+    """How good it is."""
+
+    rating: int = Field(ge=RATING_MIN, le=RATING_MAX)
+
+
+class VersionView(View):
+    """One of the versions of a contribution."""
+
+    id: UUID
+    version: int
+    is_latest: bool
+    is_by_user: bool
+    created_at: datetime
+
+
+class JobView(View):
+    """A piece of work."""
+
+    id: UUID
+    parent_id: UUID | None
+    type: str = Field(examples=["execute"])
+    stage: str
+    iteration: int
+    status: str = Field(examples=["processing"])
+    status_reason: str | None
+    model: str | None
+    attempts: int
+    retries: int
+    errors: list[dict[str, Any]]
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+class DocumentView(ResourceView):
+    """A document or a resource, with its text."""
+
+    content: str
+
+
+def build_line(row: dict[str, Any]) -> ContributionLine:
+    """Build the view of a contribution in a list."""
+    return ContributionLine(
+        **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
+    )
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    same = (
+        "id", "stage", "is_incomplete", "is_intermediate", "is_stale", "flags", "finish_reason",
+        "created_at",
+    )  # fmt: skip
+    return {
+        **{key: row[key] for key in same},
+        "model": row["model_name"],
+        "iteration": row["iteration_number"],
+        "type": row["contribution_type"],
+        "path": row["storage_path"],
+        "version": row["edit_version"],
+        "input_tokens": row["tokens_used_input"],
+        "output_tokens": row["tokens_used_output"],
+    }
+
+
+def build_view(row: dict[str, Any]) -> ContributionView:
+    """Build the view of a contribution."""
+    return ContributionView(
+        **_columns(row),
+        session_id=row["session_id"],
+        job_id=row["job_id"],
+        original_id=row["original_model_contribution_id"] or row["id"],
+        is_latest=row["is_latest_edit"],
+        is_by_user=row["user_id"] is not None,
+        about_id=row["target_contribution_id"],
+        source_ids=row["source_contribution_ids"],
+        content=row["content"],
+    )
+
+
+def build_job(row: dict[str, Any]) -> JobView:
+    """Build the view of a job."""
+    same = ("id", "status", "status_reason", "created_at", "started_at", "completed_at")
+    return JobView(
+        **{key: row[key] for key in same},
+        parent_id=row["parent_job_id"],
+        type=row["job_type"],
+        stage=row["stage_slug"],
+        iteration=row["iteration_number"],
+        model=row["model_name"],
+        attempts=row["attempt_count"],
+        retries=row["retry_count"],
+        errors=row["error_details"],
+    )
+
+
+def answer_if_new(view: View, if_none_match: str | None) -> Response:
+    """Answer with a thing and the name of its state; with nothing if the client has that state."""
+    body = view.model_dump_json(by_alias=True).encode()
+    etag = build_etag(body)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if matches(if_none_match, etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=JSON)
+
+
+@router.get("/sessions/{session_id}/contributions")
+async def list_contributions(
+    session_id: SessionId,
+    desk: Reading,
+    stage: Annotated[Slug | None, Query(description="Of this stage only.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT_DEFAULT,
+) -> Listing[ContributionLine]:
+    """List a session's contributions in their newest versions, as they were written."""
+    page = build_page("contributions", cursor, limit)
+
+    async def work(connection: Connection) -> lists.Rows:
+        await records.load_session(connection, session_id)
+        return await lists.list_contributions(connection, page, session_id, stage)
+
+    kept, following = build_listing("contributions", await desk.transact(work), limit)
+    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+
+
+@router.get(
+    "/contributions/{contribution_id}", response_model=ContributionView, responses=UNCHANGED
+)
+async def get_contribution(
+    contribution_id: ContributionId, desk: Reading, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Read one version of a contribution."""
+    row = await desk.transact(lambda c: contributions.load_in(c, contribution_id))
+    return answer_if_new(build_view(row), if_none_match)
+
+
+@router.get("/contributions/{contribution_id}/content", response_class=Response, responses=MARKDOWN)
+async def read_contribution(contribution_id: ContributionId, desk: Reading) -> Response:
+    """Read the text of a contribution alone."""
+    row = await desk.transact(lambda c: contributions.load_in(c, contribution_id))
+    return Response(row["content"], media_type="text/markdown; charset=utf-8")
+
+
+@router.get("/contributions/{contribution_id}/versions")
+async def list_versions(contribution_id: ContributionId, desk: Reading) -> Listing[VersionView]:
+    """List all versions of a contribution, the first one first."""
+
+    async def work(connection: Connection) -> lists.Rows:
+        row = await contributions.load_in(connection, contribution_id)
+        first_id = row["original_model_contribution_id"] or row["id"]
+        return await lists.list_versions(connection, first_id)
+
+    items = [
+        VersionView(
+            id=row["id"],
+            version=row["edit_version"],
+            is_latest=row["is_latest_edit"],
+            is_by_user=row["is_by_user"],
+            created_at=row["created_at"],
+        )
+        for row in await desk.transact(work)
+    ]
+    return Listing(items=items, next_cursor=None)
+
+
+@router.put(
+    "/contributions/{contribution_id}",
+    response_model=ContributionView,
+    responses=more_problems(412),
+)
+async def edit_contribution(
+    contribution_id: ContributionId, wish: EditWish, act: Writing, if_match: IfMatch = None
+) -> Response:
+    """Put your version in the place of a contribution; the old one is kept."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, effect_id: UUID) -> ContributionView:
+        seen = build_view(await contributions.load_in(connection, contribution_id))
+        etag = build_etag(seen.model_dump_json(by_alias=True).encode())
+        if if_match is not None and not matches(if_match, etag):
+            raise PreconditionFailed
+        new_id = uuid5(effect_id, "contribution")
+        edited = await contributions.edit_in(
+            act.engine, connection, act.account, contribution_id, wish.content, new_id
+        )
+        project_ids.append(edited.project_id)
+        return build_view(await contributions.load_in(connection, edited.id))
+
+    return await act.answer(work, then=lambda: publish(act, project_ids))
+
+
+@router.post(
+    "/contributions/{contribution_id}/regenerate",
+    status_code=202,
+    response_model=JobsView,
+    responses=more_problems(402),
+)
+async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
+    """Let the same model write a contribution anew, from what it reads now."""
+
+    async def work(connection: Connection, _effect_id: UUID) -> JobsView:
+        job_id = await contributions.regenerate_in(connection, act.account, contribution_id)
+        return JobsView(job_ids=[job_id])
+
+    return await act.answer(work, status=202)
+
+
+@router.post(
+    "/contributions/{contribution_id}/rating", status_code=201, response_model=FeedbackView
+)
+async def rate_contribution(
+    contribution_id: ContributionId, wish: RatingWish, act: Writing
+) -> Response:
+    """Rate a contribution; later prompts tell it."""
+    project_ids: list[UUID] = []
+
+    async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
+        rating_id = uuid5(effect_id, "rating")
+        kept = await feedback.rate_in(
+            act.engine, connection, act.account, contribution_id, wish.rating, rating_id
+        )
+        project_ids.append(kept.project_id)
+        return FeedbackView(path=kept.path)
+
+    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+
+
+@router.get("/sessions/{session_id}/jobs")
+async def list_jobs(
+    session_id: SessionId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[JobView]:
+    """List a session's jobs, the oldest first."""
+    page = build_page("jobs", cursor, limit)
+
+    async def work(connection: Connection) -> lists.Rows:
+        await records.load_session(connection, session_id)
+        return await lists.list_jobs(connection, page, session_id)
+
+    kept, following = build_listing("jobs", await desk.transact(work), limit)
+    return Listing(items=[build_job(row) for row in kept], next_cursor=following)
+
+
+@documents.get("/sessions/{session_id}/documents")
+async def list_documents(
+    session_id: SessionId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[ResourceView]:
+    """List what stands beside a session's contributions: documents cut out of them, prompts."""
+    page = build_page("documents", cursor, limit)
+
+    async def work(connection: Connection) -> lists.Rows:
+        await records.load_session(connection, session_id)
+        return await lists.list_documents(connection, page, session_id)
+
+    kept, following = build_listing("documents", await desk.transact(work), limit)
+    return Listing(items=[build_resource(row) for row in kept], next_cursor=following)
+
+
+@documents.get("/documents/{document_id}", response_model=DocumentView, responses=UNCHANGED)
+async def get_document(
+    document_id: DocumentId, desk: Reading, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Read a document or a resource."""
+    row = await desk.transact(lambda c: lists.load_document(c, document_id))
+    view = DocumentView(**describe_resource(row), content=row["content"])
+    return answer_if_new(view, if_none_match)
+
+
+@documents.get("/documents/{document_id}/content", response_class=Response, responses=MARKDOWN)
+async def read_document(document_id: DocumentId, desk: Reading) -> Response:
+    """Read the text of a document alone."""
+    row = await desk.transact(lambda c: lists.load_document(c, document_id))
+    return Response(row["content"], media_type="text/markdown; charset=utf-8")

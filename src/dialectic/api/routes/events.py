@@ -1,0 +1,107 @@
+"""Live events over HTTP, and the messages among them that a person reads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from dialectic.api.desk import Reading, Writing
+from dialectic.api.events import build_stream
+from dialectic.api.fields import View
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_cursor,
+    parse_number,
+)
+from dialectic.store import notifications
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["events"])
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events until either side leaves.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+ID_MAX = 2**63 - 1
+
+
+class NotificationView(View):
+    """A message to a person."""
+
+    id: int
+    type: str
+    title: str | None
+    message: str | None
+    link_path: str | None
+    session_id: UUID | None
+    data: dict[str, Any]
+    read_at: datetime | None
+    created_at: datetime
+
+
+def _describe(
+    session: Annotated[UUID | None, Query(description="Of this session only.")] = None,
+    after: Annotated[
+        str | None, Query(description="As `Last-Event-ID`; `0` for all that is kept.")
+    ] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="The id of the last event that was seen.")
+    ] = None,
+) -> tuple[UUID | None, str | None, str | None]:
+    return session, after, last_event_id
+
+
+Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe)]
+
+
+@router.get("/events", response_class=StreamingResponse, responses=STREAM)
+async def follow_events(request: Request, desk: Reading, wanted: Wanted) -> Response:
+    """Follow everything that happens, from the last event you have seen on."""
+    del wanted  # described here, read by the stream itself
+    return build_stream(desk.engine, request.app.state.hub, desk.account, request)
+
+
+@router.get("/notifications")
+async def list_notifications(
+    desk: Reading,
+    cursor: Cursor = None,
+    limit: Limit = LIMIT_DEFAULT,
+    *,
+    unread: Annotated[bool, Query(description="Only those that you have not read.")] = False,
+) -> Listing[NotificationView]:
+    """List the messages to you, the newest first."""
+    before = None if cursor is None else parse_number("notifications", cursor)
+
+    async def work(connection: Connection) -> list[dict[str, Any]]:
+        rows = await notifications.list_notifications(
+            connection,
+            desk.account.user_id,
+            before_id=before,
+            unread_only=unread,
+            limit=limit + 1,
+        )
+        return [dict(row) for row in rows]
+
+    rows = await desk.transact(work)
+    following = build_cursor("notifications", rows[limit - 1]["id"]) if len(rows) > limit else None
+    names = NotificationView.model_fields
+    items = [NotificationView(**{name: row[name] for name in names}) for row in rows[:limit]]
+    return Listing(items=items, next_cursor=following)
+
+
+@router.post("/notifications/{notification_id}/read", status_code=204)
+async def read_notification(
+    notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], act: Writing
+) -> Response:
+    """Note that you have read a message; a second time changes nothing."""
+    user_id = act.account.user_id
+    await act.desk.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    return Response(status_code=204)

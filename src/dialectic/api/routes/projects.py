@@ -1,0 +1,229 @@
+"""Projects over HTTP: made, listed, changed, deleted; what is given to them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Path, Response
+from pydantic import Field
+from starlette.background import BackgroundTask
+
+from dialectic import projects
+from dialectic.api.desk import Act, Desk, Reading, Writing
+from dialectic.api.fields import Line, Name, View, Wish
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_listing,
+    build_page,
+)
+from dialectic.domain.ask import Given
+from dialectic.domain.place import ResourceKind
+from dialectic.publish import publish_project
+from dialectic.store import lists
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["projects"])
+ProjectId = Annotated[UUID, Path(description="The id of a project.")]
+RESOURCES_MAX = 50
+
+
+class ResourceWish(Wish):
+    """A text that is given to a project beside its prompt."""
+
+    kind: ResourceKind = Field(examples=["reference_documents"])
+    name: Name = Field(examples=["Opening hours"])
+    text: str = Field(min_length=1, examples=["The hall is open from 8 to 22."])
+
+
+class ProjectWish(Wish):
+    """What a project begins with."""
+
+    prompt: str = Field(
+        min_length=1,
+        description="What is to be argued about.",
+        examples=["A booking service for a village hall that volunteers can run."],
+    )
+    name: Line = Field(
+        default="",
+        description="Taken from the first words of the prompt if it is empty.",
+        examples=["Village hall"],
+    )
+    domain: Name = Field(default="General", examples=["General"])
+    resources: list[ResourceWish] = Field(default=[], max_length=RESOURCES_MAX)
+
+
+class ProjectChange(Wish):
+    """What is to be different in a project; what is absent stays."""
+
+    name: Name | None = Field(default=None, examples=["Village hall, second try"])
+    is_archived: bool | None = None
+
+
+class ProjectLine(View):
+    """A project in a list."""
+
+    id: UUID
+    name: str
+    slug: str = Field(description="The name of its folder, which never changes.")
+    domain: str
+    status: str = Field(examples=["active"])
+    created_at: datetime
+
+
+class ProjectView(ProjectLine):
+    """A project."""
+
+    prompt: str
+
+
+class ResourceView(View):
+    """A document or a resource, without its text."""
+
+    id: UUID
+    project_id: UUID
+    session_id: UUID | None
+    kind: str = Field(examples=["reference_documents"])
+    document_key: str | None = Field(
+        description="Which document of a stage, as its process names it."
+    )
+    stage: str | None
+    iteration: int | None
+    path: str = Field(description="Where it stands in storage and in an export.")
+    mime_type: str
+    size_bytes: int
+    contribution_id: UUID | None = Field(description="The contribution it was cut out of.")
+    created_at: datetime
+
+
+def build_line(row: dict[str, Any]) -> ProjectLine:
+    """Build the view of a project in a list."""
+    return ProjectLine(**_columns(row))
+
+
+def build_view(row: dict[str, Any]) -> ProjectView:
+    """Build the view of a project."""
+    return ProjectView(**_columns(row), prompt=row["initial_user_prompt"])
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    same = {key: row[key] for key in ("id", "slug", "domain", "status", "created_at")}
+    return {**same, "name": row["project_name"]}
+
+
+def build_resource(row: dict[str, Any]) -> ResourceView:
+    """Build the view of a document or a resource."""
+    return ResourceView(**describe_resource(row))
+
+
+def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
+    """Name the columns of a resource as clients know them."""
+    same = (
+        "id",
+        "project_id",
+        "session_id",
+        "document_key",
+        "mime_type",
+        "size_bytes",
+        "created_at",
+    )
+    return {
+        **{key: row[key] for key in same},
+        "kind": row["resource_type"],
+        "stage": row["stage_slug"],
+        "iteration": row["iteration_number"],
+        "path": row["storage_path"],
+        "contribution_id": row["source_contribution_id"],
+    }
+
+
+def build_given(wish: ResourceWish) -> Given:
+    """Build what is given to a project."""
+    return Given(wish.kind, wish.name, wish.text)
+
+
+@router.post("/projects", status_code=201, response_model=ProjectView)
+async def create_project(wish: ProjectWish, act: Writing) -> Response:
+    """Make a project of a prompt. Nothing is asked of any model yet."""
+    return await create(wish, act)
+
+
+async def create(wish: ProjectWish, act: Act) -> Response:
+    """Make a project, in one commit with its answer."""
+
+    async def work(connection: Connection, effect_id: UUID) -> ProjectView:
+        new = projects.NewProject(
+            prompt=wish.prompt,
+            name=wish.name,
+            domain=wish.domain,
+            resources=tuple(build_given(one) for one in wish.resources),
+            id=uuid5(effect_id, "project"),
+        )
+        await projects.create_project_in(act.engine, connection, act.account, new)
+        made.append(new.id)
+        return build_view(await projects.load_in(connection, new.id))
+
+    made: list[UUID] = []
+    return await act.answer(work, status=201, then=lambda: _publish(act.desk, made))
+
+
+async def _publish(desk: Desk, project_ids: list[UUID]) -> None:
+    for project_id in dict.fromkeys(project_ids):
+        await publish_project(desk.engine, desk.account.tenant_id, project_id)
+
+
+@router.get("/projects")
+async def list_projects(
+    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[ProjectLine]:
+    """List projects, the newest first."""
+    page = build_page("projects", cursor, limit)
+    rows = await desk.transact(lambda c: lists.list_projects(c, page))
+    kept, following = build_listing("projects", rows, limit)
+    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+
+
+@router.get("/projects/{project_id}")
+async def get_project(project_id: ProjectId, desk: Reading) -> ProjectView:
+    """Look at a project and its prompt."""
+    return build_view(await desk.transact(lambda c: projects.load_in(c, project_id)))
+
+
+@router.patch("/projects/{project_id}", response_model=ProjectView)
+async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writing) -> Response:
+    """Rename a project, put it away, or take it out again."""
+
+    async def work(connection: Connection, _effect_id: UUID) -> ProjectView:
+        await projects.change_in(
+            connection, project_id, name=wish.name, is_archived=wish.is_archived
+        )
+        return build_view(await projects.load_in(connection, project_id))
+
+    return await act.answer(work)
+
+
+@router.delete("/projects/{project_id}", status_code=204)
+async def delete_project(project_id: ProjectId, act: Writing) -> Response:
+    """Delete a project with everything in it. What was paid stays in the books."""
+    deleted = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
+    behind = BackgroundTask(projects.delete_files, act.engine, act.account, deleted)
+    return Response(status_code=204, background=behind)
+
+
+@router.get("/projects/{project_id}/resources")
+async def list_resources(
+    project_id: ProjectId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[ResourceView]:
+    """List what was given to a project, and its prompt."""
+    page = build_page("resources", cursor, limit)
+
+    async def work(connection: Connection) -> lists.Rows:
+        await projects.load_in(connection, project_id)
+        return await lists.list_resources(connection, page, project_id)
+
+    kept, following = build_listing("resources", await desk.transact(work), limit)
+    return Listing(items=[build_resource(row) for row in kept], next_cursor=following)

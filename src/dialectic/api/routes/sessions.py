@@ -1,0 +1,274 @@
+"""Sessions over HTTP: begun, looked at, changed, quoted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, Field
+
+from dialectic import projects, sessions
+from dialectic.api.desk import Desk, Reading, Writing
+from dialectic.api.fields import Dollars, DollarsWish, ModelName, Slug, View, Wish, show_dollars
+from dialectic.api.pages import (
+    LIMIT_DEFAULT,
+    Cursor,
+    Limit,
+    Listing,
+    build_listing,
+    build_page,
+)
+from dialectic.api.routes.projects import ProjectId
+from dialectic.domain.ask import TOKENS_MAX, Ask
+from dialectic.domain.model import MODELS_PER_SESSION_MAX, parse_model_list
+from dialectic.domain.price import parse_usd
+from dialectic.process_files import load_named
+from dialectic.providers.catalog import choose_default_models
+from dialectic.quote import quote_session as find_quote
+from dialectic.store import lists, records
+from dialectic.store.database import Connection
+
+router = APIRouter(tags=["sessions"])
+SessionId = Annotated[UUID, Path(description="The id of a session.")]
+# `name*3` is written out by whoever reads it.
+Models = Annotated[
+    list[ModelName],
+    Field(
+        min_length=1,
+        max_length=MODELS_PER_SESSION_MAX,
+        description="Who argues; `name*3` or a name that is repeated asks one several times.",
+        examples=[["offline/architect", "offline/skeptic"]],
+    ),
+]
+OutputTokens = Annotated[int, Field(ge=1, le=TOKENS_MAX, description="Cap on one answer's length.")]
+
+
+class SessionWish(Wish):
+    """Who argues about a project's prompt, by which process, and how far."""
+
+    models: Models | None = Field(
+        default=None, description="The server's default models if absent."
+    )
+    process: Slug = Field(
+        default="standard", description="A process that the server knows by name."
+    )
+    until: Slug | None = Field(
+        default=None, description="The last stage; the process's last if absent."
+    )
+    lead: ModelName | None = Field(
+        default=None, description="The model whose last documents count; else the first."
+    )
+    is_autopilot: bool = Field(
+        default=True, description="Whether stages follow each other by themselves."
+    )
+    continue_until_complete: bool = Field(
+        default=True, description="Whether answers that are cut off are gone on with."
+    )
+    max_output_tokens: OutputTokens | None = None
+    budget: DollarsWish | None = None
+
+
+class SessionChange(Wish):
+    """What is to be different in a session; what is absent stays."""
+
+    models: Models | None = Field(default=None, description="Only before the first stage begins.")
+    budget: DollarsWish | None = Field(default=None, description="US dollars; null for no limit.")
+    continue_until_complete: bool | None = None
+    max_output_tokens: OutputTokens | None = None
+
+
+class StageView(View):
+    """One stage of one iteration, and how far it is."""
+
+    stage: str
+    iteration: int
+    status: str = Field(examples=["generating"])
+    planned: int = Field(description="How many documents it will have.")
+    finished: int
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+class SessionLine(View):
+    """A session in a list."""
+
+    id: UUID
+    project_id: UUID
+    project_name: str
+    status: str = Field(examples=["generating_thesis"])
+    current_stage: str
+    iteration: int
+    created_at: datetime
+
+
+class SessionView(SessionLine):
+    """A session."""
+
+    models: list[str]
+    lead: str
+    process: str
+    until: str
+    is_autopilot: bool
+    continue_until_complete: bool
+    max_output_tokens: int | None
+    budget: Dollars | None
+    spent: Dollars
+    play_spent: Dollars = Field(description="Of models that cost nothing.")
+    stages: list[StageView]
+
+
+class QuoteView(BaseModel, extra="allow"):
+    """What is left of a session, reckoned: calls, tokens, money and time, in all and by stage."""
+
+    process: str
+    models: list[str]
+    planned_calls: int
+    expected: dict[str, int]
+    worst: dict[str, int]
+    money: dict[str, Any]
+    time_s: dict[str, float]
+    stages: list[dict[str, Any]]
+    forecast: dict[str, Any]
+
+
+def build_line(row: dict[str, Any]) -> SessionLine:
+    """Build the view of a session in a list."""
+    return SessionLine(**_columns(row))
+
+
+def _columns(row: Any) -> dict[str, Any]:
+    same = ("id", "project_id", "project_name", "status", "created_at")
+    return {
+        **{key: row[key] for key in same},
+        "current_stage": row["current_stage_slug"],
+        "iteration": row["iteration_count"],
+    }
+
+
+async def load_view(connection: Connection, session_id: UUID) -> SessionView:
+    """Load the view of a session in the caller's transaction."""
+    row = await records.load_session(connection, session_id)
+    stages = await sessions.list_stages_in(connection, session_id)
+    same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
+    budget = row["budget_credits"]
+    return SessionView(
+        **_columns(row),
+        **{key: row[key] for key in same},
+        models=row["model_names"],
+        lead=row["model_names"][row["lead_model_index"] - 1],
+        process=row["process_name"],
+        until=row["until_stage_slug"],
+        budget=None if budget is None else show_dollars(budget),
+        spent=show_dollars(row["spent_credits"]),
+        play_spent=show_dollars(row["play_spent_credits"]),
+        stages=[_build_stage(stage) for stage in stages],
+    )
+
+
+def _build_stage(row: dict[str, Any]) -> StageView:
+    return StageView(
+        stage=row["stage_slug"],
+        iteration=row["iteration_number"],
+        status=row["status"],
+        planned=row["planned_units"],
+        finished=row["finished_units"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+    )
+
+
+def build_ask(desk: Desk, wish: SessionWish) -> Ask:
+    """Build what is to be argued; the prompt is the project's."""
+    engine = desk.engine
+    names = (
+        choose_default_models(engine.catalog, engine.settings)
+        if wish.models is None
+        else parse_model_list(",".join(wish.models))
+    )
+    return Ask(
+        prompt="",
+        models=names,
+        process=load_named(wish.process, own=engine.settings.own_processes),
+        until=wish.until or "",
+        lead=wish.lead or "",
+        is_autopilot=wish.is_autopilot,
+        continue_until_complete=wish.continue_until_complete,
+        max_output_tokens=wish.max_output_tokens,
+        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+    )
+
+
+@router.post("/projects/{project_id}/sessions", status_code=201, response_model=SessionView)
+async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing) -> Response:
+    """Give a project a session. Nothing is asked of any model until it generates."""
+
+    async def work(connection: Connection, effect_id: UUID) -> SessionView:
+        project = await projects.load_in(connection, project_id)
+        ask = projects.build_ask(project, build_ask(act.desk, wish))
+        session_id = uuid5(effect_id, "session")
+        await projects.add_session_in(
+            act.engine, connection, act.account, project_id, ask, session_id
+        )
+        return await load_view(connection, session_id)
+
+    return await act.answer(work, status=201)
+
+
+@router.get("/projects/{project_id}/sessions")
+async def list_sessions_of_project(
+    project_id: ProjectId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[SessionLine]:
+    """List the sessions of a project, the newest first."""
+    page = build_page("sessions", cursor, limit)
+
+    async def work(connection: Connection) -> lists.Rows:
+        await projects.load_in(connection, project_id)
+        return await lists.list_sessions(connection, page, project_id)
+
+    kept, following = build_listing("sessions", await desk.transact(work), limit)
+    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+
+
+@router.get("/sessions")
+async def list_sessions(
+    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+) -> Listing[SessionLine]:
+    """List all sessions, the newest first."""
+    page = build_page("sessions", cursor, limit)
+    rows = await desk.transact(lambda c: lists.list_sessions(c, page, None))
+    kept, following = build_listing("sessions", rows, limit)
+    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+
+
+@router.get("/sessions/{session_id}")
+async def get_session(session_id: SessionId, desk: Reading) -> SessionView:
+    """Look at a session and how far its stages are."""
+    return await desk.transact(lambda c: load_view(c, session_id))
+
+
+@router.patch("/sessions/{session_id}", response_model=SessionView)
+async def change_session(session_id: SessionId, wish: SessionChange, act: Writing) -> Response:
+    """Change a session's models, budget, or what becomes of answers that are cut off."""
+    models = None if wish.models is None else parse_model_list(",".join(wish.models))
+    change = sessions.Change(
+        models=models,
+        continue_until_complete=wish.continue_until_complete,
+        max_output_tokens=wish.max_output_tokens,
+        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+        has_no_budget="budget" in wish.model_fields_set and wish.budget is None,
+    )
+
+    async def work(connection: Connection, _effect_id: UUID) -> SessionView:
+        await sessions.change_in(act.engine, connection, act.account, session_id, change)
+        return await load_view(connection, session_id)
+
+    return await act.answer(work)
+
+
+@router.get("/sessions/{session_id}/quote")
+async def quote_session(session_id: SessionId, desk: Reading) -> QuoteView:
+    """Say what is left of a session, and what it is expected to cost. Asks no model."""
+    found = await find_quote(desk.engine, desk.account, session_id)
+    return QuoteView(**found.as_dict())

@@ -1,0 +1,193 @@
+"""Chat through the API: plain, streamed, paid for, gone on with, rewound, never asked twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dialectic import embedded
+from dialectic.ledger import audit
+from dialectic.providers.catalog import build_catalog
+from dialectic.providers.simulator import Simulator, open_simulator
+from dialectic.store.database import Address
+from tests.database.machine import database_of_a_module
+from tests.scenario.house import Guest, House, check_problem, open_house
+from tests.scenario.shop import MODELS, TEXT, WRITER, configure
+
+SCRIPT: dict[str, Any] = {
+    "keep_bodies": True,
+    "models": MODELS,
+    "default": {"text": TEXT},
+    "rules": [
+        {"contains": "Fail.", "fault": "500_server"},
+        {"contains": "Wait.", "text": TEXT, "gate": "door"},
+        {"contains": "At length.", "text": "word " * 3_000},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def shared(server: embedded.Server, template: str) -> Iterator[Address]:
+    with database_of_a_module(server, template) as made:
+        yield made
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with open_simulator(SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[House]:
+    settings = configure(tmp_path / "home", simulator, {"sim": None})
+    catalog = build_catalog(settings)
+    async with open_house(
+        shared, tmp_path / "home", catalog, endpoints=settings.endpoints
+    ) as opened:
+        await opened.fund(opened.anna)
+        yield opened
+    await catalog.close()
+
+
+async def find_breaches(house: House) -> list[Any]:
+    return list(await house.engine.db.transact(house.anna.account.tenant_id, audit.verify))
+
+
+def build_wish(message: str = "Name a bakery.", **more: Any) -> dict[str, Any]:
+    return {"message": message, "model": WRITER, **more}
+
+
+def parse_events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+async def test_a_question_is_answered_saved_and_paid_for(
+    house: House, simulator: Simulator
+) -> None:
+    wish = build_wish(systemInstruction="Be brief.")
+    reply = await house.anna.post("/chat", wish)
+    assert (reply["content"], reply["finish_reason"], reply["incomplete"]) == (TEXT, "stop", False)
+    assert reply["usage"]["calls"] == len(simulator.log.calls) == 1
+    chat = await house.anna.get(f"/chats/{reply['chat_id']}")
+    assert chat["system_instruction"] == "Be brief."
+    assert [one["content"] for one in chat["messages"]] == ["Name a bakery.", TEXT]
+    (listed,) = (await house.anna.get("/chats"))["items"]
+    assert (listed["id"], listed["messages"]) == (reply["chat_id"], 2)
+    assert await find_breaches(house) == []
+    check_problem(await house.ben.client.get(f"/chats/{reply['chat_id']}"), 404, "not_found")
+
+
+async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(house: House) -> None:
+    answer = await house.anna.client.post("/chat", json=build_wish(stream=True))
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *deltas, (last, reply) = parse_events(answer.text)
+    assert {name for name, _ in deltas} == {"delta"}
+    assert "".join(data["text"] for _, data in deltas) == reply["content"] == TEXT
+    assert last == "reply"
+
+
+async def test_at_the_limit_an_answer_is_incomplete_and_gone_on_with_on_request(
+    house: House, simulator: Simulator
+) -> None:
+    wish = build_wish("At length.", max_output_tokens=100)
+    one = await house.anna.post("/chat", wish)
+    assert (one["finish_reason"], one["incomplete"], one["usage"]["calls"]) == ("length", True, 1)
+    five = await house.anna.post("/chat", {**wish, "continue_until_complete": True})
+    assert (five["finish_reason"], five["incomplete"], five["usage"]["calls"]) == (
+        "length",
+        True,
+        5,
+    )
+    assert await find_breaches(house) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_fails_is_a_problem_and_leaves_nothing_behind(
+    house: House, simulator: Simulator, stream: bool
+) -> None:
+    async def ask(guest: Guest, message: str, **more: Any) -> Any:
+        wish = build_wish(message, stream=stream, **more)
+        return await guest.client.post("/chat", json=wish)
+
+    check_problem(await ask(house.anna, "Fail."), 502, "provider_transient")
+    check_problem(await ask(house.ben, "Name a bakery."), 402, "insufficient_funds")
+    calls = len(simulator.log.calls)
+    check_problem(await ask(house.anna, "word " * 120_000), 413, "context_window_exceeded")
+    check_problem(await ask(house.anna, "Hi.", chat_id=str(uuid4())), 404, "not_found")
+    check_problem(await ask(house.anna, "Hi.", model="sim/nobody"), 422, "unknown_model")
+    check_problem(await ask(house.anna, "\u200b"), 400, "invalid_request")
+    check_problem(await ask(house.anna, "Hi.", system_prompt_id=str(uuid4())), 404, "not_found")
+    assert len(simulator.log.calls) == calls
+    assert (await house.anna.get("/chats"))["items"] == []
+    assert await find_breaches(house) == []
+
+
+async def test_a_message_is_said_anew_and_what_followed_is_rewound(
+    house: House, simulator: Simulator
+) -> None:
+    first = await house.anna.post("/chat", build_wish("First."))
+    chat_id = first["chat_id"]
+    second = await house.anna.post("/chat", build_wish("Second.", chat_id=chat_id))
+    wish = build_wish("Instead.", chat_id=chat_id, rewind_from_message_id=second["question_id"])
+    await house.anna.post("/chat", wish)
+    body = simulator.log.calls[-1].body
+    assert body is not None
+    assert [one["content"] for one in body["messages"]] == ["First.", TEXT, "Instead."]
+    thread = (await house.anna.get(f"/chats/{chat_id}"))["messages"]
+    assert [one["content"] for one in thread] == ["First.", TEXT, "Instead.", TEXT]
+    path = f"/chats/{chat_id}/rewind"
+    left = await house.anna.post(path, {"message_id": thread[2]["id"]})
+    assert [one["id"] for one in left["messages"]] == [one["id"] for one in thread[:2]]
+    gone = await house.anna.client.post(path, json={"message_id": thread[2]["id"]})
+    check_problem(gone, 404, "not_found")
+    answer = build_wish("Mine.", chat_id=chat_id, rewind_from_message_id=first["message_id"])
+    check_problem(await house.anna.client.post("/chat", json=answer), 400, "invalid_request")
+
+
+async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(house: House) -> None:
+    reply = await house.anna.post("/chat", build_wish())
+    path = f"/chats/{reply['chat_id']}"
+    renamed = await house.anna.client.patch(path, json={"title": "Bakeries"})
+    assert renamed.json()["title"] == "Bakeries"
+    whole = await house.anna.post(f"{path}/project", {"name": "Bakery"})
+    assert whole["prompt"] == f"## Question\n\nName a bakery.\n\n## Answer\n\n{TEXT}\n"
+    part = await house.anna.post(f"{path}/project", {"message_ids": [reply["message_id"]]})
+    assert part["prompt"] == TEXT
+    wrong = await house.anna.client.post(f"{path}/project", json={"message_ids": [str(uuid4())]})
+    check_problem(wrong, 404, "not_found")
+    assert (await house.anna.client.delete(path)).status_code == 204
+    check_problem(await house.anna.client.get(path), 404, "not_found")
+
+
+async def test_whoever_leaves_while_a_model_thinks_is_answered_later_and_asked_once(
+    house: House, simulator: Simulator
+) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    simulator.hold("door")
+    asking = asyncio.create_task(
+        house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+    )
+    await simulator.wait_arrived(1)
+    asking.cancel()
+    await asyncio.wait({asking})
+    simulator.release("door")
+    reply = await house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+    again = await house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+    assert reply.json() == again.json()
+    assert reply.json()["content"] == TEXT
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(simulator.log.calls) == 1
+    other = await house.anna.client.post("/chat", json=build_wish("Other."), headers=key)
+    check_problem(other, 422, "idempotency_key_reused")
+    assert await find_breaches(house) == []

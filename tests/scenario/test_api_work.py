@@ -1,0 +1,379 @@
+"""Work through the API: a session from its start to its export, and what a person does in it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from dialectic import embedded
+from dialectic.domain.access import Scope
+from dialectic.store.database import Address
+from dialectic.store.records import Account
+from tests.database.machine import database_of_a_module
+from tests.scenario.house import Guest, House, check_problem, open_house
+
+MODELS = ["offline/skeptic", "offline/architect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A session whose first stage is complete, and whose it is."""
+
+    address: Address
+    home: Path
+    account: Account
+    token: str
+    session: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def told(
+    server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Told]:
+    home = tmp_path_factory.mktemp("house")
+
+    async def play(address: Address) -> Told:
+        async with open_house(address, home) as house:
+            wish = {"models": MODELS, "until": "antithesis", "is_autopilot": False}
+            session = await house.anna.make_session(**wish)
+            path = f"/sessions/{session['id']}"
+            started = await house.anna.client.post(f"{path}/generate")
+            assert (started.status_code, len(started.json()["job_ids"])) == (202, 2)
+            await house.work(house.anna, session["id"])
+            session = await house.anna.get(path)
+            assert session["status"] == "thesis_generation_complete"
+            return Told(address, home, house.anna.account, house.anna.token, session)
+
+    with database_of_a_module(server, template) as address:
+        yield asyncio.run(play(address))
+
+
+@pytest.fixture
+async def house(told: Told) -> AsyncIterator[House]:
+    async with open_house(told.address, told.home) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def anna(house: House, told: Told) -> AsyncIterator[Guest]:
+    guest = house.come_back(told.account, told.token)
+    async with guest.client:
+        yield guest
+
+
+async def test_what_was_written_is_listed_read_and_not_sent_again_unchanged(
+    anna: Guest, told: Told
+) -> None:
+    path = f"/sessions/{told.session['id']}"
+    lines = (await anna.get(f"{path}/contributions"))["items"]
+    assert {line["model"] for line in lines} == set(MODELS)
+    assert [line["stage"] for line in lines] == ["thesis", "thesis"]
+    assert (await anna.get(f"{path}/contributions", stage="antithesis"))["items"] == []
+    first = await anna.client.get(f"/contributions/{lines[0]['id']}")
+    etag = first.headers["etag"]
+    assert first.json()["content"]
+    for sent in (etag, f'"other", W/{etag}', "*"):
+        again = await anna.client.get(
+            f"/contributions/{lines[0]['id']}", headers={"If-None-Match": sent}
+        )
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    text = await anna.client.get(f"/contributions/{lines[0]['id']}/content")
+    assert text.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert text.text == first.json()["content"]
+
+
+async def test_documents_are_listed_and_read_with_their_state(anna: Guest, told: Told) -> None:
+    path = f"/sessions/{told.session['id']}/documents"
+    documents = (await anna.get(path))["items"]
+    kinds = {document["kind"] for document in documents}
+    assert "seed_prompt" in kinds
+    assert any(document["document_key"] for document in documents)
+    one = documents[-1]
+    read = await anna.client.get(f"/documents/{one['id']}")
+    assert read.json()["content"]
+    etag = {"If-None-Match": read.headers["etag"]}
+    assert (await anna.client.get(f"/documents/{one['id']}", headers=etag)).status_code == 304
+    text = await anna.client.get(f"/documents/{one['id']}/content")
+    assert text.text == read.json()["content"]
+
+
+async def test_jobs_costs_and_money_are_told(anna: Guest, told: Told) -> None:
+    path = f"/sessions/{told.session['id']}"
+    page = await anna.get(f"{path}/jobs", limit=1)
+    seen = list(page["items"])
+    while page["next_cursor"]:
+        page = await anna.get(f"{path}/jobs", limit=1, cursor=page["next_cursor"])
+        seen += page["items"]
+    assert len(seen) == len({job["id"] for job in seen}) >= 2
+    assert {job["status"] for job in seen} == {"completed"}
+    costs = (await anna.get(f"{path}/costs"))["items"]
+    assert {cost["model"] for cost in costs} == set(MODELS)
+    wallet = await anna.get("/wallet")
+    assert wallet["play_money"]["held"] == "0"
+    first = await anna.get("/wallet/transactions", limit=1)
+    second = await anna.get("/wallet/transactions", limit=1, cursor=first["next_cursor"])
+    assert first["items"][0]["id"] > second["items"][0]["id"]
+    assert first["items"][0]["balance_after"] == wallet["play_money"]["balance"]
+
+
+async def test_a_person_edits_what_they_have_seen_and_nothing_newer(
+    anna: Guest, told: Told
+) -> None:
+    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    path = f"/contributions/{lines[0]['id']}"
+    etag = (await anna.client.get(path)).headers["etag"]
+    wish = {"content": f"# Mine\n\nThat is how it is {uuid4()}."}
+    edited = await anna.client.put(path, json=wish, headers={"If-Match": etag})
+    assert edited.status_code == 200
+    assert (edited.json()["is_by_user"], edited.json()["content"]) == (True, wish["content"])
+    late = await anna.client.put(path, json={"content": "Other."}, headers={"If-Match": etag})
+    check_problem(late, 412, "precondition_failed")
+    same = await anna.client.put(path, json=wish)
+    check_problem(same, 409, "conflict")
+    versions = (await anna.get(f"{path}/versions"))["items"]
+    assert [one["is_latest"] for one in versions[-2:]] == [False, True]
+
+
+async def test_feedback_and_ratings_are_kept(anna: Guest, told: Told) -> None:
+    session_id = told.session["id"]
+    lines = (await anna.get(f"/sessions/{session_id}/contributions"))["items"]
+    said = {"stage": "thesis", "text": "Think of winter."}
+    kept = await anna.post(f"/sessions/{session_id}/feedback", said)
+    rated = await anna.post(f"/contributions/{lines[0]['id']}/rating", {"rating": 4})
+    assert kept["path"] == rated["path"]
+    feedback = [
+        one
+        for one in (await anna.get(f"/sessions/{session_id}/documents"))["items"]
+        if one["kind"] == "user_feedback"
+    ]
+    text = (await anna.client.get(f"/documents/{feedback[0]['id']}/content")).text
+    assert "Think of winter." in text
+    assert "rated 4 of 5" in text
+    for wish, status, code in (
+        ({"stage": "antithesis", "text": "Too early."}, 409, "conflict"),
+        ({"stage": "nowhere", "text": "Where?"}, 404, "not_found"),
+        ({"stage": "thesis", "text": "\u200b"}, 400, "invalid_request"),
+    ):
+        answer = await anna.client.post(f"/sessions/{session_id}/feedback", json=wish)
+        check_problem(answer, status, code)
+
+
+async def test_a_session_is_paused_resumed_and_cancelled(house: House) -> None:
+    session = await house.anna.make_session()
+    path = f"/sessions/{session['id']}"
+    assert (await house.anna.post(f"{path}/generate"))["job_ids"]
+    assert (await house.anna.post(f"{path}/pause"))["status"] == "paused"
+    check_problem(await house.anna.client.post(f"{path}/generate"), 409, "conflict")
+    check_problem(
+        await house.anna.client.delete(f"/projects/{session['project_id']}"), 409, "conflict"
+    )
+    resumed = await house.anna.post(f"{path}/resume", {"budget": 3, "approve_spend": True})
+    assert (resumed["status"], resumed["budget"]) == ("generating_thesis", "3")
+    check_problem(await house.anna.client.post(f"{path}/retry"), 409, "conflict")
+    check_problem(await house.anna.client.post(f"{path}/iterate"), 409, "conflict")
+    wish = {"models": ["offline/architect"]}
+    check_problem(await house.anna.client.patch(path, json=wish), 409, "conflict")
+    assert (await house.anna.post(f"{path}/cancel"))["status"] == "cancelled"
+    check_problem(await house.anna.client.post(f"{path}/resume"), 409, "conflict")
+
+
+async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
+    anna: Guest, house: House, told: Told
+) -> None:
+    exported = await anna.client.get(f"/projects/{told.session['project_id']}/export")
+    copied = await anna.client.post(
+        "/projects/import", content=exported.content, headers={"Content-Type": "application/zip"}
+    )
+    assert copied.status_code == 201, copied.text
+    (session_id,) = copied.json()["session_ids"]
+    lines = (await anna.get(f"/sessions/{session_id}/contributions"))["items"]
+    response = {"contribution_id": lines[0]["id"], "text": "More about snow.", "rating": 2}
+    path = f"/sessions/{session_id}/submit"
+    wrong = {"responses": [{"contribution_id": lines[0]["id"]}]}
+    check_problem(await anna.client.post(path, json=wrong), 422, "validation_failed")
+    started = await anna.client.post(path, json={"responses": [response], "feedback": "Go on."})
+    assert started.status_code == 202, started.text
+    assert started.json()["status"] == "generating_antithesis"
+    again = await anna.client.post(path, json={"feedback": "Said too late."})
+    check_problem(again, 409, "conflict")
+    documents = (await anna.get(f"/sessions/{session_id}/documents"))["items"]
+    (feedback,) = [one for one in documents if one["kind"] == "user_feedback"]
+    text = (await anna.client.get(f"/documents/{feedback['id']}/content")).text
+    assert "More about snow." in text
+    assert "Go on." in text
+    assert "too late" not in text
+
+
+async def test_a_project_is_exported_and_taken_in_once_for_each_key(
+    anna: Guest, house: House, told: Told
+) -> None:
+    answer = await anna.client.get(f"/projects/{told.session['project_id']}/export")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].endswith('.zip"')
+    names = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+    assert "manifest.json" in {name.rsplit("/", 1)[-1] for name in names}
+    files = {"file": ("p.zip", answer.content, "application/zip")}
+    key = {"Idempotency-Key": str(uuid4())}
+    taken = [
+        await house.ben.client.post("/projects/import", files=files, headers=key) for _ in range(2)
+    ]
+    assert [one.status_code for one in taken] == [201, 201], taken[0].text
+    assert taken[0].json() == taken[1].json()
+    assert taken[1].headers["idempotency-replayed"] == "true"
+    listed = (await house.ben.get("/projects"))["items"]
+    assert [one["id"] for one in listed] == [taken[0].json()["project_id"]]
+    finished = await anna.client.get(
+        f"/projects/{told.session['project_id']}/export", params={"finished": True}
+    )
+    headers = {"Content-Type": "application/zip"}
+    refused = await house.ben.client.post(
+        "/projects/import", content=finished.content, headers=headers
+    )
+    check_problem(refused, 422, "invalid_bundle")
+    nonsense = await house.ben.client.post("/projects/import", content=b"PK", headers=headers)
+    check_problem(nonsense, 422, "invalid_bundle")
+    empty = await house.ben.client.post("/projects/import", files={"other": ("o", b"x")})
+    check_problem(empty, 422, "validation_failed")
+
+
+async def test_files_become_prompts_and_resources(house: House) -> None:
+    guest = house.anna
+    files = {"file": ("Hall plans.md", b"\xef\xbb\xbf# Plans\n\nA hall.", "text/markdown")}
+    made = await guest.client.post("/projects/upload", files=files, data={"name": "Hall"})
+    assert (made.status_code, made.json()["prompt"]) == (201, "# Plans\n\nA hall.")
+    path = f"/projects/{made.json()['id']}/resources"
+    given = await guest.client.post(path, files=files, data={"kind": "reference_documents"})
+    assert (given.status_code, given.json()["kind"]) == (201, "reference_documents")
+    wish = {"kind": "success_criteria", "name": "Hall plans", "text": "It stands."}
+    assert (await guest.post(path, wish))["path"] != given.json()["path"]
+    same_again = await guest.client.post(path, files=files, data={"kind": "reference_documents"})
+    assert same_again.json()["id"] != given.json()["id"]
+    picture = {"file": ("p.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")}
+    refused = await guest.client.post(path, files=picture, data={"kind": "reference_documents"})
+    check_problem(refused, 422, "invalid_upload")
+    wrong = await guest.client.post(path, files=files, data={"kind": "secrets"})
+    problem = check_problem(wrong, 422, "validation_failed")
+    assert problem["errors"][0]["path"] == "/body/kind"
+    found = await guest.get(f"/projects/{made.json()['id']}/search", q="hall")
+    assert {one["path"].rsplit("/", 1)[-1] for one in found["items"]} >= {"hall-plans.md"}
+
+
+async def test_the_same_key_is_one_effect_and_another_body_is_refused(house: House) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    wish = {"prompt": "A hall.", "name": "Once"}
+    post = house.anna.client.post
+    answers = await asyncio.gather(*(post("/projects", json=wish, headers=key) for _ in range(10)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.content for answer in answers}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
+    other = await post("/projects", json={**wish, "name": "Twice"}, headers=key)
+    check_problem(other, 422, "idempotency_key_reused")
+    assert len((await house.anna.get("/projects"))["items"]) == 1
+    theirs = await house.ben.client.post("/projects", json=wish, headers=key)
+    assert theirs.json()["id"] != answers[0].json()["id"]
+    odd = await post("/projects", json=wish, headers={"Idempotency-Key": "x" * 256})
+    check_problem(odd, 422, "validation_failed")
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "path"),
+    [
+        (Scope.READ, "POST", "/projects"),
+        (Scope.WRITE, "GET", "/projects"),
+        (Scope.WRITE, "POST", "/sessions/{id}/generate"),
+        (Scope.WRITE, "POST", "/chat"),
+        (Scope.READ, "POST", "/projects/import"),
+    ],
+)
+async def test_a_token_does_only_what_it_was_made_for(
+    house: House, scope: Scope, method: str, path: str
+) -> None:
+    guest = await house.let_in(scopes={scope})
+    async with guest.client:
+        wish = {"prompt": "A hall.", "message": "Hi.", "model": "offline/skeptic"}
+        fields = ("prompt",) if path == "/projects" else ("message", "model")
+        body = {key: wish[key] for key in fields} if method == "POST" else None
+        answer = await guest.client.request(method, path.format(id=uuid4()), json=body)
+        check_problem(answer, 403, "forbidden")
+
+
+async def test_everybody_learns_who_they_are_and_what_there_is(house: House) -> None:
+    me = await house.anna.get("/me")
+    assert me["tenant_id"] == str(house.anna.account.tenant_id)
+    assert [tenant["role"] for tenant in me["tenants"]] == ["owner"]
+    models = (await house.anna.get("/models"))["items"]
+    assert "offline/skeptic" in {model["name"] for model in models if model["is_usable"]}
+    (process,) = (await house.anna.get("/processes"))["items"]
+    assert process["stages"][0] == "thesis"
+    assert (await house.anna.get("/processes/standard"))["definition"]["file"]
+    check_problem(await house.anna.client.get("/processes/nothing"), 404, "not_found")
+
+
+async def test_a_server_says_how_it_is_and_names_nobody(house: House) -> None:
+    session = await house.anna.make_session()
+    await house.anna.post(f"/sessions/{session['id']}/generate")
+    async with house.knock() as client:
+        assert (await client.get("http://house.test/healthz")).text == "ok\n"
+        ready = await client.get("http://house.test/readyz")
+        figures = (await client.get("http://house.test/metrics")).text
+    assert ready.status_code in (200, 503)
+    assert ready.json()["checks"]["database"] == "ok"
+    assert ready.json()["checks"]["schema"] == "ok"
+    assert 'dialectic_jobs{status="pending"} ' in figures
+    assert 'route="/api/v1/sessions/{session_id}/generate",status="202"' in figures
+    for secret in (session["id"], str(house.anna.account.tenant_id), house.anna.token):
+        assert secret not in figures
+
+
+async def test_tokens_are_made_shown_once_and_revoked(house: House) -> None:
+    wish = {"name": "laptop", "scopes": ["read"], "life_days": 7}
+    made = await house.anna.post("/tokens", wish)
+    listed = (await house.anna.get("/tokens"))["items"]
+    assert made["id"] in {one["id"] for one in listed}
+    assert made["token"] not in json.dumps(listed)
+    async with house.knock(Authorization=f"Bearer {made['token']}") as client:
+        assert (await client.get("/projects")).status_code == 200
+        check_problem(await client.get("/tokens"), 403, "forbidden")
+        gone = await house.anna.client.delete(f"/tokens/{made['id']}")
+        assert gone.status_code == 204
+        check_problem(await client.get("/projects"), 401, "token_invalid")
+    theirs = await house.ben.client.delete(f"/tokens/{made['id']}")
+    check_problem(theirs, 404, "not_found")
+
+
+async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anything(
+    house: House,
+) -> None:
+    opened = await house.anna.client.post("/browser-session")
+    assert opened.status_code == 201
+    cookie = opened.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    headers = {"Cookie": cookie.partition(";")[0]}
+    async with house.knock(**headers) as client:
+        assert (await client.get("/me")).json()["tenant_id"] == str(house.anna.account.tenant_id)
+        check_problem(await client.post("/projects", json={"prompt": "p"}), 403, "forbidden")
+        word = {"X-CSRF-Token": opened.json()["csrf_token"]}
+        made = await client.post("/projects", json={"prompt": "p"}, headers=word)
+        assert made.status_code == 201
+        out = await client.delete("/browser-session", headers=word)
+        assert (out.status_code, "Max-Age=0" in out.headers["set-cookie"]) == (204, True)
+        check_problem(await client.get("/me"), 401, "token_invalid")
+
+
+async def test_an_organisation_has_members_who_come_and_go(house: House) -> None:
+    made = await house.anna.post("/organizations", {"name": "Bakers"})
+    tenants = (await house.anna.get("/me"))["tenants"]
+    assert (made["id"], "organization") in {(one["id"], one["kind"]) for one in tenants}
+    assert [one["role"] for one in (await house.anna.get("/members"))["items"]] == ["owner"]
+    alone = await house.anna.client.delete(f"/members/{house.anna.account.user_id}")
+    assert alone.status_code in (403, 404, 409)

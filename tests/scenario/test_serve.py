@@ -1,0 +1,162 @@
+"""`dialectic serve`: where it may listen, what it prints, how it leaves; and HTTP on a port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import httpx2
+import pytest
+
+from dialectic import embedded
+from dialectic.api.server import Running, open_server
+from dialectic.providers.catalog import build_catalog
+from dialectic.providers.simulator import Simulator, open_simulator
+from dialectic.store.database import Address
+from tests.database.machine import database_of_a_module
+from tests.scenario.house import House, check_problem, open_house
+from tests.scenario.shop import MODELS, TEXT, configure
+from tests.scenario.test_run import open_home, wait_for
+
+WRITER = "sim/writer"
+SCRIPT: dict[str, Any] = {
+    "models": MODELS,
+    "default": {"text": TEXT, "gate": "door", "gate_after_tokens": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def shared(server: embedded.Server, template: str) -> Iterator[Address]:
+    with database_of_a_module(server, template) as made:
+        yield made
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with open_simulator(SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[House]:
+    settings = configure(tmp_path / "home", simulator, {"sim": None})
+    catalog = build_catalog(settings)
+    async with open_house(
+        shared, tmp_path / "home", catalog, endpoints=settings.endpoints, max_spend_fraction=1.0
+    ) as opened:
+        yield opened
+    await catalog.close()
+
+
+@pytest.fixture
+async def running(house: House) -> AsyncIterator[Running]:
+    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as opened:
+        yield opened
+
+
+def open_client(running: Running, house: House) -> httpx2.AsyncClient:
+    headers = {"Authorization": f"Bearer {house.anna.token}"}
+    return httpx2.AsyncClient(base_url=f"{running.url}/api/v1", headers=headers, timeout=60.0)
+
+
+async def test_whoever_hangs_up_in_a_stream_finds_the_answer_under_its_key(
+    house: House, running: Running, simulator: Simulator
+) -> None:
+    await house.fund(house.anna)
+    wish = {"message": "Name a bakery.", "model": WRITER, "stream": True}
+    key = {"Idempotency-Key": str(uuid4())}
+    simulator.hold("door")
+    async with open_client(running, house) as client:
+        async with client.stream("POST", "/chat", json=wish, headers=key) as answer:
+            assert answer.status_code == 200
+            first = await anext(answer.aiter_lines())
+            assert first == "event: delta"
+        simulator.release("door")
+        again = await client.post("/chat", json=wish, headers=key)
+        lines = again.text.strip().splitlines()
+        reply = json.loads(lines[-1].removeprefix("data: "))
+        assert reply["content"] == TEXT
+        assert len(simulator.log.calls) == 1
+        plain = await client.post("/chat", json={**wish, "stream": False}, headers=key)
+        check_problem(plain, 422, "idempotency_key_reused")
+
+
+async def test_a_body_without_a_length_is_counted_as_it_comes(
+    house: House, running: Running
+) -> None:
+    sent = 0
+
+    async def trickle() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(50):
+            sent += 1
+            yield b" " * 1_000_000
+
+    headers = {"Content-Type": "application/json"}
+    async with open_client(running, house) as client:
+        answer = await client.post("/projects", content=trickle(), headers=headers)
+    check_problem(answer, 413, "too_large")
+
+
+async def test_streams_end_at_once_when_the_server_leaves(house: House) -> None:
+    async with (
+        open_server(house.app, house.hub, host="127.0.0.1", port=0) as running,
+        open_client(running, house) as client,
+        client.stream("GET", "/events") as answer,
+    ):
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.aiter_lines()
+        assert (await anext(lines)).startswith("retry: ")
+        running.stop()
+        assert [line async for line in lines if line.startswith("event: ")] == []
+        await asyncio.wait_for(running.wait(), 20)
+
+
+async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_come_back(
+    server: embedded.Server, address: Address, tmp_path: Path
+) -> None:
+    async with open_house(address, tmp_path / "home", patience_s=0.5) as house:
+        name = address.url.split("/")[-1].split("?")[0]
+        admin = await asyncpg.connect(server.url(user="postgres", database="postgres"))
+        await admin.execute(f"alter database {name} allow_connections false")
+        await admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name
+        )
+        async with house.knock() as client:
+            alive = await client.get("http://house.test/healthz")
+            ready = await client.get("http://house.test/readyz")
+            figures = await client.get("http://house.test/metrics")
+        away = await house.anna.client.get("/projects")
+        await admin.execute(f"alter database {name} allow_connections true")
+        await admin.close()
+        assert alive.status_code == 200
+        assert (ready.status_code, figures.status_code) == (503, 503)
+        assert ready.headers["retry-after"] == "2"
+        check_problem(away, 503, "database_busy")
+        assert away.headers["retry-after"] == "2"
+        assert (await house.anna.client.get("/projects")).status_code == 200
+
+
+def test_a_command_serves_its_owner_and_refuses_to_meet_strangers_without_tokens(
+    tmp_path: Path,
+) -> None:
+    with open_home(tmp_path / "home") as home:
+        refused = home.tell("serve", "--host", "0.0.0.0", "--port", "0")
+        assert refused.code == 4
+        assert "dialectic user add NAME --token" in refused.stderr
+        process = home.start("serve", "--port", "0")
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        answer = httpx2.get(f"{url}/api/v1/me")
+        stranger = httpx2.get(f"{url}/api/v1/me", headers={"Origin": "http://elsewhere.test"})
+        process.send_signal(signal.SIGTERM)
+        told = wait_for(process)
+    assert sorted(answer.json()["scopes"]) == ["admin", "read", "spend", "write"]
+    check_problem(stranger, 403, "forbidden")
+    assert (told.code, "Stopped." in told.stderr) == (0, True), told.stderr

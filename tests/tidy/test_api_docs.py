@@ -1,0 +1,59 @@
+"""The page about the API names every route that there is, and every code of a problem."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dialectic import errors
+from dialectic.api.app import PREFIX, build_api
+from dialectic.api.documents import ASSETS
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+# Of jobs and workers; no request meets them.
+INWARD = {
+    *("invalid_payload", "plan_error", "lease_lost", "embedded_server", "storage_mismatch"),
+    "text_busy",
+}
+
+
+def test_every_route_is_described_with_what_it_answers() -> None:
+    described = dict(re.findall(r"^\| `([A-Z]+ /\S+)` \| ([\d, ]+) \|", TEXT, re.MULTILINE))
+    there = {
+        f"{method.upper()} {path.removeprefix(PREFIX)}": ", ".join(
+            status for status in operation["responses"] if int(status) < 400
+        )
+        for path, methods in build_api().openapi()["paths"].items()
+        for method, operation in methods.items()
+    }
+
+    assert described == there
+
+
+def test_every_operation_says_what_it_does_and_has_examples_where_it_takes_a_body() -> None:
+    description = build_api().openapi()
+    for path in description["paths"].values():
+        for operation in path.values():
+            assert operation["summary"]
+            assert operation["description"]
+            assert operation["tags"]
+
+
+def test_every_code_that_a_request_can_meet_is_described() -> None:
+    described = set(re.findall(r"`([a-z_]+)`", TEXT.split("## Errors")[1].split("## Once")[0]))
+    known = {
+        kind.code
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.DialecticError)
+    }
+
+    told = {code for code in known if not code.startswith("provider_")} - INWARD
+    assert told - {"unauthenticated"} - described == set()
+
+
+def test_what_the_page_needs_is_ours() -> None:
+    folder = ROOT / "src/dialectic/api/assets"
+    assert {path.name for path in folder.iterdir()} == {name for name, _ in ASSETS.values()}
+    for path in folder.iterdir():
+        assert "//" not in path.read_text("utf-8").replace("\n// ", "\n").removeprefix("//")
