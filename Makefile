@@ -12,12 +12,14 @@ PYTHON ?=
 # More words for pytest, and for the benchmarks.
 ARGS ?=
 BENCH ?=
+# Where collections with judgements are, for the measure of quality.
+export BENCH_DATA ?=
 
 SHELL := /bin/sh
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt lint types unit demo bench chaos chaos-full docs lock clean \
+.PHONY: help setup run test check fmt lint types unit demo bench fuzz chaos chaos-full docs lock clean \
 	trial-local elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program anew.
@@ -41,7 +43,7 @@ run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says
 	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
 
 test: .venv/.stamp-dev ## Run all tests; ARGS="..." goes to pytest
-	@$(PYTEST) -n 3 --dist worksteal tests
+	@$(PYTEST) -n 3 --dist loadgroup tests
 
 check: lint types test ## Check the code, its form and its types, then run all tests
 
@@ -71,6 +73,9 @@ demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a
 
 bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes to the benchmarks
 	@.venv-bench/bin/python -m bench $(BENCH)
+
+fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description
+	@API_EXAMPLES=100 $(PYTEST) tests/scenario/test_api_schema.py
 
 chaos: .venv/.stamp-dev ## Kill, starve and cut off a running engine, for some minutes
 	@.venv/bin/python -m chaos

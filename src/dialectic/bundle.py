@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -126,7 +127,7 @@ async def export_into_storage(
         exported = await export_project(engine, account, project_id, draft, finished=finished)
         place = ExportArchive(exported.slug, FINISHED_NAME if finished else exported.slug)
         key = f"{account.tenant_id}/{build_path(place)}"
-        await engine.files.write(key, await asyncio.to_thread(draft.read_bytes))
+        await engine.files.write_file(key, draft)
     return exported, engine.files.locate(key)
 
 
@@ -136,23 +137,73 @@ async def export_into_storage(
 async def import_project(engine: Engine, account: Account, path: Path) -> Imported:
     """Take a project in from an archive; nothing is written unless all of it is in order."""
     with open_archive(path) as archive:
-        arrival = await asyncio.to_thread(_inspect, archive)
-        rows = await _write(engine, account, archive, arrival)
+        intake = await inspect(archive)
+
+        async def work(connection: Connection) -> ProjectRows:
+            return await intake.write_in(connection, account)
+
+        with refusing_broken_rules():
+            rows = await engine.db.transact(account.tenant_id, work)
+    waiting = await publish_rows(engine, account, rows)
+    return intake.describe(rows, waiting)
+
+
+async def inspect(archive: Archive) -> Intake:
+    """Check a whole archive before anything of it is written."""
+    return Intake(archive, await asyncio.to_thread(_inspect, archive))
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A bundle that is in order, on its way in."""
+
+    archive: Archive
+    arrival: bundles.Arrival
+    # A commit whose answer was lost is tried again and must find what it has already done.
+    done: list[ProjectRows] = field(default_factory=list)
+
+    async def write_in(self, connection: Connection, account: Account) -> ProjectRows:
+        """Write everything in the caller's transaction."""
+        for rows in self.done:
+            if await bundles.find_slug(connection, rows.project.id) == rows.project.slug:
+                return rows
+        rows = await bundles.settle_in(connection, account, self.arrival)
+        await _write_files(connection, account, self.archive, self.arrival.rows, rows)
+        self.done.append(rows)
+        return rows
+
+    def describe(self, rows: ProjectRows, waiting: Sequence[str] = ()) -> Imported:
+        """Describe what was taken in."""
+        return Imported(
+            project_id=rows.project.id,
+            slug=rows.project.slug,
+            name=rows.project.project_name,
+            session_ids=tuple(row.id for row in rows.dialectic_sessions),
+            file_count=len(rows.dialectic_files),
+            is_copy=rows.project.id == self.arrival.copy_id,
+            waiting=tuple(waiting),
+        )
+
+
+@contextlib.contextmanager
+def refusing_broken_rules() -> Iterator[None]:
+    """Blame the bundle for what the server refuses: it knows every rule of its tables."""
+    try:
+        yield
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
+        # Its details would repeat what stands in the rows; its first sentence does not.
+        raise InvalidBundle(f"The rows of the bundle break a rule: {error.args[0]}.") from error
+
+
+async def publish_rows(engine: Engine, account: Account, rows: ProjectRows) -> list[str]:
+    """Carry the files of a project that was taken in to storage; return those that must wait."""
     paths = [row.path for row in rows.dialectic_files]
     waiting: list[str] = []
     for start in range(0, len(paths), PUBLISH_AT_ONCE):
         some = paths[start : start + PUBLISH_AT_ONCE]
         if not await publish_waiting(engine, account.tenant_id, some):
             waiting += some
-    return Imported(
-        project_id=rows.project.id,
-        slug=rows.project.slug,
-        name=rows.project.project_name,
-        session_ids=tuple(row.id for row in rows.dialectic_sessions),
-        file_count=len(paths),
-        is_copy=rows.project.id == arrival.copy_id,
-        waiting=tuple(waiting),
-    )
+    return waiting
 
 
 def _inspect(archive: Archive) -> bundles.Arrival:
@@ -189,29 +240,6 @@ def _build_process(row: ProcessRow) -> Process:
     if process.content_hash != row.content_hash or process.name != row.name:
         raise InvalidBundle(f"The definition of process {row.name!r} is not what its hash says.")
     return process
-
-
-async def _write(
-    engine: Engine, account: Account, archive: Archive, arrival: bundles.Arrival
-) -> ProjectRows:
-    done: list[ProjectRows] = []
-
-    async def work(connection: Connection) -> ProjectRows:
-        # A commit whose answer was lost is tried again and must find what it has already done.
-        for rows in done:
-            if await bundles.find_slug(connection, rows.project.id) == rows.project.slug:
-                return rows
-        rows = await bundles.settle_in(connection, account, arrival)
-        await _write_files(connection, account, archive, arrival.rows, rows)
-        done.append(rows)
-        return rows
-
-    try:
-        return await engine.db.transact(account.tenant_id, work)
-    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
-        # The server knows every rule of its tables; what it refuses is the bundle's fault.
-        # Its details would repeat what stands in the rows; its first sentence does not.
-        raise InvalidBundle(f"The rows of the bundle break a rule: {error.args[0]}.") from error
 
 
 async def _write_files(

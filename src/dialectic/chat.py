@@ -8,7 +8,7 @@ call fails, what was said until then is the answer, and says that it is incomple
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -22,7 +22,9 @@ from dialectic.errors import (
     ContextWindowError,
     DialecticError,
     FundsError,
+    NotFound,
     ProviderError,
+    TooLarge,
     UsageError,
 )
 from dialectic.ledger import holds, wallets
@@ -56,6 +58,10 @@ class Question:
     # Whether a cut-off answer is gone on with, up to CALLS_MAX calls in all.
     continues: bool = False
     max_output_tokens: int | None = None
+    # A message of the person's that this one takes the place of: it and what followed are rewound.
+    replaces_id: UUID | None = None
+    # Asked again under the same id, a question that was answered is not asked anew.
+    id: UUID = field(default_factory=uuid4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,7 @@ class Reply:
     """What came of a question."""
 
     chat_id: UUID
+    question_id: UUID
     message_id: UUID
     text: str
     model_name: str
@@ -100,14 +107,20 @@ async def send(
     """
     card = engine.catalog.load_card(question.model)
     message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
+    answered = await _find_reply(engine, account, question.id)
+    if answered is not None:
+        return answered
     chat, earlier = await _open(engine, account, question, message)
     request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
     fit(request, card, gives_way=True)
+    # Calls have an id of their own: those of a try that died are not mistaken for ours.
     asking = Asking(engine, account, card, request, uuid4(), on_text)
     turns, outcome = await asking.converse(continues=question.continues)
-    said = build_exchange(asking.question_id, message, card, turns, outcome)
+    said = build_exchange(question.id, message, card, turns, outcome)
 
     async def work(connection: Connection) -> None:
+        if question.replaces_id is not None:
+            await chats.rewind(connection, chat.id, question.replaces_id)
         await chats.save_exchange(
             connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
         )
@@ -120,6 +133,7 @@ async def send(
     await engine.db.transact(account.tenant_id, work)
     return Reply(
         chat_id=chat.id,
+        question_id=said.question_id,
         message_id=said.answer_id,
         text=said.answer,
         model_name=said.model_name,
@@ -131,11 +145,40 @@ async def send(
     )
 
 
+async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Reply | None:
+    """Find the answer of a question that was asked before, by whoever did not live to tell it."""
+
+    async def work(connection: Connection) -> dict[str, Any] | None:
+        return await chats.find_message(connection, derive_answer_id(question_id))
+
+    row = await engine.db.transact(account.tenant_id, work)
+    if row is None:
+        return None
+    usage = row["token_usage"]
+    return Reply(
+        chat_id=row["chat_id"],
+        question_id=question_id,
+        message_id=row["id"],
+        text=row["content"],
+        model_name=row["model_name"],
+        finish_reason=FinishReason(row["finish_reason"]),
+        is_incomplete=row["is_incomplete"],
+        flags=tuple(row["flags"]),
+        usage=Usage(usage["input_tokens"], usage["output_tokens"], UsageSource(usage["source"])),
+        calls=usage["calls"],
+    )
+
+
+def derive_answer_id(question_id: UUID) -> UUID:
+    """Derive the id of an answer from its question's."""
+    return uuid5(question_id, "answer")
+
+
 def check_message(text: str, *, bytes_max: int) -> str:
     """Make a message fit to be sent and kept; refuse one that says nothing or is far too long."""
     size = len(text.encode(errors="replace"))
     if size > bytes_max:
-        raise UsageError(
+        raise TooLarge(
             f"The message has {size:,} bytes; at most {bytes_max:,} are allowed "
             "(DIALECTIC_MAX_PROMPT_BYTES). Shorten it."
         )
@@ -150,16 +193,41 @@ async def _open(
 ) -> tuple[Chat, list[dict[str, Any]]]:
     chat_id = question.chat_id
     if chat_id is None:
+        if question.replaces_id is not None:
+            raise UsageError("Name the chat whose message this one takes the place of.")
         title = message.strip().splitlines()[0][:TITLE_CHARS]
-        return Chat(uuid4(), title, clean_text(question.system)[0], is_new=True), []
+        system = clean_text(question.system)[0]
+        return Chat(uuid5(question.id, "chat"), title, system, is_new=True), []
     if question.system:
         raise UsageError("A chat keeps the system instruction it began with. Begin a new chat.")
 
     async def work(connection: Connection) -> tuple[Chat, list[dict[str, Any]]]:
         chat = await chats.load_chat(connection, chat_id)
-        return chat, await chats.list_messages(connection, chat_id)
+        messages = await chats.list_messages(connection, chat_id)
+        return chat, cut_thread(messages, question.replaces_id)
 
     return await engine.db.transact(account.tenant_id, work)
+
+
+def cut_thread(messages: list[dict[str, Any]], replaces_id: UUID | None) -> list[dict[str, Any]]:
+    """Keep what was said before a message of the person's; all of it if none is named."""
+    if replaces_id is None:
+        return messages
+    for number, row in enumerate(messages):
+        if row["id"] == replaces_id:
+            if row["role"] != Role.USER:
+                raise UsageError("Only what you said yourself can be said anew.")
+            return messages[:number]
+    raise NotFound(f"There is no message {replaces_id} in the thread of this chat.")
+
+
+def build_prompt(messages: Sequence[dict[str, Any]]) -> str:
+    """Build the prompt of a project out of what was said in a chat."""
+    if len(messages) == 1:
+        return str(messages[0]["content"])
+    heads = {Role.USER: "Question", Role.ASSISTANT: "Answer"}
+    parts = [f"## {heads[Role(row['role'])]}\n\n{row['content'].strip()}" for row in messages]
+    return "\n\n".join(parts) + "\n"
 
 
 def build_request(
@@ -187,7 +255,7 @@ class Asking:
     account: Account
     card: ModelCard
     request: Request
-    question_id: UUID
+    call_id: UUID
     on_text: OnText
 
     async def converse(self, *, continues: bool) -> tuple[list[Turn], Finish]:
@@ -214,11 +282,11 @@ class Asking:
     async def _call(self, said: list[str]) -> Turn:
         asked = replace(self.request, messages=(*self.request.messages, *build_history(said)))
         held = await self._hold(fit(asked, self.card, gives_way=True), self._key(len(said)))
-        caller = Caller(self.account.tenant_id, self.question_id, len(said) + 1)
+        caller = Caller(self.account.tenant_id, self.call_id, len(said) + 1)
         return Turn(held, await call(self.engine, caller, self.card, held, self.on_text))
 
     def _key(self, turn: int) -> str:
-        return f"chat:{self.question_id}:{turn}"
+        return f"chat:{self.call_id}:{turn}"
 
     async def _hold(self, request: Request, key: str) -> Held:
         """Set aside what a call can cost; a person who chats is asked by the error itself."""
@@ -285,7 +353,7 @@ def build_exchange(
     return Exchange(
         question_id=question_id,
         question=message,
-        answer_id=uuid5(question_id, "answer"),
+        answer_id=derive_answer_id(question_id),
         answer=outcome.text,
         model_name=card.name,
         usage=Usage(

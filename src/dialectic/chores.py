@@ -15,11 +15,14 @@ import asyncpg
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 from dialectic.publish import publish_left_behind
+from dialectic.store import notifications
 from dialectic.store.database import CONNECTION_LOST, WORKER_ROLE, Address, Connection, connect
 
 logger = logging.getLogger(__name__)
 
 RECONNECT_MAX_S = 1.0
+PRUNE_INTERVAL_S = 600.0
+PRUNE_NEXT_S = 1.0
 
 Look = Callable[[Connection], Awaitable[None]]
 
@@ -50,3 +53,17 @@ async def publish(engine: Engine, *, interval_s: float) -> None:
         except (DialecticError, asyncpg.PostgresError) as error:
             logger.warning("files wait in the database: %s", error)
         await asyncio.sleep(interval_s)
+
+
+async def prune(engine: Engine) -> None:
+    """Remove old events from time to time; some at once, and the next soon if there were any."""
+    settings = engine.settings
+    while True:
+        count = 0
+        try:
+            count = await notifications.prune(
+                engine.db, kept_days=settings.events_kept_days, kept_max=settings.events_kept_max
+            )
+        except (DialecticError, asyncpg.PostgresError) as error:
+            logger.warning("old events stay: %s", error)
+        await asyncio.sleep(PRUNE_NEXT_S if count else PRUNE_INTERVAL_S)

@@ -1,5 +1,7 @@
 """Many callers that ask at the same time share one question. Knows nothing of what is asked.
 
+Those who would make the same thing make it one after the other, so that the second finds it.
+
 While one batch is under way the next one gathers, so the batch grows with the load and a lone
 caller never waits for company. An answer whose asker has left meanwhile is given back.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -82,3 +85,18 @@ class Coalescer(Generic[Key, Answer]):
             task = asyncio.create_task(self._give_back(answer))
             self._returning.add(task)
             task.add_done_callback(self._returning.discard)
+
+
+class Turns:
+    """Lets those who name the same thing in one at a time; others do not wait for each other."""
+
+    def __init__(self) -> None:
+        # A lock is forgotten when the last who waits for it has left.
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, name: Hashable) -> asyncio.Lock:
+        """Find the lock of a thing, to be held while it is looked for and made."""
+        found = self._locks.get(name)
+        if found is None:
+            found = self._locks[name] = asyncio.Lock()
+        return found

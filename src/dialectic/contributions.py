@@ -1,4 +1,4 @@
-"""What a person does with single contributions: edit, rate, answer, write anew, read.
+"""What a person does with single contributions: edit, write anew, read.
 
 Each action is one transaction. A version is never overwritten: an edit and a new edition are rows
 and files of their own, and whoever reads the document from then on reads the newest one.
@@ -6,7 +6,7 @@ and files of their own, and whoever reads the document from then on reads the ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,7 +14,7 @@ from dialectic.domain.artifact import cut_documents
 from dialectic.domain.document import render_document, split_document
 from dialectic.domain.job import derive_edition_job_id, parse_payload
 from dialectic.domain.path import build_path, parse_path
-from dialectic.domain.place import ContributionFile, Intermediate, UserFeedback
+from dialectic.domain.place import ContributionFile, Intermediate
 from dialectic.domain.shrink import list_left_out
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
@@ -27,7 +27,6 @@ from dialectic.store.database import Connection
 from dialectic.store.ids import Noun, find_id
 from dialectic.store.records import SQL, Account, File, NewResource
 
-RATING_MIN, RATING_MAX = 1, 5
 _REMEDY = "`dialectic status SESSION` lists them."
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
 CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
@@ -70,12 +69,13 @@ async def load(engine: Engine, account: Account, contribution_id: UUID) -> dict[
     """Load a contribution with its text and how it came about."""
 
     async def work(connection: Connection) -> dict[str, Any]:
-        return await _load(connection, contribution_id)
+        return await load_in(connection, contribution_id)
 
     return await engine.db.transact(account.tenant_id, work)
 
 
-async def _load(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
+async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
+    """Load a contribution in the caller's transaction."""
     row = await connection.fetchrow(SQL["load_contribution"], contribution_id)
     if row is None:
         raise NotFound(f"There is no contribution {contribution_id}.")
@@ -84,10 +84,10 @@ async def _load(connection: Connection, contribution_id: UUID) -> dict[str, Any]
 
 async def _load_first(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
     """Load the first version of a document, locked against whoever else makes the next one."""
-    row = await _load(connection, contribution_id)
+    row = await load_in(connection, contribution_id)
     first_id = row["original_model_contribution_id"] or row["id"]
     await connection.fetchval(SQL["lock_versions"], first_id)
-    return await _load(connection, first_id)
+    return await load_in(connection, first_id)
 
 
 async def _load_newest(connection: Connection, first_id: UUID) -> dict[str, Any]:
@@ -104,47 +104,58 @@ class Edited:
     version: int
     path: str
     stale: int
+    project_id: UUID
 
 
 async def edit(engine: Engine, account: Account, contribution_id: UUID, text: str) -> Edited:
     """Put a person's version in the place of a document; the old one is kept."""
-    body = _read_body(text)
     new_id = uuid4()
 
-    async def work(connection: Connection) -> tuple[Edited, UUID]:
-        first = await _load_first(connection, contribution_id)
-        newest = await _load_newest(connection, first["id"])
-        if newest["id"] == new_id:  # a commit whose answer was lost
-            done = Edited(new_id, newest["edit_version"], newest["storage_path"], 0)
-            return done, first["project_id"]
-        if newest["content"].strip() == body.strip():
-            raise Conflict(f"The text is the same as version {newest['edit_version']} of it.")
-        version = 1 + await connection.fetchval(
-            SQL["find_last_version"], first["id"], first["session_id"]
-        )
-        edited, resources = await _build_edit(engine, connection, first, new_id, version, body)
-        stale = await records.supersede(connection, first["id"])
-        await records.insert_files(
-            connection, account.tenant_id, first["project_id"], [edited.file]
-        )
-        await connection.execute(
-            SQL["insert_edit"],
-            first["id"],
-            new_id,
-            account.user_id,
-            list(edited.flags),
-            body,
-            edited.file.path,
-            len(edited.file.data),
-            version,
-        )
-        owner = records.Owner(account.user_id, first["project_id"])
-        await records.put_resources(connection, account.tenant_id, owner, resources)
-        return Edited(new_id, version, edited.file.path, stale), first["project_id"]
+    async def work(connection: Connection) -> Edited:
+        return await edit_in(engine, connection, account, contribution_id, text, new_id)
 
-    edited, project_id = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, project_id)
+    edited = await engine.db.transact(account.tenant_id, work)
+    await publish_project(engine, account.tenant_id, edited.project_id)
     return edited
+
+
+async def edit_in(
+    engine: Engine,
+    connection: Connection,
+    account: Account,
+    contribution_id: UUID,
+    text: str,
+    new_id: UUID,
+) -> Edited:
+    """Make a person's version of a document in the caller's transaction, under the id it names."""
+    body = _read_body(text)
+    first = await _load_first(connection, contribution_id)
+    newest = await _load_newest(connection, first["id"])
+    project_id = first["project_id"]
+    if newest["id"] == new_id:  # a commit whose answer was lost
+        return Edited(new_id, newest["edit_version"], newest["storage_path"], 0, project_id)
+    if newest["content"].strip() == body.strip():
+        raise Conflict(f"The text is the same as version {newest['edit_version']} of it.")
+    version = 1 + await connection.fetchval(
+        SQL["find_last_version"], first["id"], first["session_id"]
+    )
+    edited, resources = await _build_edit(engine, connection, first, new_id, version, body)
+    stale = await records.supersede(connection, first["id"])
+    await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
+    await connection.execute(
+        SQL["insert_edit"],
+        first["id"],
+        new_id,
+        account.user_id,
+        list(edited.flags),
+        body,
+        edited.file.path,
+        len(edited.file.data),
+        version,
+    )
+    owner = records.Owner(account.user_id, project_id)
+    await records.put_resources(connection, account.tenant_id, owner, resources)
+    return Edited(new_id, version, edited.file.path, stale, project_id)
 
 
 def _read_body(text: str) -> str:
@@ -218,156 +229,45 @@ async def regenerate(engine: Engine, account: Account, contribution_id: UUID) ->
     """
 
     async def work(connection: Connection) -> UUID:
-        first = await _load_first(connection, contribution_id)
-        session = await records.load_session(connection, first["session_id"])
-        if session["status"] in ("paused", "cancelled"):
-            raise Conflict(f"Session {session['id']} is {session['status']}.")
-        status = await connection.fetchval(
-            SQL["find_stage_status"], session["id"], first["iteration_number"], first["stage"]
-        )
-        if status in ("waiting", "generating"):
-            raise Conflict(
-                f"Stage {first['stage']!r} is still at work; write anew what it made when it is "
-                "complete."
-            )
-        written_by = await jobs.load_job(connection, first["job_id"])
-        if written_by is None:
-            raise Conflict(
-                "This contribution came with an imported project: how it was asked for is not "
-                "known here, so it cannot be written anew. Edit it instead."
-            )
-        edition = 1 + await connection.fetchval(
-            SQL["find_last_version"], first["id"], first["session_id"]
-        )
-        payload = parse_payload(written_by["payload"]).model_copy(
-            update={"edition": edition, "replaces": first["id"]}
-        )
-        new = jobs.NewJob(
-            id=derive_edition_job_id(written_by["id"], edition=edition),
-            session_id=first["session_id"],
-            stage_slug=first["stage"],
-            iteration_number=first["iteration_number"],
-            payload=payload,
-            max_retries=session["max_retries"],
-            target_contribution_id=first["target_contribution_id"],
-        )
-        await jobs.insert_job(connection, account.tenant_id, new)
-        return new.id
+        return await regenerate_in(connection, account, contribution_id)
 
     return await engine.db.transact(account.tenant_id, work)
 
 
-# -- what a person says ---------------------------------------------------------------------------
-
-
-async def give_feedback(
-    engine: Engine,
-    account: Account,
-    session_id: UUID,
-    stage_slug: str,
-    text: str,
-    *,
-    target_id: UUID | None = None,
-) -> str:
-    """Keep what a person says about a stage, or about one of its contributions; return the path."""
-    said, _ = clean_text(text)
-    if not said.strip():
-        raise UsageError("The feedback is empty. Give it as an argument or with --file.")
-    if target_id is None:
-        return await _keep_feedback(
-            engine, account, session_id, stage_slug, _Feedback("stage", content=said)
+async def regenerate_in(connection: Connection, account: Account, contribution_id: UUID) -> UUID:
+    """Make the job that writes a document anew, in the caller's transaction."""
+    first = await _load_first(connection, contribution_id)
+    session = await records.load_session(connection, first["session_id"])
+    if session["status"] in ("paused", "cancelled"):
+        raise Conflict(f"Session {session['id']} is {session['status']}.")
+    status = await connection.fetchval(
+        SQL["find_stage_status"], session["id"], first["iteration_number"], first["stage"]
+    )
+    if status in ("waiting", "generating"):
+        raise Conflict(
+            f"Stage {first['stage']!r} is still at work; write anew what it made when it is "
+            "complete."
         )
-    target = await load(engine, account, target_id)
-    if (target["session_id"], target["stage"]) != (session_id, stage_slug):
-        raise UsageError(
-            f"Contribution {target_id} is of stage {target['stage']!r} of session "
-            f"{target['session_id']}, not of {stage_slug!r} of session {session_id}."
+    written_by = await jobs.load_job(connection, first["job_id"])
+    if written_by is None:
+        raise Conflict(
+            "This contribution came with an imported project: how it was asked for is not "
+            "known here, so it cannot be written anew. Edit it instead."
         )
-    said_about = _Feedback.about(target, "response", content=said)
-    return await _keep_feedback(engine, account, session_id, stage_slug, said_about)
-
-
-async def rate(engine: Engine, account: Account, contribution_id: UUID, rating: int) -> str:
-    """Keep a person's rating of a contribution; later prompts tell it."""
-    if not RATING_MIN <= rating <= RATING_MAX:
-        raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
-    row = await load(engine, account, contribution_id)
-    rated = _Feedback.about(row, "rating", rating=rating)
-    return await _keep_feedback(engine, account, row["session_id"], row["stage"], rated)
-
-
-@dataclass(frozen=True, slots=True)
-class _Feedback:
-    kind: str
-    content: str = ""
-    rating: int | None = None
-    target_id: UUID | None = None
-    # That of the contribution it is about; the session's current one if it is about a stage.
-    iteration: int | None = None
-    id: UUID = field(default_factory=uuid4)
-
-    @classmethod
-    def about(cls, row: dict[str, Any], kind: str, **said: Any) -> _Feedback:
-        """Speak of a contribution: of all its versions, and of the iteration it was made in."""
-        first_id = row["original_model_contribution_id"] or row["id"]
-        return cls(kind, target_id=first_id, iteration=row["iteration_number"], **said)
-
-
-async def _keep_feedback(
-    engine: Engine, account: Account, session_id: UUID, stage_slug: str, said: _Feedback
-) -> str:
-
-    async def work(connection: Connection) -> tuple[str, UUID]:
-        session = await records.load_session(connection, session_id)
-        iteration = said.iteration or session["iteration_count"]
-        scene = await load_scene(engine, connection, session_id, iteration)
-        stage = scene.process.load_stage(stage_slug)
-        status = await connection.fetchval(
-            SQL["find_stage_status"], session_id, iteration, stage_slug
-        )
-        if status in (None, "waiting"):
-            raise Conflict(
-                f"Stage {stage_slug!r} has not begun in iteration {iteration}: there is nothing to "
-                "say about it yet."
-            )
-        await connection.execute(
-            SQL["insert_feedback"],
-            account.tenant_id,
-            said.id,
-            session_id,
-            account.user_id,
-            stage_slug,
-            iteration,
-            said.target_id,
-            said.kind,
-            said.content,
-            said.rating,
-        )
-        rows = await connection.fetch(SQL["list_feedback"], session_id)
-        entries = [
-            _describe(row)
-            for row in rows
-            if (row["stage_slug"], row["iteration_number"]) == (stage_slug, iteration)
-        ]
-        resource = NewResource(
-            resource_type="user_feedback",
-            path=build_path(UserFeedback(scene.build_folder(stage))),
-            text="\n\n".join(entries) + "\n",
-            session_id=session_id,
-            iteration_number=iteration,
-            stage_slug=stage_slug,
-        )
-        await records.put_resources(connection, account.tenant_id, scene.owner, [resource])
-        return resource.path, scene.project_id
-
-    path, project_id = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, project_id)
-    return path
-
-
-def _describe(row: Any) -> str:
-    about = row["target_contribution_id"]
-    head = f"On contribution {about}: " if about else ""
-    if row["rating"] is not None:
-        return f"{head}rated {row['rating']} of {RATING_MAX}."
-    return f"{head}{row['content'].strip()}"
+    edition = 1 + await connection.fetchval(
+        SQL["find_last_version"], first["id"], first["session_id"]
+    )
+    payload = parse_payload(written_by["payload"]).model_copy(
+        update={"edition": edition, "replaces": first["id"]}
+    )
+    new = jobs.NewJob(
+        id=derive_edition_job_id(written_by["id"], edition=edition),
+        session_id=first["session_id"],
+        stage_slug=first["stage"],
+        iteration_number=first["iteration_number"],
+        payload=payload,
+        max_retries=session["max_retries"],
+        target_contribution_id=first["target_contribution_id"],
+    )
+    await jobs.insert_job(connection, account.tenant_id, new)
+    return new.id

@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dialectic import embedded
+from dialectic.coalesce import Turns
 from dialectic.domain.process import Process
 from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
 from dialectic.limits import Calm
 from dialectic.providers.catalog import Catalog
+from dialectic.retrieval.base import Embedder
+from dialectic.retrieval.embedders import Embedders
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
 from dialectic.storage.identity import require_identity
@@ -31,6 +34,8 @@ logger = logging.getLogger(__name__)
 DATABASE = "dialectic"
 SUPERUSER = "postgres"
 WATCH_INTERVAL_S = 0.5
+# How long a lost server is waited for, before whoever needs it is told.
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,14 @@ class Engine:
     processes: dict[UUID, Process] = field(default_factory=dict)
     # What is known of endpoints without asking the database.
     calm: Calm = field(default_factory=Calm)
+    embedders: Embedders = field(default_factory=Embedders)
+    # Who makes a text shorter that several jobs need makes it alone.
+    turns: Turns = field(default_factory=Turns)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder that is set; opened when it is first asked for."""
+        return self.embedders.load(self.settings.embedder, self.catalog)
 
 
 @asynccontextmanager
@@ -56,17 +69,21 @@ async def open_engine(
     *,
     role: str = APP_ROLE,
     pool_size: int = 10,
+    patience_s: float = PATIENCE_S,
     checks_storage: bool = True,
 ) -> AsyncIterator[Engine]:
     """Open what a command needs; close it, and what the catalogue opened, in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
-    files = open_store(settings.storage_location)
+    files = open_store(settings.storage_location, settings.storage_access)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(catalog.close)
         address = await stack.enter_async_context(open_address(settings))
         await migrate(address)
-        db = await stack.enter_async_context(Database.open(address, role, size=pool_size))
+        db = await stack.enter_async_context(
+            Database.open(address, role, size=pool_size, patience_s=patience_s)
+        )
         engine = Engine(settings, address, db, files, catalog, failpoints)
+        stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)
         yield engine

@@ -2,12 +2,27 @@
 
 DialecticError                code, HTTP status, exit code, fate
 ├── UsageError                the caller asked for something that does not exist or is not allowed
+│   ├── Unauthenticated       nobody knows who asks
+│   │   ├── TokenMissing
+│   │   ├── TokenInvalid      no token, or one that was revoked: nobody is told which
+│   │   └── TokenExpired
+│   ├── Forbidden             it is known who asks, and they may not
 │   ├── NotFound
+│   ├── TooLarge              a text or a body is longer than is allowed
+│   ├── InvalidValue          a value cannot be stored
+│   ├── InvalidCursor         a list was asked to go on from where it has never been
 │   ├── UnknownModel          the model is not in the catalogue
 │   ├── Conflict
-│   │   └── IllegalMove       a job was asked to make a move the table of moves does not know
+│   │   ├── IllegalMove       a job was asked to make a move the table of moves does not know
+│   │   └── InProgress        the same request is being answered at this moment
+│   ├── PreconditionFailed    what was to be changed is not as the caller has seen it
+│   ├── KeyReused             an Idempotency-Key came again with another request
+│   ├── ForbiddenAddress      an address that may not be called for a tenant
 │   ├── InvalidProcess        a process file breaks a rule
-│   └── InvalidBundle         an archive is no export of a project, or not one that can be taken in
+│   ├── TooManyStreams        one tenant follows events in too many places at once
+│   ├── InvalidBundle         an archive is no export of a project, or not one that can be taken in
+│   └── InvalidUpload         a file that was given has no text that can be read
+│       └── UploadTooLarge    or more of it than is taken
 ├── ConfigurationError        settings, files or servers that the operator must put right
 │   ├── KeyMissing            the key of a model's endpoint is not set here: the work waits for it
 │   ├── DatabaseUnreachable
@@ -16,9 +31,11 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── EmbeddedServerError
 │   ├── StorageMismatch       the documents of this database are kept elsewhere
 │   └── StorageUnavailable
+├── TooManyRequests           more requests than a token may make
 ├── DatabaseBusy              the database said no just now: tried again
 ├── EndpointBusy              the limits of an endpoint allow no call yet: the job comes back later
-│   └── CircuitOpen           an endpoint fails so often that nobody may call it but a probe
+│   ├── CircuitOpen           an endpoint fails so often that nobody may call it but a probe
+│   └── TextBusy              another job is making the shorter text that this one needs
 ├── FundsError                the wallet or the budget says no
 │   └── SpendNeedsApproval    there is enough, but one call would take too large a share of it
 ├── ContextWindowError        nothing is left to compress and the prompt still does not fit
@@ -85,11 +102,64 @@ class UsageError(DialecticError):
     exit_code = ExitCode.USAGE
 
 
+class Unauthenticated(UsageError):
+    """It is not known who asks."""
+
+    code = "unauthenticated"
+    status = 401
+
+
+class TokenMissing(Unauthenticated):
+    """A token is needed. Send `Authorization: Bearer dlk_…`."""
+
+    code = "token_missing"
+
+
+class TokenInvalid(Unauthenticated):
+    """The token is not one that is known here. Make one with `dialectic user token NAME`."""
+
+    code = "token_invalid"
+
+
+class TokenExpired(Unauthenticated):
+    """The token has expired. Make another one with `dialectic user token NAME`."""
+
+    code = "token_expired"
+
+
+class Forbidden(UsageError):
+    """This may not be done with this token or by this user."""
+
+    code = "forbidden"
+    status = 403
+
+
 class NotFound(UsageError):
     """There is no such thing, or it belongs to someone else."""
 
     code = "not_found"
     status = 404
+
+
+class TooLarge(UsageError):
+    """It is larger than is allowed."""
+
+    code = "too_large"
+    status = 413
+
+
+class InvalidValue(UsageError):
+    """A value cannot be stored."""
+
+    code = "invalid_value"
+    status = 422
+
+
+class InvalidCursor(UsageError):
+    """The cursor is not one that this list has given."""
+
+    code = "invalid_cursor"
+    status = 422
 
 
 class UnknownModel(UsageError):
@@ -112,6 +182,33 @@ class IllegalMove(Conflict):
     code = "illegal_move"
 
 
+class InProgress(Conflict):
+    """The same request is being answered at this moment. Send it again a little later."""
+
+    code = "in_progress"
+
+
+class PreconditionFailed(UsageError):
+    """It has changed since it was read. Read it again."""
+
+    code = "precondition_failed"
+    status = 412
+
+
+class KeyReused(UsageError):
+    """The Idempotency-Key was used for another request. Take a new key for a new request."""
+
+    code = "idempotency_key_reused"
+    status = 422
+
+
+class ForbiddenAddress(UsageError):
+    """The address is not one that may be called."""
+
+    code = "forbidden_address"
+    status = 422
+
+
 class InvalidProcess(UsageError):
     """A process file breaks a rule."""
 
@@ -119,11 +216,32 @@ class InvalidProcess(UsageError):
     status = 422
 
 
+class TooManyStreams(UsageError):
+    """Too many streams of events are open."""
+
+    code = "too_many_streams"
+    status = 429
+
+
 class InvalidBundle(UsageError):
     """The archive is no export of a project, or not one that can be taken in."""
 
     code = "invalid_bundle"
     status = 422
+
+
+class InvalidUpload(UsageError):
+    """The file has no text that can be read."""
+
+    code = "invalid_upload"
+    status = 422
+
+
+class UploadTooLarge(InvalidUpload):
+    """The file, or its text, is larger than what is taken."""
+
+    code = "upload_too_large"
+    status = 413
 
 
 class ConfigurationError(DialecticError):
@@ -181,6 +299,18 @@ class StorageUnavailable(ConfigurationError):
     fate = Fate.PAUSE
 
 
+class TooManyRequests(DialecticError):
+    """There were more requests than this token may make."""
+
+    code = "too_many_requests"
+    status = 429
+    fate = Fate.RETRY
+
+    def __init__(self, message: str | None = None, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class DatabaseBusy(DialecticError):
     """The database could not do it just now."""
 
@@ -211,6 +341,12 @@ class CircuitOpen(EndpointBusy):
     code = "circuit_open"
 
 
+class TextBusy(EndpointBusy):
+    """Another job is making the shorter text that this one needs."""
+
+    code = "text_busy"
+
+
 class FundsError(DialecticError):
     """There is not enough money for this call."""
 
@@ -236,6 +372,19 @@ class ContextWindowError(DialecticError):
 
     code = "context_window_exceeded"
     status = 413
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        had_tokens: int | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        # What a provider that turned the prompt away says of it, if it says anything: how many
+        # tokens it has, and how many it may have. Both may include the answer.
+        self.had_tokens = had_tokens
+        self.max_tokens = max_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ async def prepare_quotes(engine: Engine, account: Account, ask: Ask) -> Callable
         max_continuations=engine.settings.max_continuations if ask.continue_until_complete else 0,
         max_retries=engine.settings.max_retries,
         concurrency=engine.settings.worker_concurrency,
+        embedder=_find_embedder(engine),
     )
 
     async def work(connection: Connection) -> Learned:
@@ -160,7 +161,14 @@ def _build_terms(engine: Engine, session: asyncpg.Record) -> Terms:
         max_continuations=engine.settings.max_continuations if goes_on else 0,
         max_retries=session["max_retries"],
         concurrency=engine.settings.worker_concurrency,
+        embedder=_find_embedder(engine),
     )
+
+
+def _find_embedder(engine: Engine) -> ModelCard | None:
+    """Find who reads what must be shortened, if that costs something; its key need not be set."""
+    entry = engine.catalog.embeddings.get(engine.settings.embedder)
+    return None if entry is None else entry.card
 
 
 async def _build_brief(connection: Connection, scene: Scene) -> Brief:

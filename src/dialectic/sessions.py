@@ -32,71 +32,90 @@ async def generate(engine: Engine, account: Account, session_id: UUID) -> list[U
     """
 
     async def work(connection: Connection) -> list[UUID]:
-        session = await _lock(connection, session_id)
-        _refuse_standing(session)
-        return await begin_stages(engine, connection, account, session)
+        return await generate_in(engine, connection, account, session_id)
 
     job_ids = await engine.db.transact(account.tenant_id, work)
     await _publish(engine, account, session_id)
     return job_ids
 
 
+async def generate_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> list[UUID]:
+    """Start the session's current stage in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    return await begin_stages(engine, connection, account, session)
+
+
 async def start_next(engine: Engine, account: Account, session_id: UUID) -> str:
     """Submit what a person said about the current stage, and start the next one."""
 
     async def work(connection: Connection) -> str:
-        session = await _lock(connection, session_id)
-        _refuse_standing(session)
-        stage_slug, status = session["current_stage_slug"], session["status"]
-        if status == "iteration_complete":
-            raise Conflict(
-                f"Session {session_id} has come to the end of its process. "
-                "`dialectic iterate` begins another iteration."
-            )
-        if status != f"{stage_slug}_generation_complete":
-            raise Conflict(
-                f"Session {session_id} is {status}: the next stage starts when stage "
-                f"{stage_slug!r} is complete. {_advise(status)}"
-            )
-        scene = await load_scene(engine, connection, session_id, session["iteration_count"])
-        following = scene.process.find_next(stage_slug)
-        assert following is not None, "the last stage ends an iteration"
-        until = session["until_stage_slug"]
-        if scene.process.position(until) < scene.process.position(following.slug):
-            until = following.slug
-        iteration = session["iteration_count"]
-        await begin_at(
-            engine, connection, account, session_id, following, until=until, iteration=iteration
-        )
-        return following.slug
+        return await start_next_in(engine, connection, account, session_id)
 
     slug = await engine.db.transact(account.tenant_id, work)
     await _publish(engine, account, session_id)
     return slug
 
 
+async def start_next_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> str:
+    """Start the next stage in the caller's transaction; return which one that is."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    stage_slug, status = session["current_stage_slug"], session["status"]
+    if status == "iteration_complete":
+        raise Conflict(
+            f"Session {session_id} has come to the end of its process. "
+            "`dialectic iterate` begins another iteration."
+        )
+    if status != f"{stage_slug}_generation_complete":
+        raise Conflict(
+            f"Session {session_id} is {status}: the next stage starts when stage "
+            f"{stage_slug!r} is complete. {_advise(status)}"
+        )
+    scene = await load_scene(engine, connection, session_id, session["iteration_count"])
+    following = scene.process.find_next(stage_slug)
+    assert following is not None, "the last stage ends an iteration"
+    until = session["until_stage_slug"]
+    if scene.process.position(until) < scene.process.position(following.slug):
+        until = following.slug
+    iteration = session["iteration_count"]
+    await begin_at(
+        engine, connection, account, session_id, following, until=until, iteration=iteration
+    )
+    return following.slug
+
+
 async def iterate(engine: Engine, account: Account, session_id: UUID) -> int:
     """Begin the next iteration, with the last outputs and all feedback; return its number."""
 
     async def work(connection: Connection) -> int:
-        session = await _lock(connection, session_id)
-        _refuse_standing(session)
-        status = session["status"]
-        if status != "iteration_complete" and not status.endswith("_generation_complete"):
-            raise Conflict(
-                f"Session {session_id} is {status}: an iteration begins when the one before it "
-                f"has ended. {_advise(status)}"
-            )
-        iteration: int = session["iteration_count"] + 1
-        scene = await load_scene(engine, connection, session_id, iteration)
-        first, until = scene.process.order[0], session["until_stage_slug"]
-        await begin_at(
-            engine, connection, account, session_id, first, until=until, iteration=iteration
-        )
-        return iteration
+        return await iterate_in(engine, connection, account, session_id)
 
     iteration = await engine.db.transact(account.tenant_id, work)
     await _publish(engine, account, session_id)
+    return iteration
+
+
+async def iterate_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> int:
+    """Begin the next iteration in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    status = session["status"]
+    if status != "iteration_complete" and not status.endswith("_generation_complete"):
+        raise Conflict(
+            f"Session {session_id} is {status}: an iteration begins when the one before it "
+            f"has ended. {_advise(status)}"
+        )
+    iteration: int = session["iteration_count"] + 1
+    scene = await load_scene(engine, connection, session_id, iteration)
+    first, until = scene.process.order[0], session["until_stage_slug"]
+    await begin_at(engine, connection, account, session_id, first, until=until, iteration=iteration)
     return iteration
 
 
@@ -104,19 +123,23 @@ async def retry(engine: Engine, account: Account, session_id: UUID) -> list[str]
     """Run again only what failed, and what could not run because of it; return the stages."""
 
     async def work(connection: Connection) -> list[str]:
-        session = await _lock(connection, session_id)
-        _refuse_standing(session)
-        iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
-        if session["status"] != f"{stage_slug}_generation_failed":
-            raise Conflict(
-                f"Session {session_id} is {session['status']}: nothing failed that could be run "
-                "again."
-            )
-        await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
-        await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
-        return await jobs.rerun_failed(connection, session_id, iteration)
+        return await retry_in(connection, session_id)
 
     return await engine.db.transact(account.tenant_id, work)
+
+
+async def retry_in(connection: Connection, session_id: UUID) -> list[str]:
+    """Run again what failed, in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
+    if session["status"] != f"{stage_slug}_generation_failed":
+        raise Conflict(
+            f"Session {session_id} is {session['status']}: nothing failed that could be run again."
+        )
+    await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
+    await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
+    return await jobs.rerun_failed(connection, session_id, iteration)
 
 
 async def _lock(connection: Connection, session_id: UUID) -> asyncpg.Record:
@@ -160,19 +183,22 @@ async def pause(engine: Engine, account: Account, session_id: UUID) -> bool:
     """
 
     async def work(connection: Connection) -> bool:
-        session = await _lock(connection, session_id)
-        if session["status"] == "paused":
-            return False
-        _refuse_cancelled(session)
-        await _refuse_finished(connection, session, "paused")
-        await connection.fetchval(SQL["pause_session"], session_id)
-        await jobs.pause_session(connection, session_id)
-        await records.announce(
-            connection, session_id, "session_paused", {"sessionId": str(session_id)}
-        )
-        return True
+        return await pause_in(connection, session_id)
 
     return await engine.db.transact(account.tenant_id, work)
+
+
+async def pause_in(connection: Connection, session_id: UUID) -> bool:
+    """Pause a session in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    if session["status"] == "paused":
+        return False
+    _refuse_cancelled(session)
+    await _refuse_finished(connection, session, "paused")
+    await connection.fetchval(SQL["pause_session"], session_id)
+    await jobs.pause_session(connection, session_id)
+    await records.announce(connection, session_id, "session_paused", {"sessionId": str(session_id)})
+    return True
 
 
 async def resume(
@@ -190,34 +216,48 @@ async def resume(
     """
 
     async def work(connection: Connection) -> None:
-        if budget_credits is not None:
-            await wallets.set_budget(connection, session_id, budget_credits)
-        session = await records.load_session(connection, session_id)
-        _refuse_cancelled(session)
-        await connection.fetchval(SQL["resume_session"], session_id)
-        await limits.allow_probes(connection, session_id)
-        await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+        await resume_in(
+            connection, session_id, approves_spend=approves_spend, budget_credits=budget_credits
+        )
 
     await engine.db.transact(account.tenant_id, work)
+
+
+async def resume_in(
+    connection: Connection, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+) -> None:
+    """Let a session go on, in the caller's transaction."""
+    if budget_credits is not None:
+        await wallets.set_budget(connection, session_id, budget_credits)
+    session = await records.load_session(connection, session_id)
+    _refuse_cancelled(session)
+    await connection.fetchval(SQL["resume_session"], session_id)
+    await limits.allow_probes(connection, session_id)
+    await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
 
 
 async def cancel(engine: Engine, account: Account, session_id: UUID) -> bool:
     """End a session for good; what is written stays. Say whether that is new."""
 
     async def work(connection: Connection) -> bool:
-        session = await _lock(connection, session_id)
-        if session["status"] == "cancelled":
-            return False
-        await _refuse_finished(connection, session, "cancelled")
-        await connection.fetchval(SQL["cancel_session"], session_id)
-        await jobs.cancel_session(connection, session_id)
-        await connection.execute(SQL["cancel_stage_runs"], session_id)
-        await records.announce(
-            connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
-        )
-        return True
+        return await cancel_in(connection, session_id)
 
     return await engine.db.transact(account.tenant_id, work)
+
+
+async def cancel_in(connection: Connection, session_id: UUID) -> bool:
+    """End a session in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    if session["status"] == "cancelled":
+        return False
+    await _refuse_finished(connection, session, "cancelled")
+    await connection.fetchval(SQL["cancel_session"], session_id)
+    await jobs.cancel_session(connection, session_id)
+    await connection.execute(SQL["cancel_stage_runs"], session_id)
+    await records.announce(
+        connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
+    )
+    return True
 
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
@@ -232,6 +272,48 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
         return
     end = "is complete" if is_complete else "has failed"
     raise Conflict(f"Session {session['id']} {end} already: there is nothing to be {word}.")
+
+
+async def change_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID, change: Change
+) -> None:
+    """Change what a session was started with, in the caller's transaction.
+
+    Models can change only before the first stage begins: all that is written counts on them.
+    """
+    session = await _lock(connection, session_id)
+    _refuse_cancelled(session)
+    if change.models is not None and change.models != list(session["model_names"]):
+        if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
+            raise Conflict(
+                f"Session {session_id} has begun with its models. Start another session of the "
+                "project with others."
+            )
+        cards = [engine.catalog.load_card(name) for name in change.models]
+        tenant_id = account.tenant_id
+        model_ids = [await records.keep_model(connection, tenant_id, card) for card in cards]
+        await connection.execute(SQL["change_models"], session_id, model_ids)
+    await connection.execute(
+        SQL["change_session"],
+        session_id,
+        change.continue_until_complete,
+        change.max_output_tokens,
+    )
+    if change.budget_credits is not None:
+        await wallets.set_budget(connection, session_id, change.budget_credits)
+    if change.has_no_budget:
+        await wallets.set_budget(connection, session_id, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be different in a session; None leaves it as it is."""
+
+    models: list[str] | None = None
+    continue_until_complete: bool | None = None
+    max_output_tokens: int | None = None
+    budget_credits: int | None = None
+    has_no_budget: bool = False
 
 
 async def find(engine: Engine, account: Account, text: str) -> UUID:
@@ -253,16 +335,21 @@ class Overview:
     contributions: list[dict[str, Any]]
 
 
+async def list_stages_in(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
+    """List the stages that a session has begun, in the caller's transaction."""
+    rows = await connection.fetch(SQL["list_stage_runs"], session_id)
+    return [dict(row) for row in rows]
+
+
 async def look(engine: Engine, account: Account, session_id: UUID) -> Overview:
     """Load everything about a session that a person may want to see at a glance."""
 
     async def work(connection: Connection) -> Overview:
         session = await records.load_session(connection, session_id)
-        stages = await connection.fetch(SQL["list_stage_runs"], session_id)
         written = await connection.fetch(SQL["list_contributions"], session_id)
         return Overview(
             session=dict(session),
-            stages=[dict(row) for row in stages],
+            stages=await list_stages_in(connection, session_id),
             jobs=await jobs.list_of_session(connection, session_id),
             contributions=[dict(row) for row in written],
         )

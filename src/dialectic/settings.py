@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialectic.domain.bucket import Access
 from dialectic.domain.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
 from dialectic.domain.endpoint_config import Declared, Place, parse_endpoints
-from dialectic.domain.secret import Secret
+from dialectic.domain.secret import HIDDEN, Secret
 from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"
@@ -54,6 +55,20 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
+def _flag(value: Any) -> bool:
+    words = {"true": True, "false": False}
+    if isinstance(value, str):
+        value = words.get(value.strip().lower())
+    if not isinstance(value, bool):
+        msg = "one of true, false"
+        raise ValueError(msg)
+    return value
+
+
+def _secret(value: Any) -> Secret:
+    return Secret(_text(value))
+
+
 def _level(value: Any) -> str:
     if not isinstance(value, str) or value.upper() not in LOG_LEVELS:
         msg = f"one of {', '.join(LOG_LEVELS)}"
@@ -65,6 +80,10 @@ def _setting(default: Any, parse: Callable[[Any], Any], doc: str) -> Any:
     return field(default=default, metadata={"parse": parse, "doc": doc})
 
 
+def _hidden(doc: str) -> dict[str, Any]:
+    return {"parse": _secret, "doc": doc}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an operator can choose. Each field is DIALECTIC_NAME, or `name` in config.toml."""
@@ -72,6 +91,19 @@ class Settings:
     home: Path = field(metadata={"doc": "Where state lives: database, files, config.toml."})
     database_url: str = _setting("", _text, "A PostgreSQL server (15 or later, with pgvector).")
     storage_url: str = _setting("", _text, "Where documents are kept; default file://HOME/storage.")
+    storage_endpoint: str = _setting("", _text, "The S3 server, if it is not Amazon's.")
+    storage_region: str = _setting("us-east-1", _text, "The region of an S3 bucket.")
+    storage_path_style: bool = _setting(True, _flag, "Name an S3 bucket in the path, not the host.")
+    storage_allow_http: bool = _setting(False, _flag, "Talk to an S3 server without encryption.")
+    storage_access_key_id: Secret | None = field(
+        default=None, repr=False, compare=False, metadata=_hidden("The name of an S3 key.")
+    )
+    storage_secret_access_key: Secret | None = field(
+        default=None, repr=False, compare=False, metadata=_hidden("The S3 key itself.")
+    )
+    storage_session_token: Secret | None = field(
+        default=None, repr=False, compare=False, metadata=_hidden("What a passing S3 key needs.")
+    )
     default_models: str = _setting("", _text, "Models of a run that names none, comma separated.")
     embedder: str = _setting("builtin/static", _text, "What turns text into vectors for search.")
     max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
@@ -84,12 +116,24 @@ class Settings:
     )
     worker_concurrency: int = _setting(64, _whole(2, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
+    requests_per_minute: int = _setting(
+        600, _whole(1, 1_000_000), "Requests that one token may make over HTTP."
+    )
     log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
     lease_s: float = _setting(
         6.0, _number(0.3, 600.0), "How long a silent worker keeps a job before it is suspected."
     )
     max_lost_leases: int = _setting(
         10, _whole(0, 1000), "Workers that may die with one job before it is given up."
+    )
+    events_kept_days: float = _setting(
+        7.0, _number(0.0, 36500.0, above=True), "How long events can be resumed from."
+    )
+    events_kept_max: int = _setting(
+        100_000, _whole(1, 1_000_000_000), "How many events of a tenant are kept."
+    )
+    event_streams_max: int = _setting(
+        1000, _whole(1, 100_000), "Streams of events that a tenant may have open in one process."
     )
     failpoints: str = _setting("", _text, "Where a test makes this process die; see failpoints.")
     endpoints: Mapping[str, Declared] = field(
@@ -105,6 +149,26 @@ class Settings:
     @property
     def storage_location(self) -> str:
         return self.storage_url or (self.home / "storage").as_uri()
+
+    @property
+    def storage_access(self) -> Access:
+        """How an S3 server is asked, where documents are kept on one."""
+        return Access(
+            endpoint=self.storage_endpoint,
+            region=self.storage_region,
+            is_path_style=self.storage_path_style,
+            allows_http=self.storage_allow_http,
+            key_id=self.storage_access_key_id,
+            key=self.storage_secret_access_key,
+            session_token=self.storage_session_token,
+        )
+
+    @property
+    def secrets(self) -> list[Secret]:
+        """All that no log may show."""
+        access = self.storage_access
+        own = (access.key_id, access.key, access.session_token)
+        return [*self.keys.values(), *(secret for secret in own if secret is not None)]
 
     @property
     def own_processes(self) -> Path:
@@ -198,9 +262,8 @@ def _parse(name: str, value: Any, place: str) -> Any:
     except (ValueError, TypeError, OverflowError) as error:
         wanted = known[name].metadata["parse"]
         detail = str(error) if str(error).startswith(("a ", "one of")) else _describe(wanted)
-        raise ConfigurationError(
-            f"The value of {place} is {value!r}; it must be {detail}."
-        ) from None
+        shown = HIDDEN if wanted is _secret else repr(value)
+        raise ConfigurationError(f"The value of {place} is {shown}; it must be {detail}.") from None
 
 
 def _describe(parse: Callable[[Any], Any]) -> str:

@@ -80,15 +80,17 @@ async def _insert_stage_run(
     )
     if is_new is None:
         return False
-    progress = {
+    where = {
         "sessionId": str(scene.session_id),
         "stageSlug": stage.slug,
         "iterationNumber": scene.iteration,
-        "current_step": 0,
-        "total_steps": planned,
-        "message": f"0 of {planned} documents",
     }
-    await records.announce(connection, scene.session_id, "dialectic_progress_update", progress)
+    progress = {"current_step": 0, "total_steps": planned, "message": f"0 of {planned} documents"}
+    for kind, data in (
+        ("contribution_generation_started", {"total_steps": planned}),
+        ("dialectic_progress_update", progress),
+    ):
+        await records.announce(connection, scene.session_id, kind, where | data)
     return True
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from dialectic.domain.message import Request
@@ -77,11 +77,27 @@ def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
     texts = _list_texts(request)
     frames = MESSAGE_OVERHEAD_TOKENS * len(texts) + REPLY_PRIMER_TOKENS
     tokens = sum(_count(text, tokenizer) for text in texts) + frames
+    margin = _find_margin(tokenizer)
+    if margin == 1:
+        return TokenCount(tokens, CountMethod.EXACT, tokens)
+    return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * margin))
+
+
+def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
+    """Find how many tokens we may count of what must not have more than this, however it is."""
+    return floor(upper_tokens / _find_margin(parse_tokenizer(tokenizer)))
+
+
+def bound_tokens(tokens: int, tokenizer: str) -> int:
+    """Find how many tokens something has at most of which we count so many."""
+    return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
+
+
+def _find_margin(tokenizer: Tokenizer) -> Fraction:
+    """Find how far a count by this tokenizer may be off."""
     if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
-        return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * BLIND_MARGIN))
-    if tokenizer.factor is not None:
-        return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * MARGIN))
-    return TokenCount(tokens, CountMethod.EXACT, tokens)
+        return BLIND_MARGIN
+    return Fraction(1) if tokenizer.factor is None else MARGIN
 
 
 async def count_request_tokens_aside(request: Request, card: ModelCard) -> TokenCount:

@@ -1,11 +1,11 @@
 """A worker: takes messages from the queue, claims the jobs they name, carries them out.
 
-Owns leases and lanes; knows nothing of what a job does. Four loops share its life:
+Owns leases and lanes; knows nothing of what a job does. Five loops share its life:
 listen (messages in), beat (leases out), sweep (what is stuck is set going), publish (files that
-others left behind). The first three have a connection of their own each and open a new one when it
-is lost, so a full pool, a slow sweep or a storage that hangs never costs a lease. A loop that dies
-ends the worker, loudly. A job goes on while the server is away; if it is away for too long the job
-is someone else's, and the fence at the end of `save` says so.
+others left behind), prune (events that are old). The first three have a connection of their own
+each and open a new one when it is lost, so a full pool, a slow sweep or a storage that hangs never
+costs a lease. A loop that dies ends the worker, loudly. A job goes on while the server is away; if
+it is away for too long the job is someone else's, and the fence at the end of `save` says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import asyncpg
 from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
-from dialectic.chores import publish, repeat
+from dialectic.chores import prune, publish, repeat
 from dialectic.claims import Claims
 from dialectic.domain.job import Job, JobKey
 from dialectic.engine import Engine
@@ -35,6 +35,7 @@ from dialectic.ledger import holds
 from dialectic.limits import PATIENCE_S
 from dialectic.pipeline.run import run_job
 from dialectic.store import jobs
+from dialectic.store.accounts import sweep as sweep_accounts
 from dialectic.store.database import (
     CONNECTION_LOST,
     WORKER_ROLE,
@@ -112,6 +113,7 @@ class Worker:
                 repeat(address, self._sweep, interval_s=terms.sweep_s), name="sweeper"
             ),
             asyncio.create_task(publish(self.engine, interval_s=terms.sweep_s), name="publisher"),
+            asyncio.create_task(prune(self.engine), name="pruner"),
         ]
         serving = asyncio.create_task(self._serve(), name="listener")
         limiting = asyncio.create_task(self._limit_drain())
@@ -349,6 +351,7 @@ class Worker:
         given_up = await holds.sweep_lost(connection)
         if given_up.lost:
             logger.warning("%d call(s) were paid for and their answers lost", given_up.lost)
+        await sweep_accounts(connection)
         for lane in await jobs.list_lanes(connection):
             self._lanes.add(lane)  # an endpoint that is not ours: its jobs fail, but do not wait
 

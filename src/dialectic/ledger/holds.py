@@ -62,9 +62,17 @@ class HoldState(enum.StrEnum):
     LOST = "lost"
 
 
-def derive_hold_key(job_id: UUID, *, attempt: int, turn: int) -> str:
-    """Derive the key of the hold for one call of a job: the same call asks for the same hold."""
-    return f"{job_id}:{attempt}:{turn}"
+def derive_hold_key(job_id: UUID, *, attempt: int, turn: int, again: int = 0) -> str:
+    """Derive the key of the hold for one call of a job: the same call asks for the same hold.
+
+    `again` counts shorter versions of a prompt that was turned away as too long.
+    """
+    return f"{job_id}:{attempt}:{turn}" + (f":{again}" if again else "")
+
+
+def derive_side_key(job_id: UUID, *, attempt: int, what: str) -> str:
+    """Derive the key of the hold for what a job pays beside its calls."""
+    return f"{job_id}:{attempt}:{what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ drop function if exists dialectic.turn_away(uuid, uuid, interval, integer);
 drop function if exists dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer);
 drop function if exists dialectic.list_waiting_files(interval, integer);
 drop function if exists dialectic.error_entry(integer, text, text);
+drop function if exists dialectic.read_notifications(bigint, uuid, integer);
 
 -- Rights. Functions are closed to everyone and then opened by name.
 revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
@@ -14,8 +15,10 @@ grant execute on function dialectic.now(), dialectic.current_tenant(),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
   dialectic.error_entry(integer, text, text, jsonb),
   dialectic.announce(uuid, text, jsonb),
-  dialectic.read_notifications(bigint, uuid, integer),
-  dialectic.allow_probes(uuid), dialectic.list_endpoints()
+  dialectic.read_events(bigint, uuid, integer),
+  dialectic.list_news(uuid[], bigint[]),
+  dialectic.allow_probes(uuid), dialectic.list_endpoints(),
+  dialectic.match_dialectic_chunks(uuid, uuid, uuid[], text, vector, text, real, integer, integer)
   to dialectic_app, dialectic_worker;
 -- What a call needs of money.
 grant execute on function
@@ -30,8 +33,17 @@ grant execute on function
   dialectic.admit_call(text, uuid, uuid, integer, integer, integer, integer, bigint, interval, integer),
   dialectic.report_call(text, uuid, uuid, integer, text, text, interval, integer, integer, bigint, integer)
   to dialectic_app, dialectic_worker;
-grant execute on function dialectic.open_account(text), dialectic.make_description_due(uuid, uuid)
+grant execute on function dialectic.make_description_due(uuid, uuid), dialectic.load_figures()
   to dialectic_app;
+-- Who there is, and who comes in.
+grant execute on function
+  dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),
+  dialectic.list_users(), dialectic.find_token(bytea, integer), dialectic.has_tokens(),
+  dialectic.create_organization(uuid, text), dialectic.set_member(uuid, text, text),
+  dialectic.remove_member(uuid, uuid), dialectic.list_tenants(uuid),
+  dialectic.clock(), dialectic.claim_key(uuid, text, bytea, uuid, uuid, interval)
+  to dialectic_app;
+grant execute on function dialectic.sweep_access(interval, integer) to dialectic_worker;
 -- Workers spend; they never make money.
 grant execute on function dialectic.open_wallet(uuid),
   dialectic.fund_wallet(uuid, boolean, text, bigint, text, uuid, text),
@@ -47,7 +59,8 @@ grant execute on function
   dialectic.sweep_holds(interval, integer),
   dialectic.send_hold(uuid, text),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
-  dialectic.take_waiting_files(interval, interval, integer)
+  dialectic.take_waiting_files(interval, interval, integer),
+  dialectic.prune_notifications(interval, integer, integer)
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
 revoke insert, update, delete on
@@ -60,6 +73,9 @@ revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
 -- How endpoints stand belongs to no tenant: only functions touch it.
 revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
   from dialectic_app, dialectic_worker;
+-- How full buckets are, likewise; who comes in is no business of a worker.
+revoke all on dialectic.request_buckets from dialectic_app, dialectic_worker;
+revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;
 -- What was said was said.
 revoke update on dialectic.dialectic_chunks from dialectic_app, dialectic_worker;
 -- Which store it is, is decided once; where it was last seen may change.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ class Chat:
     title: str
     system: str
     is_new: bool = False
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
     row = await connection.fetchrow(SQL["load_chat"], chat_id)
     if row is None:
         raise NotFound(f"There is no chat {chat_id}. `dialectic chat --list` shows them.")
-    return Chat(row["id"], row["title"], row["system_prompt"])
+    return Chat(row["id"], row["title"], row["system_prompt"], created_at=row["created_at"])
 
 
 async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
@@ -63,6 +65,36 @@ async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, An
 async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
     """List what was said in a chat, oldest first."""
     return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
+
+
+async def find_message(connection: Connection, message_id: UUID) -> dict[str, Any] | None:
+    """Find a message, also one that was rewound."""
+    row = await connection.fetchrow(SQL["find_message"], message_id)
+    return None if row is None else dict(row)
+
+
+async def rewind(connection: Connection, chat_id: UUID, message_id: UUID) -> int:
+    """Take a message and all that followed out of the thread; return how many that were."""
+    rows = await connection.fetch(SQL["rewind"], chat_id, message_id)
+    return len(rows)
+
+
+async def rename(connection: Connection, chat_id: UUID, title: str) -> None:
+    """Give a chat another title."""
+    await connection.execute(SQL["rename_chat"], chat_id, title)
+
+
+async def delete(connection: Connection, chat_id: UUID) -> None:
+    """Delete a chat with all that was said in it; what was paid stays in the books."""
+    await connection.execute(SQL["delete_chat"], chat_id)
+
+
+async def load_system_prompt(connection: Connection, prompt_id: UUID) -> str:
+    """Load the words of a system prompt that a process of this tenant has brought."""
+    text: str | None = await connection.fetchval(SQL["load_system_prompt"], prompt_id)
+    if text is None:
+        raise NotFound(f"There is no system prompt {prompt_id}.")
+    return text
 
 
 async def save_exchange(

@@ -55,6 +55,7 @@ async def insert_chunk(connection: Connection, job: Job, new: NewChunk) -> None:
         said.request_id,
         said.elapsed_ms,
         list(said.flags),
+        said.manifest,
     )
 
 
@@ -81,4 +82,5 @@ def _build_chunk(row: asyncpg.Record) -> Chunk:
         path=row["storage_path"],
         raw_path=row["raw_response_storage_path"],
         opening=row["opening"],
+        manifest=row["manifest"],
     )

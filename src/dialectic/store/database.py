@@ -186,6 +186,10 @@ class Database:
 
         return await self._insist(ask, self._patience_s if patience_s is None else patience_s)
 
+    def count_connections(self) -> tuple[int, int]:
+        """Count the connections of the pool: those that are idle, and all."""
+        return self._pool.get_idle_size(), self._pool.get_size()
+
     async def _insist(self, attempt: Callable[[], Awaitable[T]], patience_s: float) -> T:
         """Try until it succeeds, can never succeed, or patience is at its end."""
         clock = asyncio.get_running_loop().time
@@ -221,18 +225,25 @@ class Database:
         self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
     ) -> T:
         async with self._acquire() as connection:
-            try:
-                # One round trip for both; a UUID needs no quoting beyond its own form.
-                await connection.execute(
-                    f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
-                )
-                result = await work(connection)
-            except BaseException:
-                if not connection.is_closed():
-                    await connection.execute("rollback")
-                raise
-            await connection.execute("commit")
-            return result
+            return await transact_on(connection, tenant_id, work)
+
+
+async def transact_on(
+    connection: Connection, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]
+) -> T:
+    """Run work in one transaction of one tenant on this connection, once."""
+    try:
+        # One round trip for both; a UUID needs no quoting beyond its own form.
+        await connection.execute(
+            f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
+        )
+        result = await work(connection)
+    except BaseException:
+        if not connection.is_closed():
+            await connection.execute("rollback")
+        raise
+    await connection.execute("commit")
+    return result
 
 
 def has_code(error: BaseException, *codes: str) -> bool:

@@ -238,6 +238,16 @@ async def wait(connection: Connection, job: Job, wait: Wait) -> None:
     )
 
 
+async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: str) -> None:
+    """Let a job wait for another, which is made, or set going again if it ended badly.
+
+    If that one has completed meanwhile, the job runs again at once.
+    """
+    await insert_job(connection, job.tenant_id, needed)
+    await connection.execute(SQL["rerun_job"], needed.id)
+    await _fenced(connection, "wait_for", job, needed.id, reason)
+
+
 def describe_awaited(awaits: Sequence[str]) -> str:
     """Say in the row what a job waits for that is no job."""
     return f"waits for {', '.join(awaits)}"

@@ -249,6 +249,8 @@ class NewContribution:
     edit_version: int
     # The first version, if this is a later one: all who read it go by that id.
     original_model_contribution_id: UUID | None
+    # What the prompt of its last turn was made of.
+    manifest: dict[str, Any] | None = None
 
 
 async def insert_contribution(connection: Connection, job: Job, new: NewContribution) -> None:
@@ -293,6 +295,7 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         list(new.source_contribution_ids),
         new.edit_version,
         first_id,
+        new.manifest,
     )
 
 
@@ -328,6 +331,11 @@ class NewResource:
         return File(self.path, self.text.encode(), MARKDOWN)
 
 
+def derive_resource_id(project_id: UUID, path: str) -> UUID:
+    """Derive the id of a resource from where it stands."""
+    return uuid5(project_id, path)
+
+
 async def put_resources(
     connection: Connection, tenant_id: UUID, owner: Owner, resources: Sequence[NewResource]
 ) -> None:
@@ -338,7 +346,7 @@ async def put_resources(
     await _write_files(connection, "put_files", tenant_id, owner.project_id, files)
     rows = [
         {
-            "id": str(uuid5(owner.project_id, new.path)),
+            "id": str(derive_resource_id(owner.project_id, new.path)),
             "resource_type": new.resource_type,
             "session_id": str(new.session_id) if new.session_id else None,
             "iteration_number": new.iteration_number,
@@ -363,10 +371,3 @@ async def announce(
 ) -> None:
     """Write one event of a session."""
     await connection.execute(SQL["announce"], session_id, kind, data)
-
-
-async def read_events(
-    connection: Connection, *, after_seq: int, session_id: UUID | None, limit: int = 500
-) -> list[asyncpg.Record]:
-    """Read what is new, in order, after the last number seen."""
-    return await connection.fetch(SQL["read_notifications"], after_seq, session_id, limit)

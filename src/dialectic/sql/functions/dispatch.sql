@@ -27,6 +27,7 @@ language sql stable
 as $$
   select case
     when p_job.payload ->> 'model_name' is null then 'job'
+    when p_job.payload ->> 'job_type' = 'combine' then 'plan'
     when p_job.payload ->> 'job_type' = 'plan' and exists (
       select from dialectic.dialectic_sessions s
       join dialectic.dialectic_stages t

@@ -17,6 +17,7 @@ begin
       and not dialectic.is_ended(j.status) and j.status <> 'processing';
   end if;
   perform dialectic.tell_waiters(p_job);
+  perform dialectic.drop_combine(p_job);
 
   if p_job.parent_job_id is not null then
     perform dialectic.wake_parent(p_job.tenant_id, p_job.parent_job_id);
@@ -47,6 +48,35 @@ begin
       'error', jsonb_build_object(
         'code', coalesce(v_error ->> 'code', p_job.status_reason, p_job.status::text),
         'message', coalesce(v_error ->> 'message', p_job.status_reason, p_job.status::text))));
+end
+$$;
+
+-- A combine job that nobody waits for any more is not gone on with. One that is locked at this moment
+-- is left alone: whoever holds it may be about to end it, and to tell this very job.
+create or replace function dialectic.drop_combine(p_job dialectic.dialectic_generation_jobs)
+returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_job.prerequisite_job_id is null or p_job.status = 'completed' then
+    return;
+  end if;
+  update dialectic.dialectic_generation_jobs j
+  set status = 'cancelled', status_reason = 'nobody waits for it any more'
+  from (
+    select c.tenant_id, c.id
+    from dialectic.dialectic_generation_jobs c
+    where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
+      and c.job_type = 'combine'
+      and not dialectic.is_ended(c.status) and c.status <> 'processing'
+      and not exists (
+        select from dialectic.dialectic_generation_jobs w
+        where w.tenant_id = c.tenant_id and w.prerequisite_job_id = c.id
+          and not dialectic.is_ended(w.status)
+      )
+    for no key update skip locked
+  ) dropped
+  where j.tenant_id = dropped.tenant_id and j.id = dropped.id;
 end
 $$;
 

@@ -9,13 +9,7 @@ begin
       raise exception 'a job cannot begin as %', new.status using errcode = 'DJ001';
     end if;
     if new.prerequisite_job_id is not null then
-      new.status := dialectic.status_after_prerequisite(new);
-    end if;
-    if new.status = 'failed' then
-      new.status_reason := 'prerequisite_failed';
-      new.error_details := new.error_details || dialectic.error_entry(
-        new.attempt_count, 'prerequisite_failed',
-        format('The job it was to wait for, %s, had ended and not completed.', new.prerequisite_job_id));
+      new := dialectic.look_at_prerequisite(new);
     end if;
     new.dispatch_count := dialectic.is_runnable(new.status)::integer;
     new.completed_at := case when dialectic.is_ended(new.status) then dialectic.now() end;
@@ -40,6 +34,9 @@ begin
   end if;
   if new.status = old.status then
     return new;
+  end if;
+  if new.status = 'waiting_for_prerequisite' and new.prerequisite_job_id is not null then
+    new := dialectic.look_at_prerequisite(new);
   end if;
 
   if not exists (

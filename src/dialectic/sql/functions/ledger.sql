@@ -200,7 +200,7 @@ begin
       usage_source = p_usage_source, reported_usage = p_reported_usage,
       flags = p_flags
         || case when v_cost > h.amount_credits then array['overrun'] else '{}' end
-        || case when p_answer_id is null and h.purpose in ('call', 'chat')
+        || case when p_answer_id is null and h.purpose in ('call', 'chat', 'compression')
              then array['unfinished'] else '{}' end,
       answer_id = p_answer_id,
       sent_at = coalesce(h.sent_at, dialectic.now()),

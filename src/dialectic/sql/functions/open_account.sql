@@ -1,28 +1,71 @@
--- The account of a user by name, made at the first call: the user, a tenant of their own, a wallet.
-create or replace function dialectic.open_account(p_user_name text)
+-- Accounts: a user, a tenant of their own, a wallet. Names are given once, across all tenants.
+
+create or replace function dialectic.find_account(p_user_name text)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
+  select m.tenant_id, m.user_id, w.id
+  from dialectic.users u
+  join dialectic.memberships m on m.user_id = u.id and m.role = 'owner'
+  join dialectic.tenants t on t.id = m.tenant_id and t.kind = 'personal'
+  join dialectic.token_wallets w on w.tenant_id = m.tenant_id and w.user_id = m.user_id
+  where u.name = p_user_name
+$$;
+
+-- For functions of the owner: an account is made. Says whether it was not there before.
+create or replace function dialectic.make_account(p_user_name text) returns boolean
+language plpgsql
+as $$
 declare
   v_tenant_id uuid := gen_random_uuid();
   v_user_id uuid := gen_random_uuid();
 begin
   perform pg_advisory_xact_lock(hashtext('dialectic.open_account:' || p_user_name));
-  if not exists (select from dialectic.users u where u.name = p_user_name) then
-    insert into dialectic.users (id, name) values (v_user_id, p_user_name);
-    insert into dialectic.tenants (id, name, kind) values (v_tenant_id, p_user_name, 'personal');
-    insert into dialectic.memberships (tenant_id, user_id, role)
-    values (v_tenant_id, v_user_id, 'owner');
-    perform dialectic.make_wallet(v_tenant_id, v_user_id);
+  if exists (select from dialectic.users u where u.name = p_user_name) then
+    return false;
   end if;
-  return query
-    select m.tenant_id, m.user_id, w.id
-    from dialectic.users u
-    join dialectic.memberships m on m.user_id = u.id and m.role = 'owner'
-    join dialectic.token_wallets w on w.tenant_id = m.tenant_id and w.user_id = m.user_id
-    where u.name = p_user_name
-    order by m.created_at
-    limit 1;
+  insert into dialectic.users (id, name) values (v_user_id, p_user_name);
+  insert into dialectic.tenants (id, name, kind) values (v_tenant_id, p_user_name, 'personal');
+  insert into dialectic.memberships (tenant_id, user_id, role)
+  values (v_tenant_id, v_user_id, 'owner');
+  perform dialectic.make_wallet(v_tenant_id, v_user_id);
+  return true;
 end
+$$;
+
+-- The account of a user by name, made at the first call.
+create or replace function dialectic.open_account(p_user_name text)
+returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform dialectic.make_account(p_user_name);
+  return query select a.* from dialectic.find_account(p_user_name) a;
+end
+$$;
+
+-- A new account; a name that is taken is refused.
+create or replace function dialectic.add_account(p_user_name text)
+returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not dialectic.make_account(p_user_name) then
+    raise exception 'There is a user % already', p_user_name using errcode = 'DJ003';
+  end if;
+  return query select a.* from dialectic.find_account(p_user_name) a;
+end
+$$;
+
+-- For the operator: every user, and how many tokens of theirs can be used.
+create or replace function dialectic.list_users()
+returns table (name text, created_at timestamptz, tokens bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select u.name, u.created_at, (
+    select count(*) from dialectic.access_tokens t
+    where t.user_id = u.id and t.kind = 'api' and t.revoked_at is null
+      and t.expires_at > dialectic.now())
+  from dialectic.users u
+  order by u.created_at, u.name
 $$;

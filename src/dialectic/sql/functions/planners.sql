@@ -11,7 +11,7 @@ as $$
   select p_plan.awaits <> '{}' and not dialectic.is_ended(p_plan.status) and p_plan.id <> p_job.id
     and (
       p_plan.awaits @> array[p_job.output_type]
-      or (p_job.parent_job_id is null and (
+      or (p_job.parent_job_id is null and p_job.job_type is distinct from 'combine' and (
         p_job.status <> 'completed' or exists (
           select from dialectic.dialectic_generation_jobs c
           where c.tenant_id = p_job.tenant_id and c.parent_job_id = p_job.id
@@ -32,6 +32,18 @@ as $$
     and j.awaits <> '{}' and dialectic.is_hungry_for(j, p_job)
 $$;
 
+-- A job that has ended, and with it those who will fail because they waited for it.
+create or replace function dialectic.list_ended(p_job dialectic.dialectic_generation_jobs)
+returns setof dialectic.dialectic_generation_jobs
+language sql stable
+as $$
+  select p_job.*
+  union all
+  select w.* from dialectic.dialectic_generation_jobs w
+  where p_job.status <> 'completed' and w.tenant_id = p_job.tenant_id
+    and w.prerequisite_job_id = p_job.id and w.status = 'waiting_for_prerequisite'
+$$;
+
 -- Everyone whom the end of a job may move, locked in the order of their ids before any of them is
 -- touched: two jobs that end together lock the same rows in the same order.
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
@@ -40,10 +52,12 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform from (
-    select j.tenant_id, j.id from dialectic.dialectic_generation_jobs j
-    where j.tenant_id = p_job.tenant_id and j.id = p_job.parent_job_id
+    select j.tenant_id, j.id
+    from dialectic.list_ended(p_job) e
+    join dialectic.dialectic_generation_jobs j on j.tenant_id = e.tenant_id and j.id = e.parent_job_id
     union
-    select j.tenant_id, j.id from dialectic.list_hungry(p_job) j
+    select j.tenant_id, j.id
+    from dialectic.list_ended(p_job) e cross join lateral dialectic.list_hungry(e) j
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
   order by j.id

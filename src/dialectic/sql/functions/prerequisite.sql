@@ -32,6 +32,25 @@ begin
 end
 $$;
 
+-- What becomes of a job that is to wait for another.
+create or replace function dialectic.look_at_prerequisite(p_job dialectic.dialectic_generation_jobs)
+returns dialectic.dialectic_generation_jobs
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+  p_job.status := dialectic.status_after_prerequisite(p_job);
+  if p_job.status = 'pending' then
+    p_job.status_reason := null;
+  elsif p_job.status = 'failed' then
+    p_job.status_reason := 'prerequisite_failed';
+    p_job.error_details := p_job.error_details || dialectic.error_entry(
+      p_job.attempt_count, 'prerequisite_failed',
+      format('The job it was to wait for, %s, had ended and not completed.', p_job.prerequisite_job_id));
+  end if;
+  return p_job;
+end
+$$;
+
 -- The prerequisite is locked first: if it ends at this moment, either it sees the new waiter or we
 -- see its end.
 create or replace function dialectic.status_after_prerequisite(p_job dialectic.dialectic_generation_jobs)

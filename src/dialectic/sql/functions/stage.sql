@@ -56,7 +56,7 @@ begin
   from dialectic.dialectic_generation_jobs j
   where j.tenant_id = p_tenant_id and j.session_id = p_session_id and j.parent_job_id is null
     and j.iteration_number = p_iteration and j.stage_slug = p_stage
-    and j.payload ->> 'replaces' is null;
+    and j.payload ->> 'replaces' is null and j.job_type is distinct from 'combine';
   if v_open > 0 or v_done + v_failed + v_cancelled = 0 then
     return;
   end if;

@@ -41,7 +41,9 @@ begin
     update dialectic.dialectic_generation_jobs j
     set status = 'pending_next_step', current_step = j.current_step + 1, status_reason = null
     where j.tenant_id = p_tenant_id and j.id = p_parent_id;
-    perform dialectic.poke_stage(v_parent);
+    if v_parent.job_type is distinct from 'combine' then
+      perform dialectic.poke_stage(v_parent);
+    end if;
   elsif v_open = 0 then
     update dialectic.dialectic_generation_jobs j
     set status = 'completed', status_reason = null

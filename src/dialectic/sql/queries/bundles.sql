@@ -142,14 +142,14 @@ insert into dialectic_contributions
    storage_path, raw_response_storage_path, mime_type, size_bytes, prompt_template_name,
    tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
    provider_request_id, processing_time_ms, edit_version, is_latest_edit,
-   original_model_contribution_id, created_at)
+   original_model_contribution_id, manifest, created_at)
 select tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
   contribution_type, rank, origin, source_group, source_contribution_ids, target_contribution_id,
   root_contribution_id, turn_index, is_intermediate, is_incomplete, is_stale, flags, '',
   storage_path, raw_response_storage_path, mime_type, size_bytes, prompt_template_name,
   tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
   provider_request_id, processing_time_ms, edit_version, is_latest_edit,
-  original_model_contribution_id, created_at
+  original_model_contribution_id, manifest, created_at
 from jsonb_populate_recordset(null::dialectic_contributions, $1)
 
 -- name: insert_chunk
@@ -158,11 +158,11 @@ insert into dialectic_chunks
   (tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
    content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
    tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-   processing_time_ms, flags, created_at)
+   processing_time_ms, flags, manifest, created_at)
 select tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
   content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
   tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-  processing_time_ms, flags, created_at
+  processing_time_ms, flags, manifest, created_at
 from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: write_contribution_text

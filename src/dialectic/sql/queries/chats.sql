@@ -21,6 +21,30 @@ from chat_messages
 where chat_id = $1 and is_active_in_thread
 order by position
 
+-- name: find_message
+select id, chat_id, role, content, model_name, token_usage, finish_reason, is_incomplete, flags,
+  is_active_in_thread, created_at
+from chat_messages
+where id = $1
+
+-- name: rewind
+-- The message and all that followed it; nothing if it is not part of the thread.
+update chat_messages
+set is_active_in_thread = false
+where chat_id = $1 and is_active_in_thread and position >= (
+  select m.position from chat_messages m
+  where m.id = $2 and m.chat_id = $1 and m.is_active_in_thread)
+returning id
+
+-- name: rename_chat
+update chats set title = $2 where id = $1
+
+-- name: delete_chat
+delete from chats where id = $1
+
+-- name: load_system_prompt
+select prompt_text from system_prompts where id = $1
+
 -- name: insert_chat
 -- A chat is there from its first answer on; a second exchange that began meanwhile joins it.
 insert into chats (tenant_id, id, user_id, title, system_prompt)

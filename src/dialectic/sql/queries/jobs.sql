@@ -46,6 +46,7 @@ with beside as (
     on j.tenant_id = own.tenant_id and j.session_id = own.session_id
     and j.iteration_number = own.iteration_number and j.stage_slug = own.stage_slug
     and j.parent_job_id is null
+    and j.job_type is distinct from 'combine'
   where own.id = $1
   order by j.id
   for no key update of j
@@ -71,6 +72,14 @@ returning id
 update dialectic_generation_jobs
 set status = $3::text::dialectic_job_status, status_reason = $4, total_steps = $5,
     on_child_failure = $6, quorum_min = $7, awaits = $8, is_step_open = $9
+where id = $1 and attempt_count = $2 and status = 'processing'
+returning id
+
+-- name: wait_for
+-- A job waits for another, unless that has completed by now; the guard looks.
+update dialectic_generation_jobs
+set status = 'waiting_for_prerequisite', status_reason = $4, prerequisite_job_id = $3,
+    run_at = dialectic.now()
 where id = $1 and attempt_count = $2 and status = 'processing'
 returning id
 
@@ -160,7 +169,7 @@ select stage_slug, (payload ->> 'model_index')::integer as model_index, current_
   is_ended(status) as has_ended
 from dialectic_generation_jobs
 where session_id = $1 and iteration_number = $2 and parent_job_id is null
-  and payload ->> 'replaces' is null
+  and payload ->> 'replaces' is null and job_type is distinct from 'combine'
 
 -- name: list_children
 select step_number, (payload ->> 'rank')::integer as rank
@@ -172,6 +181,18 @@ select id, session_id, stage_slug, iteration_number, parent_job_id, step_number,
   status_reason, max_retries, results
 from dialectic_generation_jobs
 where id = $1
+
+-- name: rerun_job
+-- One that ended badly runs again for someone who needs it, with those of its children that did.
+update dialectic_generation_jobs j
+set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+    run_at = dialectic.now()
+where (j.id = $1 or j.parent_job_id = $1)
+  and j.status in ('failed', 'retry_loop_failed', 'cancelled')
+  and exists (
+    select from dialectic_generation_jobs own
+    where own.id = $1 and own.status in ('failed', 'retry_loop_failed', 'cancelled')
+  )
 
 -- name: rerun_failed
 -- What ended badly runs again, and so do those who ended with it. What is saved stays.

@@ -208,7 +208,7 @@ limit $1
 -- name: verify_answers
 -- I6: since its session first held money, each answer that a model gave has one posted hold, and each
 -- posted call has its answer unless it is marked as unfinished. The answers of a document that took
--- several turns are its chunks.
+-- several turns are its chunks. So it is with vectors and shorter texts that were paid for.
 with answers as not materialized (
   select c.tenant_id, c.session_id, c.id, c.created_at, 'contribution' as kind
   from dialectic_contributions c
@@ -218,6 +218,12 @@ with answers as not materialized (
       where k.tenant_id = c.tenant_id and k.root_contribution_id = c.id)
   union all
   select k.tenant_id, k.session_id, k.id, k.created_at, 'chunk' from dialectic_chunks k
+  union all
+  select v.tenant_id, v.session_id, v.id, v.created_at, 'vectors'
+  from dialectic_text_vectors v where v.hold_key is not null
+  union all
+  select p.tenant_id, p.session_id, p.id, p.created_at, 'compression'
+  from dialectic_compressions p where p.hold_key is not null
 )
 select 'I6' as invariant, a.kind || ' ' || a.id as place, 'no posted hold' as detail
 from answers a
@@ -231,8 +237,9 @@ union all
 select 'I6', 'hold ' || h.hold_key, case when h.answer_id is null then 'posted without an answer'
   else 'its answer ' || h.answer_id || ' is not there' end
 from token_wallet_holds h
-where h.state = 'posted' and h.purpose = 'call'
-  and case when h.answer_id is null then not 'unfinished' = any (h.flags)
+where h.state = 'posted' and h.purpose in ('call', 'embedding', 'compression')
+  and case when h.answer_id is null
+      then h.purpose <> 'embedding' and not 'unfinished' = any (h.flags)
     else exists (
         select from dialectic_sessions s where s.tenant_id = h.tenant_id and s.id = h.session_id
       ) and not exists (

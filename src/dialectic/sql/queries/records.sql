@@ -83,6 +83,26 @@ insert into dialectic_projects
   (tenant_id, id, user_id, project_name, slug, domain_id, initial_user_prompt, status)
 values ($1, $2, $3, $4, $5, $6, $7, 'active')
 
+-- name: load_project
+select p.id, p.project_name, p.slug, p.initial_user_prompt, p.status, p.created_at, d.name as domain
+from dialectic_projects p
+join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
+where p.id = $1
+
+-- name: change_project
+update dialectic_projects set project_name = $2, status = $3 where id = $1
+
+-- name: project_has_open_jobs
+select exists (
+  select from dialectic_generation_jobs j
+  join dialectic_sessions s on s.tenant_id = j.tenant_id and s.id = j.session_id
+  where s.project_id = $1 and not dialectic.is_ended(j.status)
+)
+
+-- name: delete_project
+-- All that belongs to it goes with it.
+delete from dialectic_projects where id = $1
+
 -- name: insert_session
 insert into dialectic_sessions
   (tenant_id, id, project_id, user_id, process_template_id, wallet_id, selected_model_ids,
@@ -156,7 +176,8 @@ from jsonb_to_recordset($4::jsonb) as n (
   id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
   content text, storage_path text, mime_type text, size_bytes bigint, notes text[],
   source_contribution_id uuid, document_key text)
-on conflict (tenant_id, id) do update
+-- By where it stands: what was taken in with a project may have another id there.
+on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
     source_contribution_id = excluded.source_contribution_id
 where r.content <> excluded.content
@@ -202,9 +223,11 @@ limit 2
 
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slug, s.until_stage_slug,
-  s.iteration_count, s.selected_model_ids, s.continue_until_complete, s.max_output_tokens,
-  s.max_retries, s.created_at, p.project_name, p.slug as project_slug,
-  t.id as process_template_id, t.name as process_name, t.content_hash,
+  s.iteration_count, s.selected_model_ids, s.lead_model_index, s.is_autopilot,
+  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.created_at, p.project_name,
+  p.slug as project_slug, t.id as process_template_id, t.name as process_name, t.content_hash,
+  g.budget_credits, coalesce(g.spent_credits, 0) as spent_credits,
+  coalesce(g.play_spent_credits, 0) as play_spent_credits,
   array(
     select m.api_identifier
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
@@ -214,7 +237,18 @@ select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slu
 from dialectic_sessions s
 join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 join dialectic_process_templates t on t.tenant_id = s.tenant_id and t.id = s.process_template_id
+left join dialectic_session_spending g on g.tenant_id = s.tenant_id and g.session_id = s.id
 where s.id = $1
+
+-- name: change_session
+update dialectic_sessions
+set continue_until_complete = coalesce($2, continue_until_complete),
+    max_output_tokens = coalesce($3, max_output_tokens)
+where id = $1
+
+-- name: change_models
+-- The lead is one of those before; among others it is the first.
+update dialectic_sessions set selected_model_ids = $2, lead_model_index = 1 where id = $1
 
 -- name: lock_session
 -- Two who would start the same stage, or steer the session otherwise, go one after another.
@@ -257,9 +291,9 @@ with written as (
      raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input,
      tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
      processing_time_ms, flags, source_group, target_contribution_id, is_intermediate, model_index,
-     rank, origin, source_contribution_ids, edit_version, original_model_contribution_id)
+     rank, origin, source_contribution_ids, edit_version, original_model_contribution_id, manifest)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $27, $28, $29, $30, $31, $32, $33, $34, $35)
+    $21, $22, $23, $24, $25, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
@@ -272,9 +306,9 @@ insert into dialectic_chunks
   (tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stage, iteration_number,
    model_name, opening, content, storage_path, raw_response_storage_path, size_bytes,
    tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
-   provider_request_id, processing_time_ms, flags)
+   provider_request_id, processing_time_ms, flags, manifest)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-  $21, $22)
+  $21, $22, $23)
 
 -- name: list_chunks
 -- What was said so far of one document, turn by turn.
@@ -300,9 +334,6 @@ left join dialectic_stage_runs r
   and r.iteration_number = c.iteration_number and r.stage_slug = c.stage
 where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
 order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.rank, c.storage_path
-
--- name: read_notifications
-select * from dialectic.read_notifications($1, $2, $3)
 
 -- name: load_scene
 -- What every job must know of its session, in one look. Feedback is that of this iteration and the
@@ -354,11 +385,20 @@ where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.t
 
 -- name: read_documents
 -- The newest text of each, by the id of the first version.
-select coalesce(c.original_model_contribution_id, c.id) as id, c.contribution_type, c.stage,
+select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
+  c.contribution_type, c.stage,
   c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
 from dialectic_contributions c
 where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
   and coalesce(c.original_model_contribution_id, c.id) = any ($2)
+
+-- name: read_versions
+-- The texts of versions that are asked for one by one.
+select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
+  c.contribution_type, c.stage,
+  c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
+from dialectic_contributions c
+where c.session_id = $1 and c.turn_index = 0 and c.id = any ($2)
 
 -- name: list_outcomes
 -- What the last stage that was completed in an iteration made.
@@ -407,7 +447,7 @@ select c.id, c.session_id, c.job_id, c.model_id, c.model_name, c.model_index, c.
   c.source_contribution_ids, c.is_intermediate, c.is_incomplete, c.is_stale, c.is_latest_edit,
   c.flags, c.content, c.storage_path, c.raw_response_storage_path, c.prompt_template_name,
   c.tokens_used_input, c.tokens_used_output, c.usage_source, c.finish_reason, c.edit_version,
-  c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at,
+  c.original_model_contribution_id, c.root_contribution_id, c.user_id, c.created_at, c.manifest,
   s.project_id, j.results
 from dialectic_contributions c
 join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id
