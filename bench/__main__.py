@@ -20,11 +20,16 @@ import asyncpg
 
 from bench import (
     assembly,
+    compression,
     critical_path,
+    events,
+    facts,
     fan_in,
+    matching,
     money,
     overhead,
     pace,
+    quality,
     recovery,
     setup,
     start,
@@ -46,9 +51,14 @@ MEASURES: dict[str, Measure] = {
         throughput.MEASURE,
         fan_in.MEASURE,
         assembly.MEASURE,
+        compression.MEASURE,
+        facts.MEASURE,
+        matching.MEASURE,
+        quality.MEASURE,
         money.MEASURE,
         recovery.MEASURE,
         pace.MEASURE,
+        events.MEASURE,
         setup.MEASURE,
     )
 }

@@ -20,8 +20,12 @@ PACKAGES = (
     "dbos",
     "langgraph",
     "langgraph-checkpoint-postgres",
+    "langchain-classic",
     "psycopg",
+    "chromadb",
+    "lancedb",
     "uvloop",
+    "sse-starlette",
 )
 MARKS = {True: "met", False: "MISSED", None: "unknown"}
 

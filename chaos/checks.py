@@ -16,7 +16,7 @@ import asyncpg
 from chaos.crew import Crew
 from chaos.lab import Lab
 from chaos.verdict import Report, quantile
-from dialectic.storage.disk import ID_NAME
+from dialectic.storage.keys import ID_NAME
 
 DEFAULT_LEASE_S = 6.0
 RECOVERY_MAX_S = 12.0

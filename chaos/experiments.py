@@ -5,7 +5,19 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from chaos import barrier, failpoints, kills, migration, money, postgres, resume, start, zombie
+from chaos import (
+    barrier,
+    events,
+    failpoints,
+    kills,
+    migration,
+    money,
+    postgres,
+    resume,
+    start,
+    tenants,
+    zombie,
+)
 from chaos.lab import Stuck
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
@@ -13,6 +25,7 @@ from chaos.verdict import Report
 EXPERIMENTS: dict[str, ModuleType] = {
     "barrier": barrier,
     "money": money,
+    "tenants": tenants,
     "kills": kills,
     "failpoints": failpoints,
     "zombie": zombie,
@@ -20,6 +33,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "migration": migration,
     "start": start,
     "resume": resume,
+    "events": events,
 }
 IN_TIME = "waits that came to no end"
 

@@ -254,7 +254,7 @@ async def open_lab(
                     settings=settings,
                     address=address,
                     db=db,
-                    files=open_store(settings.storage_location),
+                    files=open_store(settings.storage_location, settings.storage_access),
                     catalog=build_catalog(settings),
                     failpoints=Failpoints.parse(""),
                 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from chaos import (
     barrier,
+    events,
     failpoints,
     kills,
     migration,
@@ -21,6 +22,7 @@ from chaos import (
     resume,
     sabotage,
     start,
+    tenants,
     zombie,
 )
 from chaos.checks import check_everything
@@ -47,6 +49,8 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
         "sent_unnoticed",
         "calls that arrived, and holds posted or lost",
     ),
+    ("tenants", tenants.SMALL, "open_rows", "rows of another tenant that were seen"),
+    ("tenants", tenants.SMALL, "forgotten_names", "requests that were not done exactly once"),
     ("kills", kills.SMALL, "no_sweep", "jobs lost or unfinished"),
     ("kills", kills.SMALL, "half_files", "files that differ from their rows"),
     ("failpoints", failpoints.SMALL, "forgotten_files", "files that differ from their rows"),
@@ -57,6 +61,14 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     ("start", start.SABOTAGED, "resume_nothing", "sessions that were not brought to their end"),
     ("resume", resume.SABOTAGED, "torn_turns", "saved calls that were repeated"),
     ("resume", resume.SABOTAGED, "dated_documents", "files that differ from an undisturbed run"),
+    ("events", events.SABOTAGED, "numbered_when_written", "clients that missed an event"),
+    ("events", events.SABOTAGED, "forgotten_ids", "clients that missed an event"),
+    (
+        "events",
+        events.SABOTAGED,
+        "told_again",
+        "clients that were told one twice, or one that never was",
+    ),
 )
 
 

@@ -182,6 +182,28 @@ def _date_documents() -> None:
     put(write, "render_document", render_with_time)
 
 
+def _forget_ids() -> None:
+    from dialectic.notify.stream import Follower
+
+    async def begin_now(self: Follower, channel: Any) -> None:
+        self.seq = channel.seq
+
+    put(Follower, "_find_start", begin_now)
+
+
+def _tell_again() -> None:
+    from dialectic.notify.stream import Follower
+
+    find_start = Follower._find_start
+
+    async def begin_earlier(self: Follower, channel: Any) -> Any:
+        state = await find_start(self, channel)
+        self.seq = max(0, self.seq - 1)
+        return state
+
+    put(Follower, "_find_start", begin_earlier)
+
+
 NONE = Sabotage("none", "nothing is broken")
 ALL = {
     sabotage.name: sabotage
@@ -261,6 +283,26 @@ ALL = {
             "sent_unnoticed",
             "nobody notes that a call leaves",
             patch=_mark_nothing,
+        ),
+        Sabotage(
+            "open_rows",
+            "one table is without row-level security",
+            statements=("alter table dialectic.dialectic_domains disable row level security",),
+        ),
+        Sabotage(
+            "forgotten_names",
+            "a request that was answered is done again",
+            edits=(
+                Edit(
+                    "functions/idempotency.sql",
+                    "elsif v_row.status is not null then\n    state := 'answered';",
+                    "elsif v_row.status is not null then\n    state := 'taken';\n"
+                    "    update dialectic.idempotency_keys k\n"
+                    "    set status = null, headers = null, body = null, claim_id = p_claim_id\n"
+                    "    where k.user_id = p_user_id and k.key = p_key;\n"
+                    "    effect_id := gen_random_uuid();",
+                ),
+            ),
         ),
         Sabotage(
             "unlocked_prerequisite",
@@ -357,6 +399,23 @@ ALL = {
             patch=_tear_turns,
         ),
         Sabotage("dated_documents", "documents tell when they were written", patch=_date_documents),
+        Sabotage(
+            "numbered_when_written",
+            "events have the numbers of their writing, not of their commit",
+            edits=(
+                Edit("functions/notifications.sql", "set seq = v_last + u.nth", "set seq = u.id"),
+            ),
+        ),
+        Sabotage(
+            "forgotten_ids",
+            "a stream begins with what comes next, whatever was seen last",
+            patch=_forget_ids,
+        ),
+        Sabotage(
+            "told_again",
+            "a stream begins with the last event that was seen",
+            patch=_tell_again,
+        ),
         Sabotage(
             "no_locks",
             "commands start and stop the embedded server as if each were the only one",

@@ -41,7 +41,7 @@ async def open_engine(
             settings=settings,
             address=address,
             db=db,
-            files=open_store(settings.storage_location),
+            files=open_store(settings.storage_location, settings.storage_access),
             catalog=build_catalog(settings),
             failpoints=failpoints or Failpoints.parse(""),
         )

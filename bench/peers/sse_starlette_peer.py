@@ -1,0 +1,57 @@
+"""sse-starlette on the same events, read by the same hub: each client's are rendered for it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import AsyncIterator
+from typing import Any
+
+from sse_starlette import EventSourceResponse, JSONServerSentEvent
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
+
+from bench.child import Options, serve
+from bench.ours.events import serve_app
+from dialectic.domain.event import Event, State
+from dialectic.engine import Engine
+from dialectic.notify.hub import Hub
+from dialectic.notify.stream import Follower
+from dialectic.store.records import Account
+
+SEPARATOR = "\n"  # the clients read what ours writes
+
+
+@functools.lru_cache(maxsize=1000)
+def read_body(event: Event) -> dict[str, Any]:
+    """Read an event once for all: only what is rendered for each client is to be measured."""
+    return event.body
+
+
+def build_app(engine: Engine, hub: Hub, account: Account) -> Any:
+    async def follow() -> AsyncIterator[JSONServerSentEvent]:
+        follower = Follower(hub=hub, db=engine.db, account=account)
+        async with contextlib.aclosing(follower.follow()) as told:
+            async for part in told:
+                if not part:
+                    yield JSONServerSentEvent({}, event="begin", sep=SEPARATOR)
+                for event in () if isinstance(part, State) else part:
+                    body = read_body(event)
+                    yield JSONServerSentEvent(
+                        body, id=str(event.seq), event=body["type"], sep=SEPARATOR
+                    )
+
+    async def events(_request: Request) -> EventSourceResponse:
+        return EventSourceResponse(follow(), sep=SEPARATOR)
+
+    return Starlette(routes=[Route("/events", events)])
+
+
+async def serve_events(options: Options) -> None:
+    """Serve events until told to stop."""
+    await serve_app(options, build_app)
+
+
+if __name__ == "__main__":
+    serve({"serve_events": serve_events})
