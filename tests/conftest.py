@@ -34,6 +34,16 @@ TEMPLATE = "template_dialectic"
 _numbers = itertools.count(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what shares a set-up, which would be made again in every process of tests."""
+    for item in items:
+        if isinstance(item, pytest.Function):
+            found = itertools.chain(*item._fixtureinfo.name2fixturedefs.values())
+            if any(fixture.scope == "module" for fixture in found):
+                file = item.nodeid.partition("::")[0]
+                item.add_marker(pytest.mark.xdist_group(file))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_from_outside() -> None:
     for name in [name for name in os.environ if name.startswith(("DIALECTIC_", *KEY_VARIABLES))]:
@@ -141,7 +151,7 @@ def build_engine(address: Address, settings: Settings, catalog: Catalog, db: Dat
         settings=settings,
         address=address,
         db=db,
-        files=open_store(settings.storage_location),
+        files=open_store(settings.storage_location, settings.storage_access),
         catalog=catalog,
         failpoints=Failpoints.parse(settings.failpoints),
     )

@@ -6,6 +6,7 @@ are there from the start, row 2 is one that nothing refers to; row 3 fits in and
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from dialectic.store.database import Address, Connection
 Row: TypeAlias = dict[str, Any]
 HASH = "0" * 64
 STAGE = "thesis"
+EMBEDDER = "builtin/static"
 _numbers = itertools.count(1)
 
 
@@ -299,6 +301,35 @@ def _chunk(tenant: Tenant, nth: int) -> Row:
     )
 
 
+def _text_vectors(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_text_vectors",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        content_hash=HASH,
+        embedder=f"builtin/{nth}",
+        job_id=tenant.row_id("dialectic_generation_jobs"),
+        attempt=1,
+    )
+
+
+def _compression(tenant: Tenant, nth: int) -> Row:
+    return _of(
+        tenant,
+        "dialectic_compressions",
+        nth,
+        session_id=tenant.row_id("dialectic_sessions"),
+        content_hash=HASH,
+        purpose_hash=HASH,
+        compressor="extract/1",
+        tokenizer="chars:4",
+        budget_tokens=nth,
+        job_id=tenant.row_id("dialectic_generation_jobs"),
+        attempt=1,
+    )
+
+
 def _feedback(tenant: Tenant, nth: int) -> Row:
     return _of(
         tenant,
@@ -312,20 +343,51 @@ def _feedback(tenant: Tenant, nth: int) -> Row:
     )
 
 
+def _memory_source(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "source_id": tenant.row_id("dialectic_memory_sources", nth),
+        "embedding_model": EMBEDDER,
+        "project_id": tenant.row_id("dialectic_projects"),
+        "session_id": tenant.row_id("dialectic_sessions"),
+        "source_hash": HASH,
+        "dimensions": 3,
+        "piece_count": 3,
+    }
+
+
 def _memory(tenant: Tenant, nth: int) -> Row:
-    return _of(
-        tenant,
-        "dialectic_memory",
-        nth,
-        session_id=tenant.row_id("dialectic_sessions"),
-        source_contribution_id=tenant.row_id("dialectic_contributions"),
-        content_hash=HASH,
-        position=nth,
-        content="a",
-        token_count=1,
-        embedding_model="builtin/static",
-        embedding="[1,2,3]",
-    )
+    return {
+        "tenant_id": str(tenant.id),
+        "project_id": tenant.row_id("dialectic_projects"),
+        "source_id": tenant.row_id("dialectic_memory_sources"),
+        "embedding_model": EMBEDDER,
+        "position": nth,
+        "start_offset": nth,
+        "end_offset": nth + 1,
+        "heading_path": [],
+        "content": "a",
+        "token_count": 1,
+        "content_hash": HASH,
+        "dimensions": 3,
+        "embedding": "[1,2,3]",
+        "is_graphed": False,
+        "fts": "'word':1",
+        "word_count": 1,
+    }
+
+
+def _memory_word(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "project_id": tenant.row_id("dialectic_projects"),
+        "embedding_model": EMBEDDER,
+        "lexeme": f"word{nth}",
+        "source_id": tenant.row_id("dialectic_memory_sources"),
+        "memory_ids": [nth],
+        "counts": [1],
+        "word_counts": [1],
+    }
 
 
 def _chat(tenant: Tenant, nth: int) -> Row:
@@ -350,6 +412,31 @@ def _notification_counter(tenant: Tenant, nth: int) -> Row:
     return {"tenant_id": str(tenant.id), "last_seq": 0}
 
 
+def _access_token(tenant: Tenant, nth: int) -> Row:
+    secret = tenant.row_id("access_tokens", nth).encode()
+    return _of(
+        tenant,
+        "access_tokens",
+        nth,
+        user_id=tenant.row_id("users"),
+        kind="api",
+        name=f"token {nth}",
+        secret_sha256=f"\\x{hashlib.sha256(secret).hexdigest()}",
+        scopes=["read"],
+        expires_at="2100-01-01",
+    )
+
+
+def _idempotency_key(tenant: Tenant, nth: int) -> Row:
+    return {
+        "tenant_id": str(tenant.id),
+        "user_id": tenant.row_id("users"),
+        "key": f"key {nth}",
+        "request_sha256": f"\\x{HASH}",
+        "effect_id": tenant.row_id("idempotency_keys", nth),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of tenant data: how its rows are made and by what one of them is found."""
@@ -365,6 +452,8 @@ TABLES = {
     "tenants": Table(_tenant, key=("id",), tenant_column="id", seeded=1),
     "users": Table(_user, key=("id",), tenant_column="", seeded=3),
     "memberships": Table(_membership, key=("tenant_id", "user_id"), seeded=3),
+    "access_tokens": Table(_access_token),
+    "idempotency_keys": Table(_idempotency_key, key=("tenant_id", "user_id", "key")),
     "token_wallets": Table(_wallet),
     "token_wallet_transactions": Table(
         _wallet_transaction, key=("tenant_id", "wallet_id", "idempotency_key")
@@ -400,8 +489,14 @@ TABLES = {
     "dialectic_generation_jobs": Table(_job),
     "dialectic_contributions": Table(_contribution),
     "dialectic_chunks": Table(_chunk),
+    "dialectic_text_vectors": Table(_text_vectors),
+    "dialectic_compressions": Table(_compression),
     "dialectic_feedback": Table(_feedback),
-    "dialectic_memory": Table(_memory),
+    "dialectic_memory_sources": Table(
+        _memory_source, key=("tenant_id", "source_id", "embedding_model")
+    ),
+    "dialectic_memory": Table(_memory, key=("tenant_id", "source_id", "position")),
+    "dialectic_memory_words": Table(_memory_word, key=("tenant_id", "source_id", "lexeme")),
     "chats": Table(_chat),
     "chat_messages": Table(_chat_message),
     "notifications": Table(_notification, key=("tenant_id", "title")),

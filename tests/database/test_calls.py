@@ -24,6 +24,7 @@ from dialectic.errors import (
     ProviderThrottled,
     ProviderTransient,
 )
+from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
 from dialectic.pipeline.hold import hold
 from dialectic.providers.base import OnText
@@ -91,7 +92,8 @@ class Line:
 
     async def call(self, nth: int = 0) -> None:
         job, wallet_id = self.caller.jobs[nth], self.wallet_id
-        held = await hold(self.engine, job, self.card, REQUEST, wallet_id=wallet_id, turn=0)
+        key = derive_hold_key(job.id, attempt=job.attempt, turn=0)
+        held = await hold(self.engine, job, self.card, REQUEST, wallet_id=wallet_id, key=key)
         await call(self.engine, job, self.card, held)
 
     async def fail(self, kind: type[ProviderError], times: int = 1) -> None:

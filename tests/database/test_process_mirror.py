@@ -122,6 +122,7 @@ async def test_a_stage_with_steps_holds_its_recipe_under_the_keys_of_the_process
         "on_child_failure": "all",
         "quorum_min": None,
         "overflow": "compress",
+        "compressor": "extract",
         "readers_max": None,
         "per_source_max": None,
         "expected_output_tokens": 1300,

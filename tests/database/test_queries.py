@@ -26,12 +26,19 @@ SOURCES = Path(dialectic.__file__).parent
 STATEMENTS = [(area, name) for area in list_areas() for name in load_queries(area)]
 # The rest is run by either.
 ONLY_APP = {
+    *(
+        ("accounts", name)
+        for name in load_queries("accounts")
+        if name not in ("sweep", "find_wallet", "list_members")
+    ),
+    *(("idempotency", name) for name in load_queries("idempotency")),
     ("records", "open_account"),
     ("descriptions", "make_due"),
     ("ledger", "open_wallet"),
     ("ledger", "fund_wallet"),
     ("ledger", "set_count_only"),
     ("ledger", "set_budget"),
+    ("figures", "load_figures"),
 }
 ONLY_WORKER = {
     ("jobs", "claim"),
@@ -43,6 +50,8 @@ ONLY_WORKER = {
     ("records", "take_waiting_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
+    ("accounts", "sweep"),
+    ("notifications", "prune"),
 }
 JOBS = "dialectic_generation_jobs"
 OURS = Tenant("ours")
@@ -316,11 +325,11 @@ Plans = list[tuple[str, dict[str, Any]]]
             ["select j.* .* for no key update", r"select count\(\*\) filter"],
         ),
         (
-            f"select from dialectic.read_notifications({JOB_COUNT} - 5, null, 100)",
-            ["exists .* n.seq is null", "with numbered as", "n.seq > p_after_seq"],
+            f"select from dialectic.read_events({JOB_COUNT} - 5, null, 100)",
+            ["exists .* n.seq is null", "with numbered as", "m.seq > p_after_seq"],
         ),
     ],
-    ids=["claim", "sweep", "list_lanes", "wake_parent", "read_notifications"],
+    ids=["claim", "sweep", "list_lanes", "wake_parent", "read_events"],
 )
 async def test_a_function_finds_its_rows_by_indexes_among_many(
     busy: Address, call: str, statements: list[str], plan_cache_mode: str

@@ -44,19 +44,21 @@ create domain pg_temp.jsonb as pg_catalog.jsonb check (pg_temp.evil(value));
 COUNT_LOOT = "select count(*) from pg_temp.loot"
 CALLS = {
     APP_ROLE: [
-        "select * from dialectic.read_notifications(0, null, 10)",
+        "select * from dialectic.read_events(0, null, 10)",
+        "select dialectic.list_news(array[gen_random_uuid()], array[0::bigint])",
         "select * from dialectic.open_account('intruder')",
         "select dialectic.allow_probes(gen_random_uuid())",
         "select * from dialectic.list_endpoints()",
     ],
     WORKER_ROLE: [
-        "select * from dialectic.read_notifications(0, null, 10)",
+        "select * from dialectic.read_events(0, null, 10)",
         "select * from dialectic.claim_jobs(array[gen_random_uuid()], array[gen_random_uuid()],"
         " 'me', interval '1 s', interval '1 s', 3)",
         "select * from dialectic.turn_away_jobs(array[gen_random_uuid()],"
         " array[gen_random_uuid()], interval '1 s', 3)",
         "select * from dialectic.extend_leases(array[gen_random_uuid()],"
         " array[gen_random_uuid()], array[1], interval '1 s')",
+        "select dialectic.prune_notifications(interval '1 s', 10, 10)",
         "select dialectic.sweep_jobs(interval '1 s', 10)",
         "select * from dialectic.sweep_holds(interval '1 s', 10)",
         "select dialectic.send_hold(gen_random_uuid(), 'none')",
@@ -104,7 +106,7 @@ async def test_no_function_of_the_owner_runs_what_its_caller_made(
 async def test_the_traps_would_catch_a_function_that_looks_names_up_elsewhere(
     intruder: Connection, admin: AdminConnection, role: str
 ) -> None:
-    await admin.execute("alter function dialectic.read_notifications set search_path = ''")
+    await admin.execute("alter function dialectic.read_events set search_path = ''")
     await intruder.execute(CALLS[role][0])
     assert await intruder.fetchval(COUNT_LOOT) > 0
 

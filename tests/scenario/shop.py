@@ -38,12 +38,17 @@ tokenizer = "chars:4"
 """
 
 
-def configure(home: Path, simulator: Simulator, endpoints: Mapping[str, str | None]) -> Settings:
+def configure(
+    home: Path,
+    simulator: Simulator,
+    endpoints: Mapping[str, str | None],
+    model: str = MODEL,
+) -> Settings:
     """Write the settings of a home whose models are asked at the simulator."""
     home.mkdir(parents=True, exist_ok=True)
     (home / "config.toml").write_text(
         "".join(
-            MODEL.format(name=name, url=simulator.base_url("openai", at))
+            model.format(name=name, url=simulator.base_url("openai", at))
             for name, at in endpoints.items()
         )
     )
@@ -144,10 +149,11 @@ async def open_shop(
     home: Path,
     script: Mapping[str, Any],
     endpoints: Mapping[str, str | None] | None = None,
+    model: str = MODEL,
 ) -> AsyncIterator[Shop]:
     """Open a shop; each endpoint is asked at the simulator's endpoint of the name given for it."""
     async with open_simulator({"models": MODELS, **script}) as simulator:
-        settings = configure(home, simulator, endpoints or {"sim": None})
+        settings = configure(home, simulator, endpoints or {"sim": None}, model)
         catalog = build_catalog(settings)
         try:
             async with open_stage(server, template, home, catalog) as stage:

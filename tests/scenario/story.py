@@ -267,7 +267,7 @@ async def open_stage(
                     settings=settings,
                     address=address,
                     db=db,
-                    files=open_store(settings.storage_location),
+                    files=open_store(settings.storage_location, settings.storage_access),
                     catalog=chosen,
                     failpoints=Failpoints.parse(""),
                 )

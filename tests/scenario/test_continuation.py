@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import contributions, embedded, sessions
+from dialectic import contributions, embedded, feedback, sessions
 from dialectic.domain.document import split_document
 from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
 from dialectic.domain.model import ModelCard
@@ -359,7 +359,7 @@ async def test_what_a_person_says_in_between_does_not_change_what_was_asked(
 
     async def speak(request: Request) -> None:
         said = f"Said while turn {len(request.messages) // 2} was written."
-        await contributions.give_feedback(stage.engine, stage.account, session_id, "thesis", said)
+        await feedback.give_feedback(stage.engine, stage.account, session_id, "thesis", said)
 
     script.before = speak
     await sessions.iterate(stage.engine, stage.account, session_id)

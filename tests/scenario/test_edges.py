@@ -16,15 +16,8 @@ import pytest
 
 from dialectic import embedded
 from tests.conftest import execute_as_superuser
-from tests.scenario.test_run import (
-    PATIENCE_S,
-    PROMPT,
-    Home,
-    Told,
-    open_home,
-    unique_name,
-    wait_for,
-)
+from tests.nursery import Told
+from tests.scenario.test_run import PATIENCE_S, PROMPT, Home, open_home, unique_name, wait_for
 from tests.waiting import hearing_server_log
 
 RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")

@@ -12,8 +12,9 @@ import pytest
 
 from dialectic import embedded
 from dialectic.providers.simulator import Simulator, open_simulator
+from tests.nursery import Told
 from tests.scenario.shop import MODELS, TEXT, WRITER, configure
-from tests.scenario.test_run import Home, Told, open_home
+from tests.scenario.test_run import Home, open_home
 
 RUN = ("run", "A booking service.", "--until", "antithesis", "--max-output-tokens", "1000")
 

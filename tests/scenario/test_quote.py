@@ -184,7 +184,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
 async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_quoted_anew(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    from dialectic import contributions
+    from dialectic import feedback
 
     async with open_stage(server, template, tmp_path / "home") as stage:
         session_id = await stage.create([SKEPTIC], until="antithesis", is_autopilot=False)
@@ -196,7 +196,7 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
             return found.rest.figures.expected
 
         plain = await read_expected()
-        await contributions.give_feedback(
+        await feedback.give_feedback(
             stage.engine, stage.account, session_id, "thesis", "Think of winter. " * 1_000
         )
         told = await read_expected()

@@ -425,7 +425,7 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
         ["run", "--file", "{folder}/utf-16.md"],
         {},
         2,
-        ["utf-16.md", "not UTF-8", "Convert"],
+        ["utf-16.md", "is binary", "byte order mark"],
     ),
     "unknown stage": (
         ["run", "--until", "paralysys", "x"],
@@ -476,7 +476,7 @@ def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of files that are no prompts."""
     folder = tmp_path_factory.mktemp("prompts")
     (folder / "binary.md").write_bytes(b"\x7fELF\xff\x00\x80")
-    (folder / "utf-16.md").write_bytes(PROMPT.encode("utf-16"))
+    (folder / "utf-16.md").write_bytes(PROMPT.encode("utf-16-le"))
     return folder
 
 

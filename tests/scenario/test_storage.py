@@ -12,7 +12,8 @@ import pytest
 
 from dialectic import embedded
 from tests.conftest import execute_as_superuser
-from tests.scenario.test_run import PROMPT, Home, Told, open_home, unique_name
+from tests.nursery import Told
+from tests.scenario.test_run import PROMPT, Home, open_home, unique_name
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from dialectic import embedded
 from dialectic.ledger import holds
 from dialectic.store.database import WORKER_ROLE, Address, Database
 from tests.database.purse import PLAIN, used
-from tests.scenario.test_run import Home, Told, open_home
+from tests.nursery import Told
+from tests.scenario.test_run import Home, open_home
 
 
 @pytest.fixture(scope="module")

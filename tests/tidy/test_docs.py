@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.domain import bundle
 from dialectic.domain.endpoint import BUILT_IN
-from dialectic.domain.endpoint_config import ENDPOINT_KEYS, MODEL_KEYS
+from dialectic.domain.endpoint_config import EMBEDDING_KEYS, ENDPOINT_KEYS, MODEL_KEYS
 from dialectic.domain.job import JobStatus
 from dialectic.domain.project_rows import ProjectRows
 from dialectic.errors import ExitCode
@@ -64,15 +65,17 @@ def test_every_setting_is_described_with_its_default() -> None:
 
     for field in (field for field in dataclasses.fields(Settings) if field.name in KNOWN):
         shown = rows.pop(field.name.upper())
-        if field.default not in ("", dataclasses.MISSING):
-            assert shown.strip("`") == str(field.default).removesuffix(".0"), field.name
+        if field.default not in ("", None, dataclasses.MISSING):
+            # As config.toml spells it.
+            default = json.dumps(field.default).strip('"').removesuffix(".0")
+            assert shown.strip("`") == default, field.name
     assert not rows
 
 
 def test_every_key_of_an_endpoint_and_of_a_model_is_described_in_its_order() -> None:
     described = first_column(read("docs/settings.md"), "## Endpoints")
 
-    assert described == [*ENDPOINT_KEYS, *MODEL_KEYS]
+    assert described == [*ENDPOINT_KEYS, *MODEL_KEYS, *EMBEDDING_KEYS]
 
 
 def test_every_default_model_is_described() -> None:
@@ -105,7 +108,7 @@ def test_every_exit_code_is_described() -> None:
 
 
 def test_every_event_that_is_written_is_described() -> None:
-    described = set(first_column(read("docs/cli.md"), "## Events"))
+    described = set(first_column(read("docs/events.md"), "## Types"))
     pattern = re.compile(
         r"['\"]((?:dialectic|contribution|session)_(?:progress_update|contribution_received|"
         r"generation_\w+|paused|cancelled))['\"]"

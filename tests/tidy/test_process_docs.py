@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from dialectic.cli.graph import build_plain_pen, draw_process
 from dialectic.domain.process import (
+    Compressor,
     ExpectedDocument,
     InputRule,
     OnChildFailure,
@@ -80,6 +81,7 @@ def test_what_happens_on_failure_and_overflow_is_described() -> None:
     )
     assert failure == ["on_child_failure", *OnChildFailure]
     assert overflow == ["overflow", *Overflow]
+    assert first_column("## How a text is made shorter") == ["compressor", *Compressor]
 
 
 def test_the_tables_named_for_pinning_are_made_by_the_migrations() -> None:

@@ -15,6 +15,13 @@ from dialectic.settings import KNOWN, LOG_LEVELS, Settings, default_home, inheri
 DEFAULTS = {
     "database_url": "",
     "storage_url": "",
+    "storage_endpoint": "",
+    "storage_region": "us-east-1",
+    "storage_path_style": True,
+    "storage_allow_http": False,
+    "storage_access_key_id": None,
+    "storage_secret_access_key": None,
+    "storage_session_token": None,
     "default_models": "",
     "embedder": "builtin/static",
     "max_continuations": 5,
@@ -23,9 +30,13 @@ DEFAULTS = {
     "confirm_above_usd": 1.0,
     "worker_concurrency": 64,
     "max_prompt_bytes": 10_000_000,
+    "requests_per_minute": 600,
     "log_level": "WARNING",
     "lease_s": 6.0,
     "max_lost_leases": 10,
+    "events_kept_days": 7.0,
+    "events_kept_max": 100_000,
+    "event_streams_max": 1000,
     "failpoints": "",
     "endpoints": {},
     "keys": {},
@@ -110,6 +121,32 @@ def test_documents_are_kept_below_home_unless_somewhere_else_is_named(tmp_path: 
     assert load(home, storage_url="file:///srv/x").storage_location == "file:///srv/x"
 
 
+def test_the_key_of_a_bucket_is_read_from_both_places_and_shown_nowhere(tmp_path: Path) -> None:
+    write_config(tmp_path, "storage_secret_access_key = 'of-the-file'\nstorage_path_style = false")
+    settings = load(tmp_path, storage_access_key_id=" of-the-environment ")
+    access = settings.storage_access
+    assert (access.key_id, access.key) == tuple(settings.secrets)
+    assert [secret.reveal() for secret in settings.secrets] == ["of-the-environment", "of-the-file"]
+    assert not access.is_path_style
+    for shown in (repr(settings), repr(access)):
+        assert "of-the" not in shown
+    message = refusal(tmp_path, storage_secret_access_key="", storage_allow_http="perhaps")
+    assert "of-the" not in message
+
+
+def test_a_wrong_value_of_a_secret_is_not_repeated(tmp_path: Path) -> None:
+    write_config(tmp_path, "storage_secret_access_key = 12345")
+    message = refusal(tmp_path)
+    assert "`storage_secret_access_key`" in message
+    assert "12345" not in message
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), (" False ", False)])
+def test_a_switch_is_true_or_false(tmp_path: Path, text: str, value: bool) -> None:
+    assert load(tmp_path, storage_allow_http=text).storage_allow_http is value
+    assert "must be one of true, false" in refusal(tmp_path, storage_allow_http="1")
+
+
 def test_every_setting_says_what_it_is_for() -> None:
     for field in dataclasses.fields(Settings):
         doc = field.metadata["doc"]
@@ -119,7 +156,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 
 def test_every_default_but_an_empty_one_is_a_value_one_could_have_set() -> None:
     for field in dataclasses.fields(Settings):
-        if field.name in KNOWN and field.name != "home" and field.default != "":
+        if field.name in KNOWN and field.name != "home" and field.default not in ("", None):
             assert field.metadata["parse"](field.default) == field.default, field.name
 
 

@@ -28,9 +28,11 @@ from dialectic.tokens import (
     REPLY_PRIMER_TOKENS,
     CountMethod,
     TokenCount,
+    bound_tokens,
     count_request_tokens,
     count_request_tokens_aside,
     find_counter,
+    limit_tokens,
 )
 from dialectic.vocabulary import load_encoding
 
@@ -248,3 +250,11 @@ async def test_a_long_request_is_counted_in_a_thread_and_a_short_one_at_once(
     request, card = ask("a" * chars), with_tokenizer("o200k_base")
     assert await count_request_tokens_aside(request, card) == count_request_tokens(request, card)
     assert bool(executor._threads) is is_aside
+
+
+@given(st.integers(0, 10_000_000), st.sampled_from(["chars:4", "chars:4*1.3"]))
+def test_what_may_be_counted_of_a_limit_never_exceeds_it_and_wastes_nothing(
+    limit: int, tokenizer: str
+) -> None:
+    most = limit_tokens(limit, tokenizer)
+    assert bound_tokens(most, tokenizer) <= limit < bound_tokens(most + 1, tokenizer)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.cli.models import Trial, build_table, describe_row, describe_trial, show_price
+from dialectic.cli.models import Trial, build_table, describe_trial, show_price
 from dialectic.domain.message import FinishReason, Reply, Usage, UsageSource
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.listing import Row, State, build_listing
+from dialectic.providers.listing import Row, State, build_listing, describe_row
 from dialectic.providers.offline import CARDS
 from dialectic.settings import Settings
 from dialectic.tokens import CountMethod, TokenCount

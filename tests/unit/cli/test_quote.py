@@ -127,7 +127,8 @@ def test_what_lengths_rest_on_is_said() -> None:
 def test_a_prompt_that_will_not_fit_is_named() -> None:
     narrow = dataclasses.replace(PEN, context_window_tokens=20_000, max_input_tokens=20_000)
     text = draw(build_quote(STANDARD, [narrow] * 3, BRIEF, Terms()))
-    assert "Too long: 1 prompt of final will not fit the window of shop/pen." in text
+    told = "Too long: 1 prompt of final will not fit the window of shop/pen, and will be shortened"
+    assert told in text
 
 
 def test_a_forecast_tells_both_figures() -> None:

@@ -61,3 +61,13 @@ def test_tokens_are_exact_only_where_the_vocabulary_is_published(card: ModelCard
     is_published = card.name.startswith(("openai/gpt-4", "openai/gpt-5"))
     assert (tokenizer.factor is None) == is_published
     assert tokenizer.factor is None or 1 <= tokenizer.factor <= 2
+
+
+def test_models_that_make_vectors_are_shipped_with_a_size_that_can_be_indexed() -> None:
+    embeddings = [card for shipped in SHIPPED.values() for card in shipped.embeddings]
+    assert {card.provider for card in embeddings} == {"openai"}
+    for card in embeddings:
+        assert card.embedding_dimensions == 1536
+        assert card.facts_of is not None
+        assert Decimal("0.01") <= card.input_credits_per_token < 1
+        assert card.extra_body.get("dimensions", 1536) == card.embedding_dimensions
