@@ -20,7 +20,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check fmt lint types unit demo bench fuzz chaos chaos-full docs lock clean \
-	trial-local elsewhere
+	trial-local openapi-check elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program anew.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -86,6 +86,12 @@ chaos-full: .venv/.stamp-dev ## The same, with every fault
 trial-local: .venv-trial/.stamp-trial ## Argue with a real small model, served by llama.cpp, until antithesis
 	@.venv-trial/bin/python -m trial
 
+openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a client can be made of the API's description, without a warning
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	.venv/bin/python -m dialectic.api > "$$folder/openapi.json" && \
+	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
+	  --path "$$folder/openapi.json" --output-path "$$folder/client"
+
 docs: .venv/.stamp-dev ## Check that what the documents name exists
 	@$(PYTEST) tests/tidy
 
@@ -102,9 +108,11 @@ lock: .venv/.stamp-$(SET) ## Write requirements/*.lock anew from pyproject.toml;
 	@$(COMPILE) $(PROJECT) --extra dev -c requirements/run.lock -o requirements/dev.lock
 	@$(COMPILE) $(PROJECT) --extra bench -c requirements/run.lock -o requirements/bench.lock
 	@$(COMPILE) --no-deps requirements/run.lock requirements/trial.in -o requirements/trial.lock
+	@$(COMPILE) requirements/build.in requirements/openapi.in -o requirements/openapi.lock
 
 clean: ## Remove what was installed and cached; out/ stays
-	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy build dist
+	@rm -rf .venv .venv.busy .venv-bench .venv-bench.busy .venv-trial .venv-trial.busy .venv-openapi \
+	  .venv-openapi.busy build dist
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests $(wildcard bench chaos trial) requirements -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -138,3 +146,6 @@ SOURCES := requirements/installer.lock requirements/install.py pyproject.toml
 
 .venv-trial/.stamp-trial: requirements/trial.lock $(SOURCES) $(call moved,.venv-trial,trial)
 	$(call install,.venv-trial,trial)
+
+.venv-openapi/.stamp-openapi: requirements/openapi.lock $(SOURCES) $(call moved,.venv-openapi,openapi)
+	$(call install,.venv-openapi,openapi)

@@ -74,6 +74,15 @@ async def load(engine: Engine, account: Account, contribution_id: UUID) -> dict[
     return await engine.db.transact(account.tenant_id, work)
 
 
+async def load_record(engine: Engine, account: Account, contribution_id: UUID) -> dict[str, Any]:
+    """Load a contribution with the turns that it took."""
+    row = await load(engine, account, contribution_id)
+    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
+    chunks = await list_chunks(engine, account, contribution_id)
+    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
+    return row
+
+
 async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
     """Load a contribution in the caller's transaction."""
     row = await connection.fetchrow(SQL["load_contribution"], contribution_id)

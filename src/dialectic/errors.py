@@ -29,6 +29,7 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── DatabaseFull          its disk or memory is used up: the work waits for room
 │   ├── SchemaChanged         another version has upgraded the database under this one
 │   ├── EmbeddedServerError
+│   ├── ServerUnreachable     the server that a client was pointed at does not answer
 │   ├── StorageMismatch       the documents of this database are kept elsewhere
 │   └── StorageUnavailable
 ├── TooManyRequests           more requests than a token may make
@@ -45,6 +46,8 @@ DialecticError                code, HTTP status, exit code, fate
 │   └── ProviderAuth · ProviderRejected · ProviderFiltered                              fail
 ├── InvalidPayload            a job's payload does not parse: that job fails, no other
 ├── PlanError                 a planner found nothing to do, or far too much
+├── ApiError                  a server answered with something that its client does not know
+│   └── ApiRefusal            and it is for the caller to change something
 └── LeaseLost                 another worker has the job: write nothing, say nothing
 
 A message says what was wrong, where, and what to do. Messages never hold keys or document text.
@@ -286,6 +289,12 @@ class EmbeddedServerError(ConfigurationError):
     code = "embedded_server"
 
 
+class ServerUnreachable(ConfigurationError):
+    """The server does not answer."""
+
+    code = "server_unreachable"
+
+
 class StorageMismatch(ConfigurationError):
     """The documents of this database are kept elsewhere."""
 
@@ -494,3 +503,24 @@ class LeaseLost(DialecticError):
     code = "lease_lost"
     status = 409
     fate = Fate.DROP
+
+
+class ApiError(DialecticError):
+    """The server met an error that this client does not know."""
+
+    code = "api_error"
+
+    def __init__(
+        self, message: str | None = None, *, problem: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        # All that the server told of it.
+        self.problem = problem or {}
+
+
+class ApiRefusal(ApiError):
+    """The server refused a request in a way that this client does not know."""
+
+    code = "api_refusal"
+    status = 400
+    exit_code = ExitCode.USAGE

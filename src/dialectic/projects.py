@@ -270,3 +270,13 @@ async def delete_files(engine: Engine, account: Account, deleted: Deleted) -> No
 def build_ask(project: dict[str, Any], ask: Ask) -> Ask:
     """Build what a further session of a project argues about: the project's own prompt."""
     return replace(ask, prompt=project["initial_user_prompt"], domain=project["domain"])
+
+
+async def list_files(engine: Engine, account: Account, project_id: UUID, slug: str) -> list[str]:
+    """List the paths of a project's files."""
+
+    async def work(connection: Connection) -> list[str]:
+        rows = await connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
+        return [row["path"] for row in rows]
+
+    return await engine.db.transact(account.tenant_id, work)

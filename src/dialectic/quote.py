@@ -19,7 +19,7 @@ from dialectic.domain.model import ModelCard
 from dialectic.domain.price import is_play, price_call
 from dialectic.domain.process import Process
 from dialectic.domain.quote import Amount, Forecast, Quote, add_up
-from dialectic.domain.shrink import decide_shrink, shrink_process
+from dialectic.domain.shrink import decide_shrink, describe_rung, list_left_out, shrink_process
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
 from dialectic.pipeline.author import Terms
@@ -55,6 +55,68 @@ class SessionQuote:
             for name, is_play in (("money", False), ("play_money", True))
         }
         return self.rest.as_dict() | {"forecast": forecasts}
+
+
+@dataclass(frozen=True, slots=True)
+class Smaller:
+    """A run from which more is left out, what that is, and its quote."""
+
+    rungs: int
+    left_out: str
+    quote: Quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """A run that nobody has started, with as much left out as its budget makes necessary."""
+
+    quote: Quote
+    models: tuple[str, ...]
+    # How much is left out in all, and whether the budget then suffices.
+    shrink: int
+    fits: bool
+    left_out: tuple[str, ...]
+    # What can be left out beside that, thing by thing, if asked for.
+    smaller: tuple[Smaller, ...]
+    # Nobody has named models, nor set any.
+    has_chosen_models: bool = False
+
+
+async def quote_run(
+    engine: Engine, account: Account, ask: Ask, *, shrunk: int = 0, lists_smaller: bool = False
+) -> Quoted:
+    """Quote a run, from whose process so much was left out already."""
+    rungs: int | None = 0
+    there = len(ask.process.file.shrink)
+    if ask.budget_credits is not None:
+        ask, rungs = await fit_ask(engine, account, ask, budget_credits=ask.budget_credits)
+    quote_of = await prepare_quotes(engine, account, ask)
+    process, models = ask.process, len(ask.models)
+    shrink = shrunk + (there if rungs is None else rungs)
+    return Quoted(
+        quote=quote_of(process),
+        models=tuple(ask.models),
+        shrink=shrink,
+        fits=rungs is not None,
+        left_out=list_left_out(process, models=models),
+        smaller=list_smaller(process, quote_of, models=models, before=shrink)
+        if lists_smaller
+        else (),
+    )
+
+
+def list_smaller(
+    process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
+) -> tuple[Smaller, ...]:
+    """List what a process can leave out beside what it has left out before, thing by thing."""
+    return tuple(
+        Smaller(
+            before + rung,
+            describe_rung(process, rung, models=models),
+            quote_of(shrink_process(process, rung)),
+        )
+        for rung in range(1, len(process.file.shrink) + 1)
+    )
 
 
 async def quote_ask(engine: Engine, account: Account, ask: Ask) -> Quote:

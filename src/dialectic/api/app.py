@@ -5,6 +5,7 @@ The engine is open for longer than the application. Knows nothing of ports and s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -31,6 +32,7 @@ PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"
 # How long questions whose clients are gone may still take when the server stops.
 DRAIN_S = 30.0
+EXPORTS_AT_ONCE = 4
 
 
 def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIApp:
@@ -38,6 +40,7 @@ def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIAp
     app, metrics = build_api(), Metrics()
     app.state.engine, app.state.hub, app.state.metrics = engine, hub, metrics
     app.state.undertakings = Undertakings(engine.db)
+    app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     entry = Entry(engine, listens_at=listens_at)
     limits = Limits(
         # A text may be twice as long in JSON, with all its quotes and line ends.
@@ -48,7 +51,8 @@ def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIAp
             "/resources": uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES,
         },
     )
-    return Trace(Guard(app, entry.authenticate, limits, DOCUMENT_PATHS), metrics)
+    guarded = Guard(app, entry.authenticate, limits, DOCUMENT_PATHS)
+    return Trace(guarded, metrics, engine.telemetry)
 
 
 def build_api() -> FastAPI:

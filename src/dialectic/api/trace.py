@@ -11,7 +11,6 @@ import logging
 import re
 import time
 import traceback
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,12 +18,12 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.metrics import METHODS, Metrics
 from dialectic.api.problem import UNEXPECTED
+from dialectic.telemetry import OFF, Span, Telemetry, about
 
 logger = logging.getLogger(__name__)
 
-request_id_now: ContextVar[str] = ContextVar("request_id_now", default="")
 PREFIX = "/api/v1"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Ids in the path, which tell of what a request was; names of parameters, as the routes have them.
@@ -42,17 +41,26 @@ HEADERS = {
 class Trace:
     """Goes around the whole application."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, telemetry: Telemetry = OFF) -> None:
+        self._app, self._metrics, self._telemetry = app, metrics, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
         request_id = given if _SANE.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        token = request_id_now.set(request_id)
+        parent = {"traceparent": headers.get("traceparent", "")}
+        with (
+            about(request_id=request_id),
+            self._telemetry.span("request", kind="SERVER", parent=parent) as span,
+        ):
+            await self._answer(scope, receive, send, span)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, span: Span) -> None:
+        request_id = scope["state"]["request_id"]
         begun, status = time.perf_counter(), 0
 
         async def send_on(message: Message) -> None:
@@ -76,7 +84,7 @@ class Trace:
             route = _name_route(scope)
             self._metrics.count_request(scope["method"], route, status, elapsed_s)
             _tell(scope, route, status, elapsed_s)
-            request_id_now.reset(token)
+            _describe(span, scope, route, status)
 
 
 def _name_route(scope: Scope) -> str:
@@ -98,12 +106,34 @@ def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
         "route": route,
         "status": status,
         "elapsed_ms": round(elapsed_s * 1000, 1),
+        **_list_ids(scope),
     }
+    logger.info("%s", json.dumps(found))
+
+
+def _list_ids(scope: Scope) -> dict[str, str]:
+    """List the ids that tell of what a request was."""
     parameters = scope.get("path_params", {})
-    found |= {name: str(parameters[name]) for name in TOLD if name in parameters}
+    found = {name: str(parameters[name]) for name in TOLD if name in parameters}
     if (visitor := scope["state"].get("visitor")) is not None:
         found["tenant_id"] = str(visitor.account.tenant_id)
-    logger.info("%s", json.dumps(found))
+    return found
+
+
+def _describe(span: Span, scope: Scope, route: str, status: int) -> None:
+    """Name a request as OpenTelemetry's conventions for HTTP do; no path, no query."""
+    method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+    span.rename(f"{method} {route}")
+    span.note(
+        {
+            "http.request.method": method,
+            "http.route": route,
+            "http.response.status_code": status,
+            **{f"dialectic.{name}": value for name, value in _list_ids(scope).items()},
+        }
+    )
+    if status >= 500 or not status:
+        span.fail(str(status))
 
 
 def _tell_unexpected(error: Exception, request_id: str) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from dialectic import bundle
-from dialectic.cli.terminal import Desk, act_at_desk, echo_json, printable, say
+from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.errors import ExitCode
-from dialectic.publish import describe_project
 
 
 @click.command(name="export")
@@ -17,7 +16,8 @@ from dialectic.publish import describe_project
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write; by default into the project's folder in storage.",
+    help="Where to write; by default into the project's folder in storage, or here if it is "
+    "a server's.",
 )
 @click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -25,16 +25,8 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
     """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
 
     async def act(desk: Desk) -> ExitCode:
-        project_id = await bundle.find(desk.engine, desk.account, project)
-        if out is None:
-            exported, place = await bundle.export_into_storage(
-                desk.engine, desk.account, project_id, finished=finished
-            )
-        else:
-            exported = await bundle.export_project(
-                desk.engine, desk.account, project_id, out, finished=finished
-            )
-            place = str(out)
+        project_id = await desk.find_project(project)
+        exported, place = await desk.export(project_id, out, finished=finished)
         files = exported.manifest.files
         if as_json:
             told = {
@@ -61,9 +53,8 @@ def import_(file: Path, *, as_json: bool) -> None:
     """Take in a project from FILE, which `dialectic export` has written."""
 
     async def act(desk: Desk) -> ExitCode:
-        taken = await bundle.import_project(desk.engine, desk.account, file)
-        await describe_project(desk.engine, desk.account.tenant_id, taken.project_id)
-        folder = desk.engine.files.locate(f"{desk.account.tenant_id}/{taken.slug}")
+        taken = await desk.take_in(file)
+        folder = desk.locate(taken.slug)
         if as_json:
             told = {
                 "project_id": str(taken.project_id),

@@ -10,20 +10,9 @@ from uuid import UUID
 import click
 
 from dialectic import chat as service
-from dialectic.cli.terminal import (
-    Desk,
-    count,
-    echo_json,
-    load_settings,
-    open_desk,
-    printable,
-    run_async,
-    say,
-)
+from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode
-from dialectic.providers.catalog import choose_default_models
-from dialectic.store import chats
-from dialectic.store.database import Connection
 
 LISTED_MAX = 20
 ASK = "> "
@@ -56,28 +45,24 @@ def chat(
     """Chat with one model. MESSAGE is one question; without it, questions are read line by line
     from a terminal, or as one question from a pipe."""
 
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            if lists:
-                await _list(desk, as_json=as_json)
-                return ExitCode.DONE
-            talk = Talk(desk, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
-            talk.model = (
-                model or choose_default_models(desk.engine.catalog, desk.engine.settings)[0]
-            )
-            talk.system = system
-            desk.engine.catalog.load_card(talk.model)
-            if chat_id is not None:
-                await talk.resume(chat_id)
-            if message is not None:
-                await talk.ask(message)
-            elif sys.stdin.isatty():
-                await talk.converse()
-            else:
-                await talk.ask(await asyncio.to_thread(sys.stdin.read))
+    async def act(desk: Desk) -> ExitCode:
+        if lists:
+            await _list(desk, as_json=as_json)
+            return ExitCode.DONE
+        talk = Talk(desk, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
+        talk.model = await desk.choose_model(model)
+        talk.system = system
+        if chat_id is not None:
+            talk.chat_id = await desk.find_chat(chat_id)
+        if message is not None:
+            await talk.ask(message)
+        elif sys.stdin.isatty():
+            await talk.converse()
+        else:
+            await talk.ask(await asyncio.to_thread(sys.stdin.read))
         return ExitCode.DONE
 
-    sys.exit(run_async(main()))
+    act_at_desk(act)
 
 
 class Talk:
@@ -93,14 +78,6 @@ class Talk:
         self.model = ""
         self.system = ""
         self.chat_id: UUID | None = None
-
-    async def resume(self, text: str) -> None:
-        """Go on with a chat that was begun before."""
-
-        async def work(connection: Connection) -> UUID:
-            return await chats.find_chat_id(connection, text)
-
-        self.chat_id = await self.desk.engine.db.transact(self.desk.account.tenant_id, work)
 
     async def converse(self) -> None:
         """Ask for questions until there are no more; a failed one ends nothing."""
@@ -125,7 +102,7 @@ class Talk:
             max_output_tokens=self.max_output_tokens,
         )
         shown = _Shown(is_live=not self.as_json and sys.stdout.isatty())
-        reply = await service.send(self.desk.engine, self.desk.account, question, shown.show)
+        reply = await self.desk.send(question, shown.show)
         self.chat_id = reply.chat_id
         if self.as_json:
             echo_json(_describe(reply))
@@ -185,10 +162,7 @@ def _describe(reply: service.Reply) -> dict[str, Any]:
 
 
 async def _list(desk: Desk, *, as_json: bool) -> None:
-    async def work(connection: Connection) -> list[dict[str, Any]]:
-        return await chats.list_chats(connection, limit=LISTED_MAX)
-
-    rows = await desk.engine.db.transact(desk.account.tenant_id, work)
+    rows = await desk.list_chats(LISTED_MAX)
     if as_json:
         echo_json(rows)
         return

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
 import click
 
-from dialectic import sessions
-from dialectic.cli.terminal import Desk, say
-from dialectic.domain.event import FROM_THE_START, State, format_id
+from dialectic.cli.desk import Desk
+from dialectic.cli.terminal import say
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
-from dialectic.notify.hub import Hub, open_hub
-from dialectic.notify.stream import Follower
-from dialectic.store import jobs
-from dialectic.store.database import Connection
-from dialectic.store.notifications import Page, read_events
 
 # How often a session that says nothing is looked at.
 LOOK_S = 0.5
@@ -114,16 +108,12 @@ async def follow_session(
     return await following.show(display.show, lambda: find_end(desk, session_id))
 
 
-async def follow_job(desk: Desk, job_id: UUID, display: Display) -> ExitCode:
-    """Show what happens to one job until it has ended."""
-
-    async def load(connection: Connection) -> dict[str, Any]:
-        job = await jobs.load_job(connection, job_id)
-        assert job is not None, "the job was just made"
-        return job
+async def follow_job(desk: Desk, session_id: UUID, job_id: UUID, display: Display) -> ExitCode:
+    """Show what happens to one job of a session until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
-        job = await desk.engine.db.transact(desk.account.tenant_id, load)
+        overview = await desk.look(session_id)
+        (job,) = (job for job in overview.jobs if job["id"] == job_id)
         if JobStatus(job["status"]) in ENDED:
             done = job["status"] == JobStatus.COMPLETED
             return ExitCode.DONE if done else ExitCode.FAILED
@@ -135,8 +125,7 @@ async def follow_job(desk: Desk, job_id: UUID, display: Display) -> ExitCode:
         if event["data"].get("job_id") == str(job_id):
             display.show(event)
 
-    job = await desk.engine.db.transact(desk.account.tenant_id, load)
-    return await _Following(desk, job["session_id"], 0).show(show, find_end_of_job)
+    return await _Following(desk, session_id, 0).show(show, find_end_of_job)
 
 
 @dataclass(slots=True)
@@ -153,33 +142,19 @@ class _Following:
         show: Callable[[dict[str, Any]], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
-        async with open_hub(self.desk.engine.address) as hub:
-            while True:  # a stream that the hub has ended is taken up again
-                async with contextlib.aclosing(self._follow(hub)) as told:
-                    async for events in told:
-                        for event in events:
-                            show(event)
-                        if not self._is_time_to_look(events):
-                            continue
-                        ended = await find_end()
-                        # What belongs to the end is shown before we say that it is the end.
-                        if ended is not None and not await self._is_behind():
-                            return ended
-
-    async def _follow(self, hub: Hub) -> AsyncGenerator[list[dict[str, Any]], None]:
-        account = self.desk.account
-        follower = Follower(
-            hub=hub,
-            db=self.desk.engine.db,
-            account=account,
-            after=format_id(account.tenant_id, self.seq) if self.seq else FROM_THE_START,
-            session_id=self.session_id,
-            heartbeat_s=LOOK_S,
-        )
-        async with contextlib.aclosing(follower.follow()) as told:
-            async for part in told:
-                self.seq = follower.seq
-                yield [] if isinstance(part, State) else [event.body for event in part]
+        async with contextlib.aclosing(self.desk.follow(self.session_id, self.seq)) as told:
+            async for news in told:
+                self.seq = news.seq
+                for event in news.events:
+                    show(event)
+                if not self._is_time_to_look(news.events):
+                    continue
+                ended = await find_end()
+                # What belongs to the end is shown before we say that it is the end.
+                if ended is not None and not await self.desk.has_news(self.session_id, self.seq):
+                    return ended
+        msg = "a desk tells what happens without an end"
+        raise AssertionError(msg)
 
     def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
         now_s = asyncio.get_running_loop().time()
@@ -192,27 +167,17 @@ class _Following:
             self.looked_at_s = now_s
         return is_time
 
-    async def _is_behind(self) -> bool:
-        return bool((await _read(self.desk, self.session_id, self.seq)).rows)
-
 
 async def see_all(desk: Desk, session_id: UUID) -> Seen:
     """Take everything so far as seen."""
-    page = await _read(desk, session_id, 0)
-    overview = await sessions.look(desk.engine, desk.account, session_id)
-    return Seen(page.last_seq, frozenset(row["id"] for row in overview.contributions))
-
-
-async def _read(desk: Desk, session_id: UUID, seq: int) -> Page:
-    async def work(connection: Connection) -> Page:
-        return await read_events(connection, after_seq=seq, session_id=session_id, limit=1)
-
-    return await desk.engine.db.transact(desk.account.tenant_id, work)
+    last = await desk.find_last_event(session_id)
+    overview = await desk.look(session_id)
+    return Seen(last, frozenset(row["id"] for row in overview.contributions))
 
 
 async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
     """Find out whether a session has come to an end, and which; None while it works."""
-    overview = await sessions.look(desk.engine, desk.account, session_id)
+    overview = await desk.look(session_id)
     status: str = overview.session["status"]
     if status == "iteration_complete":
         return ExitCode.DONE

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dialectic import sessions
+from dialectic.cli.desk import Desk
 from dialectic.cli.follow import FUNDS_REASONS
-from dialectic.cli.terminal import Desk, count, say
+from dialectic.cli.terminal import count, say
 from dialectic.domain.job import JobStatus
 from dialectic.domain.price import advise_top_up, format_credits, format_roughly
 from dialectic.domain.quote import Quote
 from dialectic.errors import FundsError
-from dialectic.ledger import wallets
+from dialectic.sessions import Overview
 
 
 async def check_funds(desk: Desk, quote: Quote) -> None:
@@ -19,10 +19,7 @@ async def check_funds(desk: Desk, quote: Quote) -> None:
     expected = quote.only(is_play=False).figures.likely.credits
     if not expected:
         return
-    account = desk.account
-    wallet = await desk.engine.db.transact(
-        account.tenant_id, lambda c: wallets.load_wallet(c, account.wallet_id)
-    )
+    wallet = await desk.load_wallet()
     available = wallet.available_credits
     if wallet.is_count_only or available >= expected:
         return
@@ -38,7 +35,7 @@ async def check_funds(desk: Desk, quote: Quote) -> None:
     )
 
 
-def describe_shortage(overview: sessions.Overview) -> Iterator[str]:
+def describe_shortage(overview: Overview) -> Iterator[str]:
     """Say for which money a session waits, and how it goes on."""
     waiting = [
         job

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from dialectic.cli.local import LocalDesk
 from dialectic.cli.signals import handling_signals
-from dialectic.cli.terminal import Desk, say
+from dialectic.cli.terminal import say
 from dialectic.errors import ExitCode
 from dialectic.store.database import WORKER_ROLE, Database
 from dialectic.worker import Worker
@@ -22,7 +23,7 @@ POLL_S = 0.05
 
 
 @asynccontextmanager
-async def open_worker(desk: Desk, *, concurrency: int) -> AsyncIterator[Worker]:
+async def open_worker(desk: LocalDesk, *, concurrency: int) -> AsyncIterator[Worker]:
     """Open a worker with its own pool: it logs in as another role than the person does."""
     async with Database.open(desk.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
         yield Worker(replace(desk.engine, db=db), concurrency=concurrency)
@@ -43,7 +44,7 @@ def catching_signals(on_signal: Callable[[int], None]) -> Iterator[None]:
 
 
 async def work_beside(
-    desk: Desk,
+    desk: LocalDesk,
     follow: Coroutine[Any, Any, ExitCode],
     *,
     session_id: UUID | None = None,

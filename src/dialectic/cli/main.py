@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import click
 
+from dialectic.cli.server_option import keep_server_option, take_server_option
 from dialectic.errors import DialecticError, ExitCode
 
 COMMANDS = {
@@ -71,6 +72,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(COMMANDS[cmd_name][0])
         # What would hide a name of the language has a line behind it.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
+        take_server_option(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,6 +87,13 @@ class LazyGroup(click.Group):
     epilog="State lives in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr.",
 )
 @click.version_option(version("dialectic-engine"), prog_name="dialectic")
+@click.option(
+    "--server",
+    metavar="URL",
+    expose_value=False,
+    callback=keep_server_option,
+    help="Drive the server there; it may also stand behind the command.",
+)
 def cli() -> None:
     """Several language models argue until a plan holds."""
 

@@ -11,6 +11,8 @@ from decimal import Decimal
 
 import click
 
+from dialectic.cli.desk import open_desk
+from dialectic.cli.local import list_models_here
 from dialectic.cli.terminal import count, load_settings, printable, run_async, say
 from dialectic.domain.message import Message, Reply, Request, Role
 from dialectic.domain.model import ModelCard
@@ -41,8 +43,8 @@ def models() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
     """List the models that are known, with windows, prices and what is missing to use them."""
-    settings = load_settings()
-    rows = build_listing(build_catalog(settings), load_seen(settings.home))
+    settings = load_settings(knows_server=True)
+    rows = run_async(_list(settings)) if settings.server else list_models_here(settings)
     if as_json:
         described = {"models": [describe_row(row) for row in rows]}
         click.echo(json.dumps(described, ensure_ascii=False))
@@ -51,9 +53,14 @@ def list_(*, as_json: bool) -> None:
         click.echo(printable(line))
     say("Prices are US dollars per million tokens, in and out. docs/models.md says more.")
     if unknown := [row for row in rows if row.state is State.UNCONFIGURED]:
-        path = settings.home / "config.toml"
+        path = "the server's config.toml" if settings.server else settings.home / "config.toml"
         say(f"To use a model that is only listed, add to {path}, with figures for each `?`:")
         say(build_snippet(unknown[0]))
+
+
+async def _list(settings: Settings) -> list[Row]:
+    async with open_desk(settings) as desk:
+        return await desk.list_models()
 
 
 HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")

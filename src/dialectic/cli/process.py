@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dialectic.cli.desk import open_desk
 from dialectic.cli.graph import (
     WIDTH,
     Pen,
@@ -15,11 +16,12 @@ from dialectic.cli.graph import (
     build_plain_pen,
     draw_process,
 )
-from dialectic.cli.terminal import count, echo_json, load_settings, printable, say
+from dialectic.cli.terminal import count, echo_json, load_settings, printable, run_async, say
 from dialectic.domain.process import Process, Stage
 from dialectic.domain.recipe import build_expected_output, build_input_rules
 from dialectic.pipeline.outline import Outline, build_outline
 from dialectic.process_files import Listed, list_processes, load_process
+from dialectic.settings import Settings
 
 MODELS_MAX = 32
 WIDTH_MAX = 100
@@ -42,14 +44,26 @@ def process() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
     """List the processes that have a name: those that are shipped, and your own."""
-    own = load_settings().own_processes
-    listed = list_processes(own)
+    settings = load_settings(knows_server=True)
+    own = settings.own_processes
+    listed = run_async(_list(settings)) if settings.server else list_processes(own)
     if as_json:
         echo_json({"processes": [_as_json(one) for one in listed]})
         return
     for one in listed:
         click.echo(printable("\n".join(_describe_listed(one))))
-    say(f"Your own go to {own / 'NAME'}; docs/processes.md says how to write one.")
+    where = "processes/NAME in the server's home" if settings.server else own / "NAME"
+    say(f"Your own go to {where}; docs/processes.md says how to write one.")
+
+
+async def _list(settings: Settings) -> list[Listed]:
+    async with open_desk(settings) as desk:
+        return await desk.list_processes()
+
+
+async def _load(settings: Settings, name: str) -> Process:
+    async with open_desk(settings) as desk:
+        return await desk.load_process(name)
 
 
 def _describe_listed(one: Listed) -> list[str]:
@@ -87,7 +101,12 @@ def _as_json(one: Listed) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
     """Draw a process by its NAME or its folder, with the number of calls."""
-    shown = load_process(name, own=load_settings().own_processes)
+    settings = load_settings(knows_server=True)
+    shown = (
+        run_async(_load(settings, name))
+        if settings.server
+        else load_process(name, own=settings.own_processes)
+    )
     outline = build_outline(shown, models=models)
     if as_json:
         echo_json(describe_process(shown, outline, with_prompts=prompts))

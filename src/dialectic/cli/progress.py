@@ -15,9 +15,10 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from dialectic.cli.desk import Desk
 from dialectic.cli.follow import Display, JsonDisplay, LineDisplay, describe_event
 from dialectic.cli.quote import describe_forecast
-from dialectic.cli.terminal import Desk, count, printable, say
+from dialectic.cli.terminal import count, printable, say
 from dialectic.domain.price import format_roughly, is_play, price_call
 from dialectic.domain.quote import (
     Amount,
@@ -46,7 +47,7 @@ class Tally:
         name = row["model_name"]
         self.documents[name] = self.documents.get(name, 0) + 1
         read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
-        card = desk.engine.catalog.cards.get(name)
+        card = desk.find_card(name)
         price = price_call(card, read, written) if card is not None else 0
         key = (row["stage"], row["contribution_type"], row["model_index"])
         self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)

@@ -6,14 +6,12 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import click
 
 from dialectic.cli.terminal import count, printable
 from dialectic.domain.price import CREDITS_PER_USD, format_roughly
-from dialectic.domain.process import Process
 from dialectic.domain.quote import (
     Amount,
     Duration,
@@ -24,8 +22,8 @@ from dialectic.domain.quote import (
     add_figures,
     list_steps,
 )
-from dialectic.domain.shrink import describe_rung, shrink_process
 from dialectic.errors import UsageError
+from dialectic.quote import Smaller
 
 _ROW = "{:>7}{:>13}{:>12}{:>15}{:>15}{:>12}"
 
@@ -38,29 +36,6 @@ def format_time(seconds: float) -> str:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-@dataclass(frozen=True, slots=True)
-class Smaller:
-    """A run from which more is left out, what that is, and its quote."""
-
-    rungs: int
-    left_out: str
-    quote: Quote
-
-
-def list_smaller(
-    process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
-) -> list[Smaller]:
-    """List what a process can leave out beside what it has left out before, thing by thing."""
-    return [
-        Smaller(
-            before + rung,
-            describe_rung(process, rung, models=models),
-            quote_of(shrink_process(process, rung)),
-        )
-        for rung in range(1, len(process.file.shrink) + 1)
-    ]
 
 
 def show_quote(quote: Quote, smaller: Sequence[Smaller], *, as_json: bool) -> None:

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import click
 
-from dialectic import contributions, sessions
+from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.session import show_list, show_session
-from dialectic.cli.terminal import Desk, act_at_desk, echo_json, printable, say
+from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.domain.manifest import describe_manifest
 from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
 
@@ -45,23 +45,18 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
 
 async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str]]:
     """Find what a model wrote, a document or one turn of it, and the facts about it."""
-    engine, account = desk.engine, desk.account
     try:
-        contribution_id = await contributions.find(engine, account, text)
+        contribution_id = await desk.find_contribution(text)
     except NotFound:
-        chunk = await contributions.find_chunk(engine, account, text)
-        del chunk["opening"]  # it is what --prompt shows, in another form
+        chunk = await desk.find_chunk(text)
         return chunk, _describe_chunk(chunk)
-    row = await contributions.load(engine, account, contribution_id)
-    chunks = await contributions.list_chunks(engine, account, contribution_id)
-    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
-    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
+    row = await desk.load_contribution(contribution_id)
     return row, _describe(row)
 
 
 async def _find_session(desk: Desk, text: str) -> UUID:
     try:
-        return await sessions.find(desk.engine, desk.account, text)
+        return await desk.find_session(text)
     except DialecticError:
         raise NotFound(
             f"There is no contribution and no session {text!r}. `dialectic list` shows sessions, "
@@ -115,7 +110,8 @@ async def _read_prompt(desk: Desk, row: dict[str, Any]) -> str:
     path = row["raw_response_storage_path"]
     if path is None:
         raise UsageError("This version was written by a person; no model was asked for it.")
-    data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
+    overview = await desk.look(row["session_id"])
+    data = await desk.read_file(overview.session["project_id"], path)
     request = json.loads(data)["request"]
     parts = [f"# System\n\n{request['system']}"]
     parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
@@ -133,8 +129,8 @@ def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
         if session is None:
             await show_list(desk, as_json=as_json)
             return ExitCode.DONE
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        overview = await sessions.look(desk.engine, desk.account, session_id)
+        session_id = await desk.find_session(session)
+        overview = await desk.look(session_id)
         rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
         if as_json:
             echo_json(rows)
@@ -167,11 +163,10 @@ def diff(before: str, after: str) -> None:
     """Show how contribution B differs from contribution A; exits 0 also if they do."""
 
     async def act(desk: Desk) -> ExitCode:
-        rows = []
-        for text in (before, after):
-            found = await contributions.find(desk.engine, desk.account, text)
-            rows.append(await contributions.load(desk.engine, desk.account, found))
-        old, new = rows
+        old, new = [
+            await desk.load_contribution(await desk.find_contribution(text))
+            for text in (before, after)
+        ]
         lines = difflib.unified_diff(
             old["content"].splitlines(),
             new["content"].splitlines(),

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import click
 
-from dialectic import sessions
+from dialectic.cli.desk import Desk, Wanted, open_desk
 from dialectic.cli.follow import Seen, follow_session
 from dialectic.cli.funds import check_funds, describe_shortage
 from dialectic.cli.given import read_prompt, read_resource
 from dialectic.cli.progress import open_display
-from dialectic.cli.quote import is_wanted, list_smaller, show_quote
-from dialectic.cli.terminal import Desk, count, load_settings, open_desk, run_async, say
+from dialectic.cli.quote import is_wanted, show_quote
+from dialectic.cli.terminal import count, load_settings, run_async, say
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.process import SHRINK_MAX, Process
 from dialectic.domain.quote import Quote
-from dialectic.domain.shrink import list_left_out, shrink_process
+from dialectic.domain.shrink import shrink_process
 from dialectic.errors import ExitCode, FundsError, UsageError
 from dialectic.process_files import load_process
-from dialectic.projects import create_session
-from dialectic.providers.catalog import Catalog, choose_default_models
-from dialectic.publish import describe_project, require_published
-from dialectic.quote import fit_ask, prepare_quotes
+from dialectic.quote import Quoted
+from dialectic.sessions import Overview
 from dialectic.settings import Settings
-from dialectic.store.database import Connection
-from dialectic.store.records import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ class Wish:
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 def run(prompt: str | None, file: Path | None, **options: object) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
-    settings = load_settings()
+    settings = load_settings(knows_server=True)
     text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
     wish = Wish(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
     sys.exit(run_async(_run(settings, wish)))
@@ -116,26 +112,39 @@ def run(prompt: str | None, file: Path | None, **options: object) -> None:
 
 async def _run(settings: Settings, wish: Wish) -> ExitCode:
     # What can be wrong with the words is found before a server is started for them.
-    check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
+    _, notes = check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
+    wish = replace(wish, notes=(*wish.notes, *notes))
     check_name(wish.name)
     resources = tuple(
         read_resource(given, bytes_max=settings.max_prompt_bytes) for given in wish.resource
     )
-    process = shrink_process(load_process(wish.process, own=settings.own_processes), wish.shrink)
-    check_ask(process, until=wish.until, domain=wish.domain)
+    if not settings.server:
+        _check(wish, load_process(wish.process, own=settings.own_processes))
     if wish.models:
         parse_model_list(wish.models)
     if wish.out is not None and not wish.dry_run:
         prepare_out(wish.out)
     async with open_desk(settings) as desk:
-        return await _begin(desk, wish, _build_ask(desk, wish, process, resources))
+        process = _check(wish, await desk.load_process(wish.process))
+        wanted = Wanted(
+            ask=_build_ask(wish, process, resources),
+            shrunk=wish.shrink,
+            takes_defaults=not wish.models,
+        )
+        return await _begin(desk, wish, wanted)
 
 
-def _build_ask(desk: Desk, wish: Wish, process: Process, resources: tuple[Given, ...]) -> Ask:
-    names = _choose_models(desk.engine.catalog, desk.engine.settings, wish.models)
+def _check(wish: Wish, process: Process) -> Process:
+    """Refuse what the process does not know; leave out of it what is not wished for."""
+    smaller = shrink_process(process, wish.shrink)
+    check_ask(smaller, until=wish.until, domain=wish.domain)
+    return smaller
+
+
+def _build_ask(wish: Wish, process: Process, resources: tuple[Given, ...]) -> Ask:
     return Ask(
         prompt=wish.prompt,
-        models=names,
+        models=parse_model_list(wish.models) if wish.models else [],
         process=process,
         name=wish.name,
         domain=wish.domain,
@@ -149,62 +158,60 @@ def _build_ask(desk: Desk, wish: Wish, process: Process, resources: tuple[Given,
     )
 
 
-async def _fit(desk: Desk, wish: Wish, ask: Ask) -> Ask:
-    """Leave out what a budget has no room for, as the process says; refuse what never fits."""
-    if ask.budget_credits is None:
-        return ask
-    fitting, rungs = await fit_ask(
-        desk.engine, desk.account, ask, budget_credits=ask.budget_credits
+def _check_fit(wish: Wish, ask: Ask, quoted: Quoted) -> None:
+    """Refuse what never fits its budget, whatever is left out."""
+    if quoted.fits or wish.yes or wish.dry_run or ask.budget_credits is None:
+        return
+    raise FundsError(
+        f"Even with all left out that process {ask.process.name!r} can do without, the run is "
+        f"expected to cost more than the budget of {format_credits(ask.budget_credits)}. "
+        "--dry-run shows the figures; with --yes it begins, and pauses when the budget is used."
     )
-    if rungs is None and not wish.yes and not wish.dry_run:
-        raise FundsError(
-            f"Even with all left out that process {ask.process.name!r} can do without, the run is "
-            f"expected to cost more than the budget of {format_credits(ask.budget_credits)}. "
-            "--dry-run shows the figures; with --yes it begins, and pauses when the budget is used."
-        )
-    return fitting
 
 
-async def _begin(desk: Desk, wish: Wish, ask: Ask) -> ExitCode:
+def _fit(wanted: Wanted, quoted: Quoted) -> Wanted:
+    """Name the models, and leave out of the process what the budget has no room for."""
+    ask = wanted.ask
+    process = shrink_process(ask.process, quoted.shrink - wanted.shrunk)
+    return Wanted(
+        ask=replace(ask, models=list(quoted.models), process=process), shrunk=quoted.shrink
+    )
+
+
+async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
     """Say what it will cost and, if that is all right, begin."""
-    ask = await _fit(desk, wish, ask)
-    process, models = ask.process, len(ask.models)
-    quote_of = await prepare_quotes(desk.engine, desk.account, ask)
-    quote = quote_of(process)
-    for left_out in list_left_out(process, models=models):
+    quoted = await desk.quote(wanted, lists_smaller=wish.dry_run)
+    _check_fit(wish, wanted.ask, quoted)
+    _name_models(quoted)
+    quote = quoted.quote
+    for left_out in quoted.left_out:
         say(f"  left out: {left_out}")
     if wish.dry_run:
-        smaller = list_smaller(process, quote_of, models=models, before=wish.shrink)
-        show_quote(quote, smaller, as_json=wish.as_json)
+        show_quote(quote, quoted.smaller, as_json=wish.as_json)
         return ExitCode.DONE
     await check_funds(desk, quote)
-    limit_usd = desk.engine.settings.confirm_above_usd
+    limit_usd = desk.settings.confirm_above_usd
     # Whoever names a budget has said what they are ready to spend.
-    is_asked = not wish.yes and ask.budget_credits is None
+    is_asked = not wish.yes and wanted.ask.budget_credits is None
     if is_asked and not await is_wanted(quote, confirm_above_usd=limit_usd):
         say("Nothing was started.")
         return ExitCode.FUNDS
-    begun = await create_session(desk.engine, desk.account, ask)
-    await sessions.generate(desk.engine, desk.account, begun.session_id)
-    say(f"Session {begun.session_id} ({count(models, 'model')})")
-    for note in (*wish.notes, *begun.notes):
+    session_id = await desk.create(_fit(wanted, quoted))
+    await desk.generate(session_id)
+    say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
+    for note in wish.notes:
         say(f"  prompt: {note}")
     if wish.detach:
-        click.echo(begun.session_id)
+        click.echo(session_id)
         return ExitCode.DONE
-    return await work_and_follow(
-        desk, begun.session_id, as_json=wish.as_json, out=wish.out, quote=quote
-    )
+    return await work_and_follow(desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote)
 
 
-def _choose_models(catalog: Catalog, settings: Settings, wished: str) -> list[str]:
-    """Choose whom to ask; models that nobody named are named before they cost anything."""
-    if wished:
-        return parse_model_list(wished)
-    names = choose_default_models(catalog, settings)
-    if not settings.default_models:
-        say(f"Models: {', '.join(names)}. `dialectic models list` shows which others there are.")
-    return names
+def _name_models(quoted: Quoted) -> None:
+    """Name models that nobody has named, before they cost anything."""
+    if quoted.has_chosen_models:
+        names = ", ".join(quoted.models)
+        say(f"Models: {names}. `dialectic models list` shows which others there are.")
 
 
 async def work_and_follow(
@@ -217,17 +224,15 @@ async def work_and_follow(
     quote: Quote | None = None,
 ) -> ExitCode:
     """Carry out jobs in this process until the session ends, showing what is new."""
-    from dialectic.cli.host import work_beside  # the queue: 0.3 s that `status` need not pay
 
     async def follow() -> ExitCode:
         with open_display(desk, as_json=as_json, quote=quote) as display:
             return await follow_session(desk, session_id, display, seen)
 
     async def conclude(code: ExitCode) -> ExitCode:
-        overview = await sessions.look(desk.engine, desk.account, session_id)
+        overview = await desk.look(session_id)
         project_id, slug = overview.session["project_id"], overview.session["project_slug"]
-        await require_published(desk.engine, desk.account.tenant_id, project_id, session_id)
-        await describe_project(desk.engine, desk.account.tenant_id, project_id)
+        await desk.finish(project_id, session_id)
         if out is not None:
             await copy_out(desk, project_id, slug, out)
         if not as_json:
@@ -241,14 +246,14 @@ async def work_and_follow(
             say(f"Not everything succeeded: `dialectic status {str(session_id)[:8]}` says what.")
         return code
 
-    code = await work_beside(desk, follow(), session_id=session_id, conclude=conclude)
+    code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
     if code is ExitCode.INTERRUPTED:
         say(f"Interrupted. `dialectic resume {str(session_id)[:8]}` goes on.")
     return code
 
 
 def _name_documents(
-    desk: Desk, slug: str, overview: sessions.Overview, known: frozenset[UUID], out: Path | None
+    desk: Desk, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
 ) -> None:
     """Name the finished documents that are new: whole paths for programs, a list for people."""
     rows = [
@@ -278,7 +283,7 @@ def _say_what_next(session: dict[str, Any]) -> None:
 def _locate(desk: Desk, path: str, out: Path | None) -> str:
     if out is not None:
         return str(out / path)
-    return desk.engine.files.locate(f"{desk.account.tenant_id}/{path}")
+    return desk.locate(path)
 
 
 def prepare_out(out: Path) -> None:
@@ -295,20 +300,15 @@ def prepare_out(out: Path) -> None:
 
 async def copy_out(desk: Desk, project_id: UUID, slug: str, out: Path) -> None:
     """Copy a project's files below a folder, in the same layout."""
-
-    async def work(connection: Connection) -> list[str]:
-        rows = await connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
-        return [row["path"] for row in rows]
-
-    for path in await desk.engine.db.transact(desk.account.tenant_id, work):
-        data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
+    for path in await desk.list_files(project_id, slug):
+        data = await desk.read_file(project_id, path)
         target = out / path
         try:
             _put(target, data)
         except OSError as error:
             raise UsageError(
                 f"{target} cannot be written: {error.strerror}. The documents are safe in "
-                f"{desk.engine.files.locate(f'{desk.account.tenant_id}/{slug}')}."
+                f"{desk.locate(slug)}."
             ) from None
 
 

@@ -6,11 +6,10 @@ import textwrap
 
 import click
 
-from dialectic import bundle
-from dialectic import search as searching
-from dialectic.cli.terminal import Desk, act_at_desk, count, echo_json, printable, say
+from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import ExitCode
-from dialectic.search import LIMIT_DEFAULT, Hit, Results
+from dialectic.search import LIMIT_DEFAULT, Hit, Results, check_query
 
 EXCERPT_CHARS = 320
 WIDTH = 96
@@ -25,11 +24,8 @@ def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
     """Find what answers QUERY in PROJECT (a folder, a name, or an id of it or of a session)."""
 
     async def act(desk: Desk) -> ExitCode:
-        searching.check_query(query, limit)
-        project_id = await bundle.find(desk.engine, desk.account, project)
-        results = await searching.search_project(
-            desk.engine, desk.account, project_id, query, limit
-        )
+        check_query(query, limit)
+        results = await desk.search(await desk.find_project(project), query, limit)
         if as_json:
             echo_json(describe_results(results))
             return ExitCode.DONE

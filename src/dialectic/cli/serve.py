@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import sys
 
 import click
 
 from dialectic.accounts import load_owner
-from dialectic.cli.logs import JsonLines
+from dialectic.cli.local import LocalDesk
 from dialectic.cli.signals import handling_signals
-from dialectic.cli.terminal import Desk, load_settings, run_async, say
+from dialectic.cli.terminal import load_settings, run_async, say
 from dialectic.domain.door import check_opening, is_loopback
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
@@ -43,9 +42,7 @@ PATIENCE_S = 5.0
 )
 def serve(host: str, port: int, *, with_worker: bool) -> None:
     """Serve the API until told to stop; requests and calls in flight are finished first."""
-    settings = load_settings()
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(JsonLines(settings.secrets))
+    settings = load_settings(is_server=True)
     sys.exit(run_async(_serve(settings, host, port, with_worker=with_worker)))
 
 
@@ -73,7 +70,7 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
         app = build_app(engine, hub, listens_at=host)
         worker = None
         if with_worker:
-            desk = Desk(engine, await load_owner(engine.db))
+            desk = LocalDesk(engine, await load_owner(engine.db))
             concurrency = engine.settings.worker_concurrency
             worker = await stack.enter_async_context(open_worker(desk, concurrency=concurrency))
         server = await stack.enter_async_context(open_server(app, hub, host=host, port=port))

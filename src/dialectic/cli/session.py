@@ -5,24 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import click
 
-from dialectic import sessions
+from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import follow_session
 from dialectic.cli.funds import describe_shortage
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import describe_forecast, draw_quote
 from dialectic.cli.run import prepare_out, work_and_follow
-from dialectic.cli.terminal import Desk, act_at_desk, count, echo_json, printable, say
+from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.domain.job import JobStatus
 from dialectic.domain.price import parse_usd
 from dialectic.errors import ExitCode, UsageError
-from dialectic.quote import SessionQuote, quote_session
-from dialectic.store.database import Connection
-from dialectic.store.records import SQL
+from dialectic.quote import SessionQuote
+from dialectic.sessions import Overview
 
 LIST_MAX = 50
 
@@ -40,7 +38,7 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
         if session is None:
             await show_list(desk, as_json=as_json)
         else:
-            session_id = await sessions.find(desk.engine, desk.account, session)
+            session_id = await desk.find_session(session)
             await show_session(desk, session_id, with_quote=with_quote, as_json=as_json)
         return ExitCode.DONE
 
@@ -49,11 +47,7 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
 
 async def show_list(desk: Desk, *, as_json: bool) -> None:
     """Show the newest sessions."""
-
-    async def work(connection: Connection) -> list[dict[str, Any]]:
-        return [dict(row) for row in await connection.fetch(SQL["list_sessions"], LIST_MAX + 1)]
-
-    rows = await desk.engine.db.transact(desk.account.tenant_id, work)
+    rows = await desk.list_sessions(LIST_MAX + 1)
     has_more = len(rows) > LIST_MAX
     del rows[LIST_MAX:]
     if as_json:
@@ -77,8 +71,8 @@ async def show_session(
     desk: Desk, session_id: UUID, *, as_json: bool, with_quote: bool = False
 ) -> None:
     """Show how far a session is and what went wrong in it."""
-    overview = await sessions.look(desk.engine, desk.account, session_id)
-    quote = await quote_session(desk.engine, desk.account, session_id) if with_quote else None
+    overview = await desk.look(session_id)
+    quote = await desk.quote_session(session_id) if with_quote else None
     if as_json:
         echo_json(
             {
@@ -105,7 +99,7 @@ def _describe_quote(quote: SessionQuote) -> Iterator[str]:
         yield from draw_quote(quote.rest)
 
 
-def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
+def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
     yield f"Session   {overview.session['id']}"
     yield f"Project   {overview.session['project_name']}"
     yield f"Status    {overview.session['status']}"
@@ -128,7 +122,7 @@ def _describe(desk: Desk, overview: sessions.Overview) -> Iterator[str]:
             continue
         cut = "  incomplete" if row["is_incomplete"] else ""
         cut += "  stale" if row["is_stale"] else ""
-        path = desk.engine.files.locate(f"{desk.account.tenant_id}/{row['storage_path']}")
+        path = desk.locate(row["storage_path"])
         yield f"Document  {path}{cut}"
 
 
@@ -139,11 +133,11 @@ def watch(session: str, *, as_json: bool) -> None:
     """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
+        session_id = await desk.find_session(session)
         with open_display(desk, as_json=as_json) as display:
             code = await follow_session(desk, session_id, display)
         if code is ExitCode.FUNDS:
-            overview = await sessions.look(desk.engine, desk.account, session_id)
+            overview = await desk.look(session_id)
             say("\n".join(describe_shortage(overview)))
         return code
 
@@ -178,16 +172,10 @@ def resume(
         prepare_out(out)
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        await sessions.resume(
-            desk.engine,
-            desk.account,
-            session_id,
-            approves_spend=approve_spend,
-            budget_credits=budget_credits,
-        )
+        session_id = await desk.find_session(session)
+        await desk.resume(session_id, approves_spend=approve_spend, budget_credits=budget_credits)
         # Whoever made the session may have died before its stage began.
-        await sessions.generate(desk.engine, desk.account, session_id)
+        await desk.generate(session_id)
         if detach:
             return ExitCode.DONE
         return await work_and_follow(desk, session_id, as_json=as_json, out=out)
@@ -201,8 +189,8 @@ def pause(session: str) -> None:
     """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        is_new = await sessions.pause(desk.engine, desk.account, session_id)
+        session_id = await desk.find_session(session)
+        is_new = await desk.pause(session_id)
         say(
             f"Session {session_id} is paused{'' if is_new else ' already'}. "
             f"`dialectic resume {str(session_id)[:8]}` goes on."
@@ -218,8 +206,8 @@ def cancel(session: str) -> None:
     """End SESSION for good; what is written stays."""
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        is_new = await sessions.cancel(desk.engine, desk.account, session_id)
+        session_id = await desk.find_session(session)
+        is_new = await desk.cancel(session_id)
         say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
         return ExitCode.DONE
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import click
 
+from dialectic.cli.server_option import find_server_option
 from dialectic.cli.signals import handling_signals
 from dialectic.cli.terminal import count, run_async, say
+from dialectic.errors import UsageError
 from dialectic.providers.simulator import (
     TABLE,
     Fault,
@@ -60,6 +62,8 @@ def simulate(
     host: str, port: int, script_path: Path | None, seed: int | None, *, faults: bool
 ) -> None:
     """Answer as OpenAI, Anthropic, Google and Ollama would, until told to stop."""
+    if find_server_option():
+        raise UsageError("The simulator is started on this machine alone. Leave --server away.")
     if faults:
         for line in describe_faults(TABLE):
             click.echo(line)

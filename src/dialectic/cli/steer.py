@@ -10,14 +10,14 @@ from uuid import UUID
 
 import click
 
-from dialectic import contributions, sessions
-from dialectic import feedback as service
+from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.given import read_text
 from dialectic.cli.progress import open_display
 from dialectic.cli.run import prepare_out, work_and_follow
-from dialectic.cli.terminal import Desk, act_at_desk, say
+from dialectic.cli.terminal import say
 from dialectic.errors import ExitCode
+from dialectic.feedback import RATING_MAX, RATING_MIN
 
 Callback = Callable[..., None]
 
@@ -49,12 +49,10 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     said = read_text(text, file, what="feedback")
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        target = await contributions.find(desk.engine, desk.account, on) if on else None
-        path = await service.give_feedback(
-            desk.engine, desk.account, session_id, stage, said, target_id=target
-        )
-        say(f"Kept in {_locate(desk, path)}.")
+        session_id = await desk.find_session(session)
+        target = await desk.find_contribution(on) if on else None
+        path = await desk.give_feedback(session_id, stage, said, target)
+        say(f"Kept in {desk.locate(path)}.")
         return ExitCode.DONE
 
     act_at_desk(act)
@@ -68,12 +66,12 @@ def edit(contribution: str, file: Path | None) -> None:
     text = read_text(None, file, what="text")
 
     async def act(desk: Desk) -> ExitCode:
-        found = await contributions.find(desk.engine, desk.account, contribution)
-        edited = await contributions.edit(desk.engine, desk.account, found, text)
+        found = await desk.find_contribution(contribution)
+        edited = await desk.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
             say(f"{edited.stale} document(s) were made from the old version and are now stale.")
-        click.echo(_locate(desk, edited.path))
+        click.echo(desk.locate(edited.path))
         return ExitCode.DONE
 
     act_at_desk(act)
@@ -81,13 +79,13 @@ def edit(contribution: str, file: Path | None) -> None:
 
 @click.command()
 @click.argument("contribution")
-@click.argument("rating", type=click.IntRange(service.RATING_MIN, service.RATING_MAX))
+@click.argument("rating", type=click.IntRange(RATING_MIN, RATING_MAX))
 def rate(contribution: str, rating: int) -> None:
     """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
 
     async def act(desk: Desk) -> ExitCode:
-        found = await contributions.find(desk.engine, desk.account, contribution)
-        await service.rate(desk.engine, desk.account, found, rating)
+        found = await desk.find_contribution(contribution)
+        await desk.rate(found, rating)
         say(f"Contribution {found} is rated {rating}.")
         return ExitCode.DONE
 
@@ -100,7 +98,7 @@ def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
     """Submit the feedback on SESSION's stage and start the next one."""
 
     async def begin(desk: Desk, session_id: UUID) -> None:
-        stage = await sessions.start_next(desk.engine, desk.account, session_id)
+        stage = await desk.start_next(session_id)
         say(f"Session {session_id} goes on with {stage}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
@@ -112,7 +110,7 @@ def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> N
     """Run SESSION's process once more, with its last outputs and all feedback as input."""
 
     async def begin(desk: Desk, session_id: UUID) -> None:
-        number = await sessions.iterate(desk.engine, desk.account, session_id)
+        number = await desk.iterate(session_id)
         say(f"Session {session_id} begins iteration {number}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
@@ -124,7 +122,7 @@ def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
     """Run again what failed in SESSION; nothing that is saved is done again."""
 
     async def begin(desk: Desk, session_id: UUID) -> None:
-        stages = await sessions.retry(desk.engine, desk.account, session_id)
+        stages = await desk.retry(session_id)
         say(f"Session {session_id} runs again what failed in {', '.join(stages)}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
@@ -137,7 +135,7 @@ def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **optio
         prepare_out(out)
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
+        session_id = await desk.find_session(session)
         seen = await see_all(desk, session_id)
         await begin(desk, session_id)
         if detach:
@@ -155,22 +153,17 @@ def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
     """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
 
     async def act(desk: Desk) -> ExitCode:
-        from dialectic.cli.host import work_beside  # the queue: 0.3 s that others need not pay
-
-        found = await contributions.find(desk.engine, desk.account, contribution)
-        job_id = await contributions.regenerate(desk.engine, desk.account, found)
+        found = await desk.find_contribution(contribution)
+        session_id: UUID = (await desk.load_contribution(found))["session_id"]
+        job_id = await desk.regenerate(found)
         if detach:
             click.echo(job_id)
             return ExitCode.DONE
 
         async def follow() -> ExitCode:
             with open_display(desk, as_json=as_json) as display:
-                return await follow_job(desk, job_id, display)
+                return await follow_job(desk, session_id, job_id, display)
 
-        return await work_beside(desk, follow())
+        return await desk.attend(follow())
 
     act_at_desk(act)
-
-
-def _locate(desk: Desk, path: str) -> str:
-    return desk.engine.files.locate(f"{desk.account.tenant_id}/{path}")

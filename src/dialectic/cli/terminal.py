@@ -9,22 +9,18 @@ import logging
 import signal
 import sys
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from dialectic.accounts import load_owner
+from dialectic.cli.logs import Discreet, JsonLines
+from dialectic.cli.server_option import find_server_option
 from dialectic.cli.signals import handling_signals
-from dialectic.domain.secret import Secret
-from dialectic.engine import Engine, open_engine
-from dialectic.errors import ExitCode
-from dialectic.providers.catalog import build_catalog
+from dialectic.errors import UsageError
 from dialectic.settings import Settings
-from dialectic.store.records import Account
 
 T = TypeVar("T")
 
@@ -54,61 +50,28 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
 
 
-class Discreet(logging.Formatter):
-    """Writes logs without keys: libraries log what servers say, and those may repeat a key."""
+def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Settings:
+    """Load the settings and let logging follow them; servers log JSON unless told otherwise.
 
-    def __init__(self, keys: list[Secret]) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._keys = keys
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self.redact(super().format(record))
-
-    def redact(self, line: str) -> str:
-        """Take every key out of a line."""
-        for key in self._keys:
-            line = key.redact(line)
-        return line
-
-
-def load_settings() -> Settings:
-    """Load the settings and let logging follow them."""
+    A command that has no form for a server elsewhere refuses one: it would act on this machine
+    while another was meant.
+    """
     settings = Settings.load()
+    if (named := find_server_option()) is not None:
+        settings = replace(settings, server=named)
+    if settings.server and not knows_server:
+        raise UsageError(
+            f"This command acts on this machine alone, not on the server at {settings.server}. "
+            'Run it there, or say --server "" to act here.'
+        )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Discreet(settings.secrets))
+    is_json = settings.log_format == "json" or (is_server and settings.log_format == "auto")
+    handler.setFormatter((JsonLines if is_json else Discreet)(settings.secrets))
     logging.basicConfig(level=settings.log_level, handlers=[handler])
     # Both report a lost connection many times over, with tracebacks; the worker says it once.
     for name in ("pgqueuer", "asyncpg"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return settings
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """An engine and the account of the person at this terminal."""
-
-    engine: Engine
-    account: Account
-
-
-Act = Callable[[Desk], Awaitable[ExitCode]]
-
-
-@asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
-    """Open the engine for the local user, whose account is made at the first start."""
-    async with open_engine(settings, build_catalog(settings)) as engine:
-        yield Desk(engine, await load_owner(engine.db))
-
-
-def act_at_desk(act: Act) -> NoReturn:
-    """Do something at a desk, and leave with the code it gives."""
-
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            return await act(desk)
-
-    sys.exit(run_async(main()))
 
 
 def echo_json(value: Any) -> None:

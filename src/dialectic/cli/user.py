@@ -8,7 +8,8 @@ import click
 
 from dialectic import accounts
 from dialectic.accounts import LIFE_DAYS, LIFE_DAYS_MAX, IssuedToken, build_owner
-from dialectic.cli.terminal import Desk, act_at_desk, count, echo_json, printable, say
+from dialectic.cli.local import LocalDesk, act_here
+from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.domain.access import Caller, Scope
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.store import accounts as store
@@ -31,14 +32,14 @@ def user() -> None:
 def add(name: str, *, token: bool) -> None:
     """Make a user with an account of their own."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(desk: LocalDesk) -> ExitCode:
         caller = build_owner(await accounts.add_user(desk.engine.db, name))
         say(f"There is now a user {name!r}.")
         if token:
             _show(await accounts.issue_token(desk.engine.db, caller, name=TOKEN_NAME))
         return ExitCode.DONE
 
-    act_at_desk(act)
+    act_here(act)
 
 
 @user.command("token")
@@ -66,7 +67,7 @@ def token_(
 ) -> None:
     """Make another token for user NAME and print it."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(desk: LocalDesk) -> ExitCode:
         db = desk.engine.db
         caller = build_owner(await accounts.load_user(db, name))
         if organization is not None:
@@ -78,7 +79,7 @@ def token_(
         _show(issued)
         return ExitCode.DONE
 
-    act_at_desk(act)
+    act_here(act)
 
 
 def _show(issued: IssuedToken) -> None:
@@ -112,14 +113,14 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
 def list_(name: str | None, *, as_json: bool) -> None:
     """List all users, or the tokens of user NAME."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(desk: LocalDesk) -> ExitCode:
         if name is None:
             await _list_users(desk.engine.db, as_json=as_json)
         else:
             await _list_tokens(desk.engine.db, name, as_json=as_json)
         return ExitCode.DONE
 
-    act_at_desk(act)
+    act_here(act)
 
 
 async def _list_users(db: Database, *, as_json: bool) -> None:
@@ -178,7 +179,7 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
     if (token_id is None) is not is_all:
         raise UsageError("Give the id of a token, or --all.")
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(desk: LocalDesk) -> ExitCode:
         db = desk.engine.db
         revoked = 0
         for caller in await _list_callers(db, name):
@@ -191,4 +192,4 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
         say(f"Revoked {count(revoked, 'token')}.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    act_here(act)

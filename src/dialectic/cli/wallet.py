@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import click
 
 from dialectic import sessions
-from dialectic.cli.terminal import (
-    Desk,
-    count,
-    load_settings,
-    open_desk,
-    printable,
-    run_async,
-    say,
-)
+from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.local import LocalDesk, act_here
+from dialectic.cli.terminal import count, printable, say
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
 from dialectic.errors import ExitCode, UsageError
@@ -43,14 +36,6 @@ def wallet() -> None:
     """Money: what there is, where it went, and whether the books are right."""
 
 
-def _at_desk(work: Callable[[Desk], Awaitable[ExitCode]]) -> None:
-    async def main() -> ExitCode:
-        async with open_desk(load_settings()) as desk:
-            return await work(desk)
-
-    sys.exit(run_async(main()))
-
-
 # -- what there is ---------------------------------------------------------------------------------
 
 
@@ -60,21 +45,14 @@ def balance(*, as_json: bool) -> None:
     """Show what the wallet holds, what is set aside for calls in flight, and what is left."""
 
     async def work(desk: Desk) -> ExitCode:
-        found = await _load(desk)
+        found = await desk.load_wallet()
         if as_json:
             _echo_json(dataclasses.asdict(found))
         else:
             click.echo("\n".join(describe_wallet(found)))
         return ExitCode.DONE
 
-    _at_desk(work)
-
-
-async def _load(desk: Desk) -> Wallet:
-    async def work(connection: Connection) -> Wallet:
-        return await wallets.load_wallet(connection, desk.account.wallet_id)
-
-    return await desk.engine.db.transact(desk.account.tenant_id, work)
+    act_at_desk(work)
 
 
 def describe_wallet(found: Wallet) -> Iterator[str]:
@@ -113,7 +91,7 @@ def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
         note=remembered or None,
     )
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: LocalDesk) -> ExitCode:
         owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
 
         async def put_in_and_wake(connection: Connection) -> list[UUID]:
@@ -123,11 +101,11 @@ def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
         woken = await desk.engine.db.transact(desk.account.tenant_id, put_in_and_wake)
         put_in = format_credits(deposit.amount_credits, is_play=play)
         say(f"Put in {put_in}. The wallet holds:")
-        click.echo("\n".join(describe_wallet(await _load(desk))))
+        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
         _tell_woken(woken)
         return ExitCode.DONE
 
-    _at_desk(work)
+    act_here(work)
 
 
 def _tell_woken(woken: list[UUID]) -> None:
@@ -143,18 +121,18 @@ def _tell_woken(woken: list[UUID]) -> None:
 def unlimited(*, off: bool) -> None:
     """Let the wallet only count what is spent, without a limit."""
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: LocalDesk) -> ExitCode:
         async def set_and_wake(connection: Connection) -> list[UUID]:
             wallet_id = desk.account.wallet_id
             await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
             return [] if off else await jobs.resume_funded(connection, wallet_id)
 
         woken = await desk.engine.db.transact(desk.account.tenant_id, set_and_wake)
-        click.echo("\n".join(describe_wallet(await _load(desk))))
+        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
         _tell_woken(woken)
         return ExitCode.DONE
 
-    _at_desk(work)
+    act_here(work)
 
 
 # -- where it went ---------------------------------------------------------------------------------
@@ -167,17 +145,14 @@ def history(*, limit: int, as_json: bool) -> None:
     """Show what happened to the wallet, the newest first."""
 
     async def work(desk: Desk) -> ExitCode:
-        found = await desk.engine.db.transact(
-            desk.account.tenant_id,
-            lambda c: audit.list_history(c, desk.account.wallet_id, limit=limit),
-        )
+        found = await desk.list_history(limit)
         if as_json:
             _echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
         for transfer in () if as_json else found:
             click.echo(printable(describe_transfer(transfer)))
         return ExitCode.DONE
 
-    _at_desk(work)
+    act_at_desk(work)
 
 
 def describe_transfer(transfer: Transfer) -> str:
@@ -207,7 +182,7 @@ def describe_transfer(transfer: Transfer) -> str:
 def costs(session: str, *, as_json: bool) -> None:
     """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: LocalDesk) -> ExitCode:
         session_id = await sessions.find(desk.engine, desk.account, session)
         found = await desk.engine.db.transact(
             desk.account.tenant_id, lambda c: audit.report_costs(c, session_id)
@@ -221,7 +196,7 @@ def costs(session: str, *, as_json: bool) -> None:
             say("This session has spent nothing yet.")
         return ExitCode.DONE
 
-    _at_desk(work)
+    act_here(work)
 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:
@@ -264,7 +239,7 @@ def _describe_rest(cost: Cost) -> str:
 def verify(*, as_json: bool) -> None:
     """Check the books; exits 1 with what is wrong in them."""
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: LocalDesk) -> ExitCode:
         tenant_id = desk.account.tenant_id
         breaches = await desk.engine.db.transact(tenant_id, audit.verify)
         size = await desk.engine.db.transact(tenant_id, audit.count_all)
@@ -281,7 +256,7 @@ def verify(*, as_json: bool) -> None:
             say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")
         return ExitCode.FAILED if breaches else ExitCode.DONE
 
-    _at_desk(work)
+    act_here(work)
 
 
 def _echo_json(thing: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ import sys
 import click
 
 from dialectic.cli.host import catching_signals, open_worker
-from dialectic.cli.terminal import load_settings, open_desk, run_async, say
+from dialectic.cli.local import open_local_desk
+from dialectic.cli.terminal import load_settings, run_async, say
 from dialectic.errors import ExitCode
 from dialectic.settings import Settings
 
@@ -23,7 +24,7 @@ def worker(concurrency: int | None) -> None:
 
 async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
     async with (
-        open_desk(settings) as desk,
+        open_local_desk(settings) as desk,
         open_worker(desk, concurrency=concurrency or settings.worker_concurrency) as host,
     ):
         with catching_signals(lambda count: host.stop(at_once=count > 1)):

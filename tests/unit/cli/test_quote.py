@@ -12,7 +12,6 @@ from dialectic.cli.quote import (
     describe_forecast,
     draw_quote,
     format_time,
-    list_smaller,
     show_quote,
 )
 from dialectic.domain.learned import Learned, Sample
@@ -24,6 +23,7 @@ from dialectic.pipeline.author import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.process_files import load_process
 from dialectic.providers.offline import CARDS
+from dialectic.quote import list_smaller
 
 PEN = dataclasses.replace(
     CARDS[0],

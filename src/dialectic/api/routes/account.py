@@ -24,8 +24,8 @@ from dialectic.api.routes.sessions import SessionId
 from dialectic.domain.process import Process
 from dialectic.errors import InvalidProcess
 from dialectic.ledger import audit, wallets
+from dialectic.process_files import Listed, load_named
 from dialectic.process_files import list_processes as find_processes
-from dialectic.process_files import load_named
 from dialectic.providers.listing import build_listing, describe_row
 from dialectic.providers.seen import load_seen
 from dialectic.store import lists, records
@@ -66,6 +66,7 @@ class WalletView(View):
     """A wallet: real money, and play money apart from it."""
 
     id: UUID
+    user_id: UUID | None = Field(description="Whose it is; null if it is the tenant's.")
     is_count_only: bool = Field(description="It only counts: nothing is refused for want of money.")
     money: MoneyView
     play_money: MoneyView
@@ -120,6 +121,7 @@ class ProcessLine(View):
     description: str
     domains: list[str]
     stages: list[str]
+    is_shipped: bool = Field(description="It comes with the program; else it is the server's own.")
     problem: str | None = Field(description="Why it cannot be used.")
 
 
@@ -153,6 +155,7 @@ async def get_wallet(desk: Reading) -> WalletView:
     found = await desk.transact(lambda c: wallets.load_wallet(c, desk.account.wallet_id))
     return WalletView(
         id=found.id,
+        user_id=found.user_id,
         is_count_only=found.is_count_only,
         money=MoneyView(
             balance=show_dollars(found.balance_credits),
@@ -234,15 +237,21 @@ async def list_models(desk: Reading) -> Listing[ModelView]:
 async def list_processes(desk: Reading) -> Listing[ProcessLine]:
     """List the processes that sessions can follow."""
     listed = find_processes(desk.engine.settings.own_processes)
-    return Listing(items=[_describe(one.name, one.found) for one in listed], next_cursor=None)
+    return Listing(items=[_describe(one) for one in listed], next_cursor=None)
 
 
-def _describe(name: str, found: Process | InvalidProcess) -> ProcessLine:
-    if isinstance(found, InvalidProcess):
+def _describe(one: Listed) -> ProcessLine:
+    if isinstance(one.found, InvalidProcess):
         return ProcessLine(
-            name=name, title="", description="", domains=[], stages=[], problem=found.message
+            name=one.name,
+            title="",
+            description="",
+            domains=[],
+            stages=[],
+            is_shipped=one.folder is None,
+            problem=one.found.message,
         )
-    return ProcessLine(**_columns(found))
+    return ProcessLine(**_columns(one.found), is_shipped=one.folder is None)
 
 
 def _columns(process: Process) -> dict[str, Any]:
@@ -265,9 +274,11 @@ async def get_process(
 
 
 def _build_process(desk: Desk, name: str) -> ProcessView:
-    process = load_named(name, own=desk.engine.settings.own_processes)
+    own = desk.engine.settings.own_processes
+    process = load_named(name, own=own)
     return ProcessView(
         **_columns(process),
+        is_shipped=not (own / name).is_dir(),
         content_hash=process.content_hash,
         definition=process.as_definition(),
     )

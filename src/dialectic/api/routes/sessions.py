@@ -24,6 +24,8 @@ from dialectic.api.routes.projects import ProjectId
 from dialectic.domain.ask import TOKENS_MAX, Ask
 from dialectic.domain.model import MODELS_PER_SESSION_MAX, parse_model_list
 from dialectic.domain.price import parse_usd
+from dialectic.domain.process import SHRINK_MAX
+from dialectic.domain.shrink import shrink_process
 from dialectic.process_files import load_named
 from dialectic.providers.catalog import choose_default_models
 from dialectic.quote import quote_session as find_quote
@@ -68,6 +70,12 @@ class SessionWish(Wish):
     )
     max_output_tokens: OutputTokens | None = None
     budget: DollarsWish | None = None
+    shrink: int = Field(
+        default=0,
+        ge=0,
+        le=SHRINK_MAX,
+        description="How many of the things to leave out that the process can do without.",
+    )
 
 
 class SessionChange(Wish):
@@ -100,6 +108,7 @@ class SessionLine(View):
     status: str = Field(examples=["generating_thesis"])
     current_stage: str
     iteration: int
+    model_count: int
     created_at: datetime
 
 
@@ -135,7 +144,7 @@ class QuoteView(BaseModel, extra="allow"):
 
 def build_line(row: dict[str, Any]) -> SessionLine:
     """Build the view of a session in a list."""
-    return SessionLine(**_columns(row))
+    return SessionLine(**_columns(row), model_count=row["model_count"])
 
 
 def _columns(row: Any) -> dict[str, Any]:
@@ -157,6 +166,7 @@ async def load_view(connection: Connection, session_id: UUID) -> SessionView:
         **_columns(row),
         **{key: row[key] for key in same},
         models=row["model_names"],
+        model_count=len(row["model_names"]),
         lead=row["model_names"][row["lead_model_index"] - 1],
         process=row["process_name"],
         until=row["until_stage_slug"],
@@ -190,7 +200,9 @@ def build_ask(desk: Desk, wish: SessionWish) -> Ask:
     return Ask(
         prompt="",
         models=names,
-        process=load_named(wish.process, own=engine.settings.own_processes),
+        process=shrink_process(
+            load_named(wish.process, own=engine.settings.own_processes), wish.shrink
+        ),
         until=wish.until or "",
         lead=wish.lead or "",
         is_autopilot=wish.is_autopilot,

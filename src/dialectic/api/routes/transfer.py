@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +26,6 @@ from starlette.responses import StreamingResponse
 from dialectic import bundle, projects, search
 from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
-from dialectic.api.pages import Listing
 from dialectic.api.routes.acting import publish
 from dialectic.api.routes.projects import (
     ProjectId,
@@ -56,6 +55,8 @@ FIELD_BYTES_MAX = 10_000
 # Makers of clients know these bytes, and not those of zip files.
 BYTES = "application/octet-stream"
 MULTIPART = "multipart/form-data"
+# Nobody reads it; figures and logs know it by the number that proxies give it.
+CLIENT_LEFT = 499
 T = TypeVar("T")
 
 
@@ -195,6 +196,7 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 )
 async def export_project(
     project_id: ProjectId,
+    request: Request,
     desk: Reading,
     *,
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
@@ -202,10 +204,12 @@ async def export_project(
     """Take a project away as one zip file, which can be imported unless it is `finished` only."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="dialectic-"))
     out = folder / "export.zip"
+    export = bundle.export_project(desk.engine, desk.account, project_id, out, finished=finished)
     try:
-        exported = await bundle.export_project(
-            desk.engine, desk.account, project_id, out, finished=finished
-        )
+        exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
+        if exported is None:
+            await asyncio.to_thread(shutil.rmtree, folder)
+            return Response(status_code=CLIENT_LEFT)
         size = (await asyncio.to_thread(out.stat)).st_size
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder)
@@ -215,6 +219,36 @@ async def export_project(
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
     return StreamingResponse(_read_pieces(folder, out), headers=headers, media_type=BYTES)
+
+
+async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
+    """Do what takes long when it is its turn: many at once only make each other slow."""
+    try:
+        async with turns:
+            return await work
+    finally:
+        work.close()
+
+
+async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do what takes long before the first byte, or give it up when its client has left: None.
+
+    A client that lost its patience asks again, and what nobody takes would be made many times over.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_wait_until_gone(request))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.wait({doing, leaving})
+
+
+async def _wait_until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _read_pieces(folder: Path, path: Path) -> AsyncIterator[bytes]:
@@ -333,6 +367,16 @@ class FoundView(View):
     score: float
 
 
+class SearchView(View):
+    """What a search found, and what it took."""
+
+    items: list[FoundView]
+    next_cursor: str | None
+    documents: int = Field(description="How many documents were searched.")
+    embedder: str
+    embedded_tokens: int
+
+
 @router.get("/projects/{project_id}/search")
 async def search_project(
     project_id: ProjectId,
@@ -347,7 +391,7 @@ async def search_project(
         ),
     ],
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
-) -> Listing[FoundView]:
+) -> SearchView:
     """Find passages in all documents of a project, the best first.
 
     An embedder that costs something is paid from the caller's wallet, for which the token needs the
@@ -357,4 +401,10 @@ async def search_project(
         desk.visitor.caller.require(Scope.SPEND)
     await desk.transact(lambda connection: projects.load_in(connection, project_id))
     found = await search.search_project(desk.engine, desk.account, project_id, q, limit)
-    return Listing(items=[FoundView(**asdict(hit)) for hit in found.hits], next_cursor=None)
+    return SearchView(
+        items=[FoundView(**asdict(hit)) for hit in found.hits],
+        next_cursor=None,
+        documents=found.documents,
+        embedder=found.embedder,
+        embedded_tokens=found.embedded_tokens,
+    )

@@ -1,0 +1,244 @@
+"""What a person at a terminal needs in one piece over HTTP: ids by their beginnings, a session at a
+glance, a quote before there is a session, single records and files.
+
+Records are told as they are kept, in the words of `dialectic status --json`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field, TypeAdapter
+
+from dialectic import bundle, contributions, projects, sessions
+from dialectic.api.desk import Reading
+from dialectic.api.fields import Name, View
+from dialectic.api.pages import Listing
+from dialectic.api.routes.contributions import ContributionId
+from dialectic.api.routes.events import ID_MAX
+from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
+from dialectic.api.routes.sessions import SessionId, SessionWish, build_ask
+from dialectic.api.routes.transfer import BINARY, BYTES
+from dialectic.domain.quote import Quote
+from dialectic.errors import NotFound
+from dialectic.publish import describe_project, publish_project
+from dialectic.quote import SessionQuote, quote_session
+from dialectic.quote import quote_run as find_quote
+from dialectic.store import chats, records
+from dialectic.store.database import Connection
+from dialectic.store.ids import find_id
+from dialectic.store.notifications import Page, read_events
+
+router = APIRouter(tags=["sessions"])
+QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
+
+
+class Kind(enum.StrEnum):
+    """What can be found by the beginning of its id."""
+
+    PROJECT = "project"
+    SESSION = "session"
+    CONTRIBUTION = "contribution"
+    CHUNK = "chunk"
+    CHAT = "chat"
+
+
+class FoundIdView(View):
+    """What was found."""
+
+    id: UUID
+
+
+class OverviewView(View):
+    """Everything about a session at a glance, as records."""
+
+    session: dict[str, Any]
+    stages: list[dict[str, Any]]
+    jobs: list[dict[str, Any]]
+    contributions: list[dict[str, Any]]
+    last_event: int = Field(description="The number of the last event of all that there is.")
+    has_news: bool = Field(description="Whether the session has an event behind `after`.")
+    quote: dict[str, Any] | None = Field(description="What is left, line by line, if asked for.")
+
+
+class RecordView(View):
+    """One contribution, or one turn of it, with all that is known of it."""
+
+    record: dict[str, Any]
+
+
+class FileView(View):
+    """A file of a project."""
+
+    path: str = Field(description="Where it stands in storage and in an export.")
+
+
+class QuoteWish(SessionWish):
+    """A run that nobody has started."""
+
+    prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
+    domain: Name = Field(default="General", examples=["General"])
+    resources: list[ResourceWish] = Field(default=[], max_length=RESOURCES_MAX)
+    lists_smaller: bool = Field(default=False, description="Also what can be left out.")
+
+
+class SmallerView(View):
+    """The same run with more left out."""
+
+    rungs: int = Field(description="The `shrink` that it takes.")
+    left_out: str
+    lines: dict[str, Any]
+
+
+class QuotedView(View):
+    """What a run would cost."""
+
+    quote: dict[str, Any] = Field(description="Calls, tokens, money and time, in all and by stage.")
+    lines: dict[str, Any] = Field(description="The same line by line, of which all else is sums.")
+    models: list[str]
+    has_chosen_models: bool = Field(description="Nobody has named models, nor set any.")
+    shrink: int = Field(description="How much is left out, so that the budget suffices.")
+    fits: bool = Field(description="Whether it then does.")
+    left_out: list[str]
+    smaller: list[SmallerView]
+
+
+@router.get("/find")
+async def find_by_beginning(
+    desk: Reading,
+    kind: Annotated[Kind, Query(description="What it is.")],
+    text: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=500,
+            pattern=r"^[^\x00]+$",
+            description="The beginning of its id; of a project also its folder or name.",
+        ),
+    ],
+) -> FoundIdView:
+    """Find what the beginning of an id stands for, if that is one thing only."""
+    engine, account = desk.engine, desk.account
+    match kind:
+        case Kind.PROJECT:
+            return FoundIdView(id=await bundle.find(engine, account, text))
+        case Kind.SESSION:
+            return FoundIdView(id=await sessions.find(engine, account, text))
+        case Kind.CONTRIBUTION:
+            return FoundIdView(id=await contributions.find(engine, account, text))
+        case Kind.CHUNK:
+            found = await desk.transact(lambda c: find_id(c, contributions.CHUNK, text))
+            return FoundIdView(id=found)
+        case Kind.CHAT:
+            found = await desk.transact(lambda c: chats.find_chat_id(c, text))
+            return FoundIdView(id=found)
+
+
+@router.get("/sessions/{session_id}/overview")
+async def look_at_session(
+    session_id: SessionId,
+    desk: Reading,
+    after: Annotated[int, Query(ge=0, le=ID_MAX, description="The number of an event.")] = 0,
+    *,
+    quote: Annotated[bool, Query(description="Also what is left, and its price.")] = False,
+) -> OverviewView:
+    """Look at everything about a session at once: stages, jobs, errors, contributions."""
+
+    async def find_news(connection: Connection) -> Page:
+        await records.load_session(connection, session_id)
+        return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
+
+    # Taken first: what happens in between is looked at, and told as an event as well.
+    news = await desk.transact(find_news)
+    seen = await sessions.look(desk.engine, desk.account, session_id)
+    left = await quote_session(desk.engine, desk.account, session_id) if quote else None
+    return OverviewView(
+        session=seen.session,
+        stages=seen.stages,
+        jobs=seen.jobs,
+        contributions=seen.contributions,
+        last_event=news.last_seq,
+        has_news=bool(news.rows),
+        quote=None if left is None else SESSION_QUOTE.dump_python(left, mode="json"),
+    )
+
+
+@router.get("/contributions/{contribution_id}/record")
+async def get_contribution_record(contribution_id: ContributionId, desk: Reading) -> RecordView:
+    """Read a contribution with all that is known of it, and the turns that it took."""
+    row = await contributions.load_record(desk.engine, desk.account, contribution_id)
+    return RecordView(record=row)
+
+
+@router.get("/chunks/{chunk_id}")
+async def get_chunk(
+    chunk_id: Annotated[UUID, Path(description="The id of one turn.")], desk: Reading
+) -> RecordView:
+    """Read one turn of a contribution that took several."""
+    row = await contributions.find_chunk(desk.engine, desk.account, str(chunk_id))
+    del row["opening"]  # the request it was asked with, which stands in a file of its own
+    return RecordView(record=row)
+
+
+@router.post("/quotes")
+async def quote_run(wish: QuoteWish, desk: Reading) -> QuotedView:
+    """Say what a run would cost and take. Makes nothing and asks no model."""
+    ask = dataclasses.replace(
+        build_ask(desk, wish),
+        prompt=wish.prompt,
+        domain=wish.domain,
+        resources=tuple(build_given(one) for one in wish.resources),
+    )
+    quoted = await find_quote(
+        desk.engine, desk.account, ask, shrunk=wish.shrink, lists_smaller=wish.lists_smaller
+    )
+    return QuotedView(
+        quote=quoted.quote.as_dict(),
+        lines=QUOTE.dump_python(quoted.quote, mode="json"),
+        models=list(ask.models),
+        has_chosen_models=wish.models is None and not desk.engine.settings.default_models,
+        shrink=quoted.shrink,
+        fits=quoted.fits,
+        left_out=list(quoted.left_out),
+        smaller=[
+            SmallerView(
+                rungs=one.rungs,
+                left_out=one.left_out,
+                lines=QUOTE.dump_python(one.quote, mode="json"),
+            )
+            for one in quoted.smaller
+        ],
+    )
+
+
+@router.get("/projects/{project_id}/files")
+async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
+    """List all files of a project; what waits for storage is brought there first."""
+    project = await desk.transact(lambda c: projects.load_in(c, project_id))
+    await publish_project(desk.engine, desk.account.tenant_id, project_id)
+    await describe_project(desk.engine, desk.account.tenant_id, project_id)
+    paths = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
+    return Listing(items=[FileView(path=path) for path in paths], next_cursor=None)
+
+
+@router.get(
+    "/projects/{project_id}/file",
+    response_class=Response,
+    responses={200: {"content": {BYTES: {"schema": BINARY}}, "description": "The file."}},
+)
+async def read_file(
+    project_id: ProjectId,
+    desk: Reading,
+    path: Annotated[str, Query(min_length=1, max_length=2000, description="As `files` tells it.")],
+) -> Response:
+    """Read one file of a project, as it is in storage."""
+    project = await desk.transact(lambda c: projects.load_in(c, project_id))
+    known = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
+    if path not in known:
+        raise NotFound(f"There is no such file in project {project_id}.")
+    data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
+    return Response(data, media_type=BYTES)

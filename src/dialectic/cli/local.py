@@ -1,0 +1,294 @@
+"""A desk in this process: an engine, and the account of the person at this terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+from uuid import UUID
+
+from dialectic import bundle, chat, contributions, feedback, projects, sessions
+from dialectic import quote as quotes
+from dialectic.accounts import load_owner
+from dialectic.bundle import Exported, Imported
+from dialectic.chat import Question, Reply
+from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
+from dialectic.cli.terminal import load_settings, run_async
+from dialectic.contributions import Edited
+from dialectic.domain.event import FROM_THE_START, State, format_id
+from dialectic.domain.model import ModelCard
+from dialectic.domain.process import Process
+from dialectic.engine import Engine, open_engine
+from dialectic.errors import ExitCode
+from dialectic.ledger import audit, wallets
+from dialectic.ledger.audit import Transfer
+from dialectic.ledger.wallets import Wallet
+from dialectic.notify.hub import open_hub
+from dialectic.notify.stream import Follower
+from dialectic.process_files import Listed, list_processes, load_process
+from dialectic.providers.catalog import build_catalog, choose_default_models
+from dialectic.providers.listing import Row, build_listing
+from dialectic.providers.seen import load_seen
+from dialectic.publish import describe_project, require_published
+from dialectic.quote import Quoted, SessionQuote
+from dialectic.search import Results, search_project
+from dialectic.sessions import Overview
+from dialectic.settings import Settings
+from dialectic.store import chats
+from dialectic.store.database import Connection
+from dialectic.store.notifications import Page, read_events
+from dialectic.store.records import SQL, Account
+
+T = TypeVar("T")
+# How often a session that says nothing is looked at.
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDesk:
+    """An engine and the account of the person at this terminal."""
+
+    engine: Engine
+    account: Account
+
+    @property
+    def settings(self) -> Settings:
+        return self.engine.settings
+
+    def locate(self, path: str) -> str:
+        return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
+
+    def find_card(self, name: str) -> ModelCard | None:
+        return self.engine.catalog.cards.get(name)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run work in one transaction of the person's tenant."""
+        return await self.engine.db.transact(self.account.tenant_id, work)
+
+    # -- finding
+
+    async def find_session(self, text: str) -> UUID:
+        return await sessions.find(self.engine, self.account, text)
+
+    async def find_contribution(self, text: str) -> UUID:
+        return await contributions.find(self.engine, self.account, text)
+
+    async def find_project(self, text: str) -> UUID:
+        return await bundle.find(self.engine, self.account, text)
+
+    async def find_chat(self, text: str) -> UUID:
+        return await self.transact(lambda c: chats.find_chat_id(c, text))
+
+    # -- beginning
+
+    async def load_process(self, name: str) -> Process:
+        return load_process(name, own=self.settings.own_processes)
+
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted:
+        ask = wanted.ask
+        if wanted.takes_defaults:
+            ask = replace(ask, models=choose_default_models(self.engine.catalog, self.settings))
+        quoted = await quotes.quote_run(
+            self.engine, self.account, ask, shrunk=wanted.shrunk, lists_smaller=lists_smaller
+        )
+        has_chosen = wanted.takes_defaults and not self.settings.default_models
+        return replace(quoted, has_chosen_models=has_chosen)
+
+    async def create(self, wanted: Wanted) -> UUID:
+        begun = await projects.create_session(self.engine, self.account, wanted.ask)
+        return begun.session_id
+
+    async def generate(self, session_id: UUID) -> None:
+        await sessions.generate(self.engine, self.account, session_id)
+
+    # -- looking
+
+    async def list_sessions(self, limit: int) -> list[Record]:
+        rows = await self.transact(lambda c: c.fetch(SQL["list_sessions"], limit))
+        return [dict(row) for row in rows]
+
+    async def look(self, session_id: UUID) -> Overview:
+        return await sessions.look(self.engine, self.account, session_id)
+
+    async def quote_session(self, session_id: UUID) -> SessionQuote:
+        return await quotes.quote_session(self.engine, self.account, session_id)
+
+    async def load_contribution(self, contribution_id: UUID) -> Record:
+        return await contributions.load_record(self.engine, self.account, contribution_id)
+
+    async def find_chunk(self, text: str) -> Record:
+        chunk = await contributions.find_chunk(self.engine, self.account, text)
+        del chunk["opening"]  # it is what --prompt shows, in another form
+        return chunk
+
+    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
+        return await projects.list_files(self.engine, self.account, project_id, slug)
+
+    async def read_file(self, project_id: UUID, path: str) -> bytes:
+        del project_id
+        return await self.engine.files.read(f"{self.account.tenant_id}/{path}")
+
+    async def search(self, project_id: UUID, query: str, limit: int) -> Results:
+        return await search_project(self.engine, self.account, project_id, query, limit)
+
+    # -- steering
+
+    async def pause(self, session_id: UUID) -> bool:
+        return await sessions.pause(self.engine, self.account, session_id)
+
+    async def resume(
+        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+    ) -> None:
+        await sessions.resume(
+            self.engine,
+            self.account,
+            session_id,
+            approves_spend=approves_spend,
+            budget_credits=budget_credits,
+        )
+
+    async def cancel(self, session_id: UUID) -> bool:
+        return await sessions.cancel(self.engine, self.account, session_id)
+
+    async def start_next(self, session_id: UUID) -> str:
+        return await sessions.start_next(self.engine, self.account, session_id)
+
+    async def iterate(self, session_id: UUID) -> int:
+        return await sessions.iterate(self.engine, self.account, session_id)
+
+    async def retry(self, session_id: UUID) -> list[str]:
+        return await sessions.retry(self.engine, self.account, session_id)
+
+    async def give_feedback(
+        self, session_id: UUID, stage: str, text: str, target_id: UUID | None
+    ) -> str:
+        return await feedback.give_feedback(
+            self.engine, self.account, session_id, stage, text, target_id=target_id
+        )
+
+    async def edit(self, contribution_id: UUID, text: str) -> Edited:
+        return await contributions.edit(self.engine, self.account, contribution_id, text)
+
+    async def rate(self, contribution_id: UUID, rating: int) -> None:
+        await feedback.rate(self.engine, self.account, contribution_id, rating)
+
+    async def regenerate(self, contribution_id: UUID) -> UUID:
+        return await contributions.regenerate(self.engine, self.account, contribution_id)
+
+    # -- following
+
+    async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
+        async with open_hub(self.engine.address) as hub:
+            while True:  # a stream that the hub has ended is taken up again
+                follower = Follower(
+                    hub=hub,
+                    db=self.engine.db,
+                    account=self.account,
+                    after=format_id(self.account.tenant_id, seq) if seq else FROM_THE_START,
+                    session_id=session_id,
+                    heartbeat_s=LOOK_S,
+                )
+                async with contextlib.aclosing(follower.follow()) as told:
+                    async for part in told:
+                        seq = follower.seq
+                        events = [] if isinstance(part, State) else [one.body for one in part]
+                        yield News(seq, events)
+
+    async def _read(self, session_id: UUID, seq: int) -> Page:
+        return await self.transact(
+            lambda c: read_events(c, after_seq=seq, session_id=session_id, limit=1)
+        )
+
+    async def has_news(self, session_id: UUID, seq: int) -> bool:
+        return bool((await self._read(session_id, seq)).rows)
+
+    async def find_last_event(self, session_id: UUID) -> int:
+        return (await self._read(session_id, 0)).last_seq
+
+    async def attend(
+        self,
+        follow: Coroutine[Any, Any, ExitCode],
+        *,
+        session_id: UUID | None = None,
+        conclude: Conclude | None = None,
+    ) -> ExitCode:
+        from dialectic.cli.host import work_beside  # the queue: 0.3 s that `status` need not pay
+
+        return await work_beside(self, follow, session_id=session_id, conclude=conclude)
+
+    async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        await require_published(self.engine, self.account.tenant_id, project_id, session_id)
+        await describe_project(self.engine, self.account.tenant_id, project_id)
+
+    # -- moving, money, models, chat
+
+    async def export(
+        self, project_id: UUID, out: Path | None, *, finished: bool
+    ) -> tuple[Exported, str]:
+        if out is None:
+            return await bundle.export_into_storage(
+                self.engine, self.account, project_id, finished=finished
+            )
+        exported = await bundle.export_project(
+            self.engine, self.account, project_id, out, finished=finished
+        )
+        return exported, str(out)
+
+    async def take_in(self, file: Path) -> Imported:
+        taken = await bundle.import_project(self.engine, self.account, file)
+        await describe_project(self.engine, self.account.tenant_id, taken.project_id)
+        return taken
+
+    async def load_wallet(self) -> Wallet:
+        return await self.transact(lambda c: wallets.load_wallet(c, self.account.wallet_id))
+
+    async def list_history(self, limit: int) -> list[Transfer]:
+        return await self.transact(
+            lambda c: audit.list_history(c, self.account.wallet_id, limit=limit)
+        )
+
+    async def list_models(self) -> list[Row]:
+        return list_models_here(self.settings)
+
+    async def list_processes(self) -> list[Listed]:
+        return await asyncio.to_thread(list_processes, self.settings.own_processes)
+
+    async def choose_model(self, wished: str | None) -> str:
+        name = wished or choose_default_models(self.engine.catalog, self.settings)[0]
+        return self.engine.catalog.load_card(name).name
+
+    async def send(self, question: Question, on_text: OnText) -> Reply:
+        return await chat.send(self.engine, self.account, question, on_text)
+
+    async def list_chats(self, limit: int) -> list[Record]:
+        return await self.transact(lambda c: chats.list_chats(c, limit=limit))
+
+
+def list_models_here(settings: Settings) -> list[Row]:
+    """List the models that this machine knows; no database is needed for it."""
+    return build_listing(build_catalog(settings), load_seen(settings.home))
+
+
+LocalAct = Callable[[LocalDesk], Awaitable[ExitCode]]
+
+
+@asynccontextmanager
+async def open_local_desk(settings: Settings) -> AsyncIterator[LocalDesk]:
+    """Open the engine for the local user, whose account is made at the first start."""
+    async with open_engine(settings, build_catalog(settings)) as engine:
+        yield LocalDesk(engine, await load_owner(engine.db))
+
+
+def act_here(act: LocalAct) -> NoReturn:
+    """Do something in this process alone; a command for a server elsewhere is refused."""
+
+    async def main() -> ExitCode:
+        async with open_local_desk(load_settings()) as desk:
+            return await act(desk)
+
+    sys.exit(run_async(main()))

@@ -1,0 +1,403 @@
+"""A desk at a server: every command is asked of it through the client, and carried out there.
+
+Answers become what the engine itself would give, so that commands need not know the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from dialectic.bundle import Exported, Imported
+from dialectic.chat import Question, Reply
+from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
+from dialectic.cli.signals import handling_signals
+from dialectic.cli.terminal import say
+from dialectic.cli.translate import (
+    build_imported,
+    build_process_of,
+    build_reply,
+    build_results,
+    build_row,
+    build_transfer,
+    build_wallet,
+    revive,
+    show_usd,
+)
+from dialectic.client import AsyncClient, models
+from dialectic.contributions import Edited
+from dialectic.domain.event import FROM_THE_START, format_id
+from dialectic.domain.model import ModelCard
+from dialectic.domain.process import Process
+from dialectic.domain.quote import Quote
+from dialectic.errors import ExitCode, InvalidProcess, NotFound, UsageError
+from dialectic.ledger.audit import Transfer
+from dialectic.ledger.wallets import Wallet
+from dialectic.process_files import Listed
+from dialectic.providers.listing import Row
+from dialectic.quote import Quoted, SessionQuote, Smaller
+from dialectic.search import Results
+from dialectic.sessions import Overview
+from dialectic.settings import Settings
+from dialectic.storage.archive import open_archive
+
+# How often a session that says nothing is looked at.
+LOOK_S = 1.0
+QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
+# Of a stage's jobs these run again when someone says so.
+ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
+
+
+class RemoteDesk:
+    """A client, and what this terminal has set."""
+
+    def __init__(self, client: AsyncClient, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._cards: dict[str, ModelCard] = {}
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def locate(self, path: str) -> str:
+        """Name a file as an export or `--out` would: the server's own folders are its affair."""
+        return path
+
+    def find_card(self, name: str) -> ModelCard | None:
+        return self._cards.get(name)
+
+    # -- finding
+
+    async def find_session(self, text: str) -> UUID:
+        return (await self._client.find("session", text)).id
+
+    async def find_contribution(self, text: str) -> UUID:
+        return (await self._client.find("contribution", text)).id
+
+    async def find_project(self, text: str) -> UUID:
+        return (await self._client.find("project", text)).id
+
+    async def find_chat(self, text: str) -> UUID:
+        return (await self._client.find("chat", text)).id
+
+    # -- beginning
+
+    async def load_process(self, name: str) -> Process:
+        if not name.replace("-", "").replace("_", "").isalnum():
+            raise UsageError(
+                f"A server is asked for a process by its name, and {name!r} is none. `dialectic "
+                "process list` shows which it has."
+            )
+        return build_process_of(await self._client.get_process(name))
+
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted:
+        ask = wanted.ask
+        told = await self._client.quote_run(
+            ask.prompt,
+            domain=ask.domain,
+            resources=_list_given(wanted),
+            lists_smaller=lists_smaller,
+            **_build_wish(wanted),
+        )
+        return Quoted(
+            quote=QUOTE.validate_python(told.lines),
+            models=tuple(told.models),
+            shrink=told.shrink,
+            fits=told.fits,
+            left_out=tuple(told.left_out),
+            smaller=tuple(
+                Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
+                for one in told.smaller
+            ),
+            has_chosen_models=told.has_chosen_models,
+        )
+
+    async def create(self, wanted: Wanted) -> UUID:
+        ask = wanted.ask
+        project = await self._client.create_project(
+            ask.prompt, name=ask.name, domain=ask.domain, resources=_list_given(wanted)
+        )
+        session = await self._client.create_session(project.id, **_build_wish(wanted))
+        return session.id
+
+    async def generate(self, session_id: UUID) -> None:
+        await self._client.generate(session_id)
+
+    # -- looking
+
+    async def list_sessions(self, limit: int) -> list[Record]:
+        rows: list[Record] = []
+        keys = ("id", "status", "created_at", "project_name", "model_count")
+        async for line in self._client.list_sessions():
+            rows.append({key: getattr(line, key) for key in keys})
+            if len(rows) == limit:
+                break
+        return rows
+
+    async def look(self, session_id: UUID) -> Overview:
+        told = await self._client.look(session_id)
+        return Overview(
+            session=revive(told.session),
+            stages=[revive(row) for row in told.stages],
+            jobs=[revive(row) for row in told.jobs],
+            contributions=[revive(row) for row in told.contributions],
+        )
+
+    async def quote_session(self, session_id: UUID) -> SessionQuote:
+        told = await self._client.look(session_id, quote=True)
+        return SESSION_QUOTE.validate_python(told.quote)
+
+    async def load_contribution(self, contribution_id: UUID) -> Record:
+        return revive((await self._client.get_record(contribution_id)).record)
+
+    async def find_chunk(self, text: str) -> Record:
+        chunk_id = (await self._client.find("chunk", text)).id
+        return revive((await self._client.get_chunk(chunk_id)).record)
+
+    async def list_files(self, project_id: UUID, slug: str) -> list[str]:
+        del slug
+        return [line.path async for line in self._client.list_files(project_id)]
+
+    async def read_file(self, project_id: UUID, path: str) -> bytes:
+        return await self._client.read_file(project_id, path)
+
+    async def search(self, project_id: UUID, query: str, limit: int) -> Results:
+        return build_results(await self._client.search_project(project_id, query, limit=limit))
+
+    # -- steering
+
+    async def pause(self, session_id: UUID) -> bool:
+        before = await self._client.get_session(session_id)
+        await self._client.pause(session_id)
+        return before.status != "paused"
+
+    async def resume(
+        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+    ) -> None:
+        budget = None if budget_credits is None else show_usd(budget_credits)
+        await self._client.resume(session_id, approve_spend=approves_spend, budget=budget)
+
+    async def cancel(self, session_id: UUID) -> bool:
+        before = await self._client.get_session(session_id)
+        await self._client.cancel(session_id)
+        return before.status != "cancelled"
+
+    async def start_next(self, session_id: UUID) -> str:
+        return (await self._client.submit(session_id)).current_stage
+
+    async def iterate(self, session_id: UUID) -> int:
+        return (await self._client.iterate(session_id)).iteration
+
+    async def retry(self, session_id: UUID) -> list[str]:
+        before = await self._client.look(session_id)
+        after = await self._client.retry(session_id)
+        ended = [
+            job["stage_slug"]
+            for job in before.jobs
+            if job["status"] in ENDED_BADLY and job["iteration_number"] == after.iteration
+        ]
+        return sorted(set(ended))
+
+    async def give_feedback(
+        self, session_id: UUID, stage: str, text: str, target_id: UUID | None
+    ) -> str:
+        kept = await self._client.give_feedback(session_id, stage, text, contribution_id=target_id)
+        return kept.path
+
+    async def edit(self, contribution_id: UUID, text: str) -> Edited:
+        session_id = (await self._client.get_contribution(contribution_id)).session_id
+        before = await self._list_stale(session_id)
+        edited = await self._client.edit(contribution_id, text)
+        stale = await self._list_stale(session_id) - before
+        project_id = (await self._client.get_session(session_id)).project_id
+        return Edited(edited.id, edited.version, edited.path, len(stale), project_id)
+
+    async def _list_stale(self, session_id: UUID) -> set[UUID]:
+        lines = self._client.list_contributions(session_id)
+        return {line.id async for line in lines if line.is_stale}
+
+    async def rate(self, contribution_id: UUID, rating: int) -> None:
+        await self._client.rate(contribution_id, rating)
+
+    async def regenerate(self, contribution_id: UUID) -> UUID:
+        return (await self._client.regenerate(contribution_id)).job_ids[0]
+
+    # -- following
+
+    async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
+        tenant_id = (await self._client.get_me()).tenant_id
+        after = format_id(tenant_id, seq) if seq else FROM_THE_START
+        await self._load_cards()
+        told = self._client.events(after=after, session=session_id)
+        coming: asyncio.Task[Any] | None = None
+        try:
+            while True:
+                coming = coming or asyncio.ensure_future(anext(told))
+                done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
+                if not done:
+                    yield News(seq, [])
+                    continue
+                event, coming = coming.result(), None
+                if event.type == "state":
+                    yield News(seq, [])
+                    continue
+                seq = event.data["id"]
+                yield News(seq, [event.data])
+        finally:
+            if coming is not None:
+                coming.cancel()
+                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                    await coming
+            await told.aclose()
+
+    async def _load_cards(self) -> None:
+        if not self._cards:
+            rows = await self.list_models()
+            self._cards = {row.name: row.card for row in rows if row.card is not None}
+
+    async def has_news(self, session_id: UUID, seq: int) -> bool:
+        return (await self._client.look(session_id, after=seq)).has_news
+
+    async def find_last_event(self, session_id: UUID) -> int:
+        return (await self._client.look(session_id)).last_event
+
+    async def attend(
+        self,
+        follow: Coroutine[Any, Any, ExitCode],
+        *,
+        session_id: UUID | None = None,
+        conclude: Conclude | None = None,
+    ) -> ExitCode:
+        """Follow what the server's workers do; whoever leaves stops none of it."""
+        del session_id
+
+        async def see() -> ExitCode:
+            code = await follow
+            return await conclude(code) if conclude else code
+
+        seeing = asyncio.create_task(see())
+
+        def leave(_number: object) -> None:
+            seeing.cancel()
+
+        with handling_signals(leave):
+            await asyncio.wait({seeing})
+        return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
+
+    async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        """The server sees to that itself."""
+
+    # -- moving, money, models, chat
+
+    async def export(
+        self, project_id: UUID, out: Path | None, *, finished: bool
+    ) -> tuple[Exported, str]:
+        project = await self._client.get_project(project_id)
+        place = out or Path(f"{project.slug}.zip")
+        try:
+            await self._client.export_project(project_id, place, finished=finished)
+        except OSError as error:
+            raise UsageError(
+                f"{place} cannot be written: {error.strerror}. Choose another with --out."
+            ) from None
+        with open_archive(place) as archive:
+            return Exported(project_id, project.slug, archive.manifest), str(place)
+
+    async def take_in(self, file: Path) -> Imported:
+        try:
+            return build_imported(await self._client.import_project(file))
+        except OSError as error:
+            raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
+
+    async def load_wallet(self) -> Wallet:
+        return build_wallet(await self._client.get_wallet())
+
+    async def list_history(self, limit: int) -> list[Transfer]:
+        found: list[Transfer] = []
+        async for one in self._client.list_transactions():
+            found.append(build_transfer(one))
+            if len(found) == limit:
+                break
+        return found
+
+    async def list_models(self) -> list[Row]:
+        return [build_row(one) async for one in self._client.list_models()]
+
+    async def list_processes(self) -> list[Listed]:
+        return [await self._list_process(one) async for one in self._client.list_processes()]
+
+    async def _list_process(self, line: models.ProcessLine) -> Listed:
+        folder = None if line.is_shipped else Path("processes", line.name)
+        if line.problem is not None:
+            return Listed(line.name, folder, InvalidProcess(line.problem))
+        return Listed(line.name, folder, await self.load_process(line.name))
+
+    async def choose_model(self, wished: str | None) -> str:
+        """Choose the model that the server takes first; it refuses a wish that it does not know."""
+        return wished or (await self._client.quote_run("Which models?")).models[0]
+
+    async def send(self, question: Question, on_text: OnText) -> Reply:
+        said = self._client.chat(
+            question.message,
+            question.model,
+            chat_id=question.chat_id,
+            system_instruction=question.system,
+            continue_until_complete=question.continues,
+            max_output_tokens=question.max_output_tokens,
+            key=str(question.id),
+        )
+        async for piece in said:
+            if isinstance(piece, models.Reply):
+                return build_reply(piece)
+            on_text(piece)
+        raise NotFound("The answer ended before it was whole. `dialectic chat --list` has it.")
+
+    async def list_chats(self, limit: int) -> list[Record]:
+        rows: list[Record] = []
+        async for line in self._client.list_chats():
+            rows.append(dict(line))
+            if len(rows) == limit:
+                break
+        return rows
+
+
+def _list_given(wanted: Wanted) -> list[dict[str, str]]:
+    return [
+        {"kind": given.kind.value, "name": given.name, "text": given.text}
+        for given in wanted.ask.resources
+    ]
+
+
+def _build_wish(wanted: Wanted) -> dict[str, Any]:
+    ask = wanted.ask
+    return {
+        "models": None if wanted.takes_defaults else ask.models,
+        "process": ask.process.name,
+        "until": ask.until or None,
+        "lead": ask.lead or None,
+        "is_autopilot": ask.is_autopilot,
+        "continue_until_complete": ask.continue_until_complete,
+        "max_output_tokens": ask.max_output_tokens,
+        "budget": None if ask.budget_credits is None else show_usd(ask.budget_credits),
+        "shrink": wanted.shrunk,
+    }
+
+
+@asynccontextmanager
+async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
+    """Open a desk at the server that is set."""
+    async with AsyncClient(settings.server, token=settings.token) as client:
+        if client.server.is_open:
+            say(
+                f"Warning: {client.server.url} is not encrypted, and others on the way can read "
+                "the token and all texts. Use https."
+            )
+        yield RemoteDesk(client, settings)

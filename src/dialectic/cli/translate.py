@@ -1,0 +1,152 @@
+"""Answers of the API as what the engine itself would have given. Pure."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from dialectic.bundle import Imported
+from dialectic.chat import Reply
+from dialectic.client import models
+from dialectic.domain.message import FinishReason, Usage, UsageSource
+from dialectic.domain.model import ModelCard
+from dialectic.domain.price import CREDITS_PER_USD
+from dialectic.domain.process import Process
+from dialectic.domain.process_check import build_process
+from dialectic.ledger.audit import Transfer
+from dialectic.ledger.wallets import Wallet
+from dialectic.providers.base import ListedModel
+from dialectic.providers.catalog import Origin
+from dialectic.providers.listing import Row, State
+from dialectic.search import Hit, Results
+
+
+def revive(record: dict[str, Any]) -> dict[str, Any]:
+    """Give the ids and times of a record their kinds again."""
+    return {key: _revive(key, value) for key, value in record.items()}
+
+
+def _revive(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if key == "id" or key.endswith("_id"):
+        return _parse_id(value)
+    return datetime.fromisoformat(value) if key.endswith("_at") else value
+
+
+def _parse_id(text: str) -> UUID | str:
+    try:
+        return UUID(text)
+    except ValueError:  # a provider's own id, for one
+        return text
+
+
+def read_credits(dollars: str) -> int:
+    """Read exact dollars as millionths."""
+    return int(Decimal(dollars) * CREDITS_PER_USD)
+
+
+def show_usd(amount_credits: int) -> str:
+    """Write millionths as exact dollars."""
+    return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
+
+
+def build_wallet(told: models.Wallet) -> Wallet:
+    """Build a wallet."""
+    return Wallet(
+        id=told.id,
+        user_id=told.user_id,
+        balance_credits=read_credits(told.money.balance),
+        held_credits=read_credits(told.money.held),
+        play_balance_credits=read_credits(told.play_money.balance),
+        play_held_credits=read_credits(told.play_money.held),
+        is_count_only=told.is_count_only,
+    )
+
+
+def build_transfer(told: models.Transaction) -> Transfer:
+    """Build one row of the journal."""
+    return Transfer(
+        id=told.id,
+        created_at=told.created_at,
+        transaction_type=told.type,
+        is_play=told.is_play,
+        amount_credits=read_credits(told.amount),
+        change_credits=read_credits(told.change),
+        balance_after_credits=read_credits(told.balance_after),
+        notes=told.notes,
+        purpose=told.purpose,
+        model_name=told.model,
+        session_id=told.session_id,
+        stage_slug=told.stage,
+    )
+
+
+def build_imported(told: models.Imported) -> Imported:
+    """Build what came of an import."""
+    return Imported(
+        project_id=told.project_id,
+        slug=told.slug,
+        name=told.name,
+        session_ids=tuple(told.session_ids),
+        file_count=told.files,
+        is_copy=told.is_copy,
+        waiting=(),
+    )
+
+
+def build_reply(told: models.Reply) -> Reply:
+    """Build what came of a question."""
+    return Reply(
+        chat_id=told.chat_id,
+        question_id=told.question_id,
+        message_id=told.message_id,
+        text=told.content,
+        model_name=told.model,
+        finish_reason=FinishReason(told.finish_reason),
+        is_incomplete=told.incomplete,
+        flags=tuple(told.flags),
+        usage=Usage(
+            told.usage.input_tokens, told.usage.output_tokens, UsageSource(told.usage.source)
+        ),
+        calls=told.usage.calls,
+    )
+
+
+def build_results(told: models.Search) -> Results:
+    """Build what a search found."""
+    hits = [
+        Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
+    ]
+    return Results(tuple(hits), told.documents, told.embedder, told.embedded_tokens)
+
+
+def build_process_of(told: models.Process) -> Process:
+    """Build a process of its definition."""
+    written = told.definition
+    overlays = list(written["overlays"].values())
+    return build_process(written["file"], written["prompts"], overlays, place=told.name)
+
+
+def build_row(told: models.Model) -> Row:
+    """Build one model as it is listed."""
+    state, facts = State[told.state.upper()], told.model_extra or {}
+    if told.origin == "listed":
+        listed = ListedModel(told.name.split("/", 1)[1])
+        return Row(told.name, state, told.note, listed=listed)
+    day = facts["facts_of"]
+    card = ModelCard(
+        name=told.name,
+        context_window_tokens=facts["context_window_tokens"],
+        max_input_tokens=facts["max_input_tokens"],
+        max_output_tokens=facts["max_output_tokens"],
+        input_credits_per_token=Decimal(facts["input_usd_per_million"]),
+        output_credits_per_token=Decimal(facts["output_usd_per_million"]),
+        tokenizer=facts["tokenizer"],
+        is_reasoning=facts["is_reasoning"],
+        supports_system_prompt=facts["supports_system_prompt"],
+        facts_of=None if day is None else date.fromisoformat(day),
+    )
+    return Row(told.name, state, told.note, card, Origin(told.origin))

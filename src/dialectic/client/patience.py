@@ -1,0 +1,60 @@
+"""Whether a request is sent again, and after how long. Pure.
+
+What may have been carried out is sent again only under the name that it was sent with before.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TRIES_MAX = 4
+WAIT_MIN_S = 0.2
+WAIT_MAX_S = 10.0
+# The server, or what it needs, is away for a while; or others were quicker.
+PASSING = frozenset({429, 503})
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer, whatever it says."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def decide_wait(tries: int, *, can_repeat: bool, heard: Heard | None) -> float | None:
+    """Decide how long to wait before the next try, after so many; None: it is not tried again.
+
+    Where nothing was heard the connection was lost, or could not be had.
+    """
+    if tries >= TRIES_MAX or not can_repeat:
+        return None
+    if heard is None:
+        return _grow(tries)
+    if heard.status in PASSING:
+        return min(_read_wait(heard.headers) or _grow(tries), WAIT_MAX_S)
+    return _grow(tries) if _is_under_way(heard) else None
+
+
+def _grow(tries: int) -> float:
+    longest = min(WAIT_MAX_S, WAIT_MIN_S * float(2 ** min(tries, 10)))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311  spreads clients, hides nothing
+
+
+def _read_wait(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdecimal() else None
+
+
+def _is_under_way(heard: Heard) -> bool:
+    """Say whether the same request, sent before, is being answered at this moment."""
+    if heard.status != 409:
+        return False
+    try:
+        return bool(json.loads(heard.body).get("code") == "in_progress")
+    except (ValueError, AttributeError):
+        return False

@@ -1,0 +1,47 @@
+"""What the API answers instead of what was asked for, as the errors of the tree. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from dialectic.errors import ApiError, ApiRefusal, ConfigurationError, DialecticError
+
+
+class Problem(BaseModel, frozen=True):
+    """An error, as RFC 9457 has it."""
+
+    title: str
+    status: int
+    detail: str
+    code: str = ""
+    request_id: str = ""
+    errors: list[dict[str, Any]] = []
+
+
+def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
+    kinds = {kind.code: kind}
+    for child in kind.__subclasses__():
+        kinds |= _list_kinds(child)
+    return kinds
+
+
+def build_error(status: int, body: bytes) -> DialecticError:
+    """Build the error that an answer tells of: the same class that the server met."""
+    try:
+        problem = Problem.model_validate_json(body)
+    except ValidationError:
+        return ConfigurationError(
+            f"The server does not answer as Dialectic does (HTTP {status}). Is the address right?"
+        )
+    kind = _list_kinds(DialecticError).get(problem.code)
+    if kind is None or kind is DialecticError:
+        # 4xx: it is for the caller to change something; all else is the server's own affair.
+        unknown = ApiRefusal if 400 <= status < 500 else ApiError
+        error: DialecticError = unknown(problem.detail, problem=problem.model_dump())
+    else:
+        error = kind(problem.detail)
+    if problem.request_id:
+        error.add_note(f"request {problem.request_id}")
+    return error

@@ -1,0 +1,133 @@
+"""`Client`: asks a server and waits. The same verbs as `AsyncClient`, described in `verbs`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+import httpx2
+
+from dialectic.client import calls, wire
+from dialectic.client.calls import Call
+from dialectic.client.events import Event, Parser, Place
+from dialectic.client.models import Imported, Reply
+from dialectic.client.patience import Heard, decide_wait
+from dialectic.client.problems import build_error
+from dialectic.client.verbs import Sync, Verbs
+from dialectic.client.wire import TIMEOUT_S, Server, parse_server, read_said
+from dialectic.domain.secret import Secret
+from dialectic.errors import ServerUnreachable
+
+T = TypeVar("T")
+
+
+class Client(Sync, Verbs):
+    """A server, asked by a program that waits for its answers."""
+
+    def __init__(
+        self, url: str, *, token: str | Secret | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.server: Server = parse_server(url, token, timeout_s)
+        self._http = httpx2.Client(**self.server.options)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call, again where that is safe, and read the answer to it."""
+        named, tries = wire.name(call), 0
+        while True:
+            tries += 1
+            heard = self._try(self.server.build_request(named))
+            answer = heard if isinstance(heard, Heard) else None
+            wait_s = decide_wait(tries, can_repeat=named.can_repeat, heard=answer)
+            if wait_s is None:
+                return self.server.read(named, heard)
+            time.sleep(wait_s)
+
+    def _try(self, request: dict[str, Any]) -> Heard | ServerUnreachable:
+        try:
+            return wire.hear(self._http.request(**request))
+        except httpx2.TransportError as error:
+            return self.server.describe_loss(error)
+
+    @contextmanager
+    def _open(self, request: dict[str, Any]) -> Iterator[httpx2.Response]:
+        with self._http.stream(**request) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise build_error(answer.status_code, answer.content)
+            yield answer
+
+    def events(self, *, after: str | None = None, session: UUID | None = None) -> Iterator[Event]:
+        """Follow what happens; a stream that is lost is resumed behind the last event it told.
+
+        `after` is the id of the last event that was seen, or "0" for all that is kept.
+        """
+        place = Place(after)
+        while True:
+            try:
+                call = calls.follow_events(after=place.after, session_id=session)
+                place.begin()
+                with self._open(self.server.build_stream(call)) as answer:
+                    for piece in answer.iter_raw():
+                        yield from place.feed(piece)
+                wait_s = place.decide_wait() or 0.0
+            except httpx2.TransportError as error:
+                lost_s = place.decide_wait()
+                if lost_s is None:
+                    raise self.server.describe_loss(error) from None
+                wait_s = lost_s
+            time.sleep(wait_s)
+
+    def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | Reply]:
+        """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
+        call = wire.name(calls.ask(message, model, stream=True, **wishes))
+        parser = Parser()
+        try:
+            with self._open(self.server.build_stream(call)) as answer:
+                for piece in answer.iter_raw():
+                    yield from map(read_said, parser.feed(piece))
+        except httpx2.TransportError:
+            # The question goes on without us: under its name it is answered, and asked once.
+            yield self.send(replace(call, body={**call.body, "stream": False}))
+
+    def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
+        """Write a project into a zip file, which is there when it is whole."""
+        draft = out.with_name(f".{out.name}.part")
+        call = calls.export_project(project_id, finished=finished)
+        try:
+            with self._open(self.server.build_stream(call)) as answer, draft.open("wb") as file:
+                for piece in answer.iter_bytes():
+                    file.write(piece)
+            draft.replace(out)
+        except httpx2.TransportError as error:
+            raise self.server.describe_loss(error) from None
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def import_project(self, path: Path, *, key: str | None = None) -> Imported:
+        """Take a project in from a zip file, which is sent as it is read."""
+        call = wire.name(calls.import_project(key=key))
+        with path.open("rb") as file:
+            content = iter(lambda: file.read(wire.PIECE_BYTES), b"")
+            heard = self._try({**self.server.build_upload(call), "content": content})
+        return self.server.read(call, heard)

@@ -1,0 +1,403 @@
+"""The client and the command line against a server on loopback: what is done there is what would
+have been done here."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from dialectic import embedded
+from dialectic.client import AsyncClient, Client, calls
+from dialectic.client.models import Page, ProjectLine, Reply, Session
+from dialectic.errors import (
+    ConfigurationError,
+    Conflict,
+    KeyReused,
+    NotFound,
+    ServerUnreachable,
+    TokenInvalid,
+    UnknownModel,
+)
+from tests.database.machine import database_of_a_module
+from tests.nursery import Told
+from tests.scenario.outpost import Outpost, open_outpost
+from tests.scenario.remote import find_free_port
+from tests.scenario.test_run import Home, read_tree, without_ids
+
+PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
+MODEL = "offline/skeptic"
+
+
+@pytest.fixture(scope="module")
+def outpost(
+    server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Outpost]:
+    home = tmp_path_factory.mktemp("outpost") / "home"
+    with (
+        database_of_a_module(server, template) as address,
+        open_outpost(address, home) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(outpost: Outpost) -> Iterator[Client]:
+    with Client(outpost.url, token=outpost.anna) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def session(client: Client) -> Session:
+    """A session that has run to its end, followed by its events."""
+    project = client.create_project(PROMPT, name="Hall")
+    begun = client.create_session(project.id, models=[MODEL], until="thesis")
+    client.generate(begun.id)
+    for event in client.events(after="0", session=begun.id):
+        if event.type == "contribution_generation_complete":
+            break
+    return client.get_session(begun.id)
+
+
+# -- the client -----------------------------------------------------------------------------------
+
+
+def test_a_session_is_begun_followed_and_read(client: Client, session: Session) -> None:
+    (line,) = client.list_contributions(session.id)
+    whole = client.get_contribution(line.id)
+
+    assert session.status == "thesis_generation_complete"
+    assert whole.content
+    assert (whole.model, whole.stage, whole.version) == (MODEL, "thesis", 1)
+    assert client.look(session.id).session["id"] == str(session.id)
+    assert [found.id for found in client.list_sessions(session.project_id)] == [session.id]
+
+
+def test_a_list_is_read_to_its_end_over_many_pages(client: Client, session: Session) -> None:
+    made = [client.create_project(f"Number {number}.").id for number in range(3)]
+    small = calls.get("/projects", Page[ProjectLine], limit=1)
+    found = [line.id for line in client.list_all(small)]
+
+    assert found[:3] == made[::-1]
+    assert session.project_id in found
+    assert found == [line.id for line in client.list_all(calls.list_projects())]
+
+
+def test_events_are_resumed_behind_the_last_one_that_was_seen(
+    client: Client, session: Session
+) -> None:
+    events = client.events(after="0", session=session.id)
+    first = [next(events) for _ in range(3)]
+    events.close()  # type: ignore[attr-defined]
+
+    again = client.events(after=first[0].id, session=session.id)
+
+    assert [next(again) for _ in range(2)] == first[1:]
+
+
+def test_a_request_under_one_name_is_carried_out_once(client: Client) -> None:
+    made = [client.create_project("Once.", key="once-and-for-all").id for _ in range(2)]
+
+    assert made[0] == made[1]
+    with pytest.raises(KeyReused):
+        client.create_project("Twice.", key="once-and-for-all")
+
+
+def test_problems_are_the_errors_that_the_server_met(
+    outpost: Outpost, client: Client, session: Session
+) -> None:
+    with pytest.raises(Conflict, match="nothing to be paused"):
+        client.pause(session.id)
+    with pytest.raises(UnknownModel):
+        client.create_session(session.project_id, models=["nobody/knows"])
+    with Client(outpost.url, token=outpost.ben) as stranger, pytest.raises(NotFound):
+        stranger.get_session(session.id)
+    with Client(outpost.url, token="dlk_wrong") as unknown, pytest.raises(TokenInvalid):
+        unknown.get_me()
+
+
+def test_an_answer_of_a_model_streams_and_ends_whole(client: Client) -> None:
+    *pieces, reply = client.chat("Name a bakery.", MODEL)
+
+    assert isinstance(reply, Reply)
+    assert "".join(str(piece) for piece in pieces) == reply.content
+    assert client.ask("And another?", MODEL, chat_id=reply.chat_id).chat_id == reply.chat_id
+    assert len(client.get_chat(reply.chat_id).messages) == 4
+
+
+def test_a_project_is_taken_away_and_brought_back(
+    client: Client, session: Session, tmp_path: Path
+) -> None:
+    out = tmp_path / "hall.zip"
+    client.export_project(session.project_id, out)
+    taken = client.import_project(out)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["hall.zip"]
+    assert zipfile.is_zipfile(out)
+    assert taken.is_copy
+    assert len(taken.session_ids) == 1
+
+
+async def test_the_asynchronous_client_has_the_same_verbs(
+    outpost: Outpost, session: Session, tmp_path: Path
+) -> None:
+    async with AsyncClient(outpost.url, token=outpost.anna) as client:
+        both = await asyncio.gather(client.get_session(session.id), client.get_me())
+        lines = [line async for line in client.list_contributions(session.id)]
+        events = client.events(after="0", session=session.id)
+        first = await anext(events)
+        await events.aclose()
+        said = [piece async for piece in client.chat("Hi.", MODEL)]
+        await client.export_project(session.project_id, tmp_path / "hall.zip", finished=True)
+        taken = await client.import_project(await export(client, session, tmp_path))
+
+    assert both[0] == session
+    assert len(lines) == 1
+    assert first.data["session_id"] == str(session.id)
+    assert isinstance(said[-1], Reply)
+    assert taken.is_copy
+
+
+async def export(client: AsyncClient, session: Session, folder: Path) -> Path:
+    await client.export_project(session.project_id, folder / "all.zip")
+    return folder / "all.zip"
+
+
+def test_a_server_that_is_away_and_one_that_is_something_else_are_told_apart() -> None:
+    with (
+        Client(f"http://127.0.0.1:{find_free_port()}") as nobody,
+        pytest.raises(ServerUnreachable, match="does not answer"),
+    ):
+        nobody.get_me()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        answering = asyncio.run(ask_something_else(other))
+
+    assert "does not answer as Dialectic does" in answering
+
+
+async def answer_in_turn(
+    listening: socket.socket, answers: list[bytes], heard: list[str]
+) -> asyncio.Server:
+    """Answer each connection with the next of these bytes, and hang up; write down what came."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+        writer.write(answers.pop(0))
+        await writer.drain()
+        writer.close()
+
+    return await asyncio.start_server(answer, sock=listening)
+
+
+def find_header(heard: str, name: str) -> str:
+    found = re.search(rf"^{name}: (.*)\r$", heard, re.MULTILINE)
+    return found[1] if found else ""
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+async def test_a_request_whose_answer_is_lost_is_sent_again_under_its_name() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    done = b"HTTP/1.1 204 Done\r\nConnection: close\r\n\r\n"
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    answers = [b"", busy, done]
+    async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
+        await client.mark_read(1)
+
+    keys = {find_header(one, "idempotency-key") for one in heard}
+    assert (len(heard), len(keys), "" in keys) == (3, 1, False)
+
+
+async def test_what_is_deleted_is_not_sent_again_when_nobody_knows_whether_it_was() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with await answer_in_turn(listening, [b"", b""], heard), AsyncClient(url) as client:
+        with pytest.raises(ServerUnreachable):
+            await client.delete_chat(UUID(int=1))
+
+    assert len(heard) == 1
+
+
+async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\nid: a.2\nevent: x\nda"
+    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    async with await answer_in_turn(listening, [first, second], heard), AsyncClient(url) as client:
+        events = client.events(after="a.0")
+        told = [(await anext(events)).id for _ in range(2)]
+        await events.aclose()
+
+    assert told == ["a.1", "a.2"]
+    assert [find_header(one, "last-event-id") for one in heard] == ["a.0", "a.1"]
+
+
+async def ask_something_else(listening: socket.socket) -> str:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>")
+        await writer.drain()
+        writer.close()
+
+    there = await asyncio.start_server(answer, sock=listening.dup())
+    async with there, AsyncClient(f"http://127.0.0.1:{listening.getsockname()[1]}") as client:
+        try:
+            await client.get_me()
+        except ConfigurationError as error:
+            return error.message
+    return ""
+
+
+def test_the_examples_in_the_documents_run(
+    outpost: Outpost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/client.md").read_text("utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for example in examples:
+        exec(example, {"URL": outpost.url, "TOKEN": outpost.anna, "__name__": "example"})
+
+    assert len(examples) == 3
+    said = capsys.readouterr().out
+    assert "There is no session 'ffffffff'" in said
+    assert "'read'" in said
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Teller:
+    """Gives commands, remembers what they named, and forgets what no two runs have in common."""
+
+    home: Home
+    words: tuple[str, ...]
+    settings: dict[str, str]
+    out: Path
+    said: list[tuple[str, int, list[str], list[str]]] = field(default_factory=list)
+    session: str = ""
+
+    def tell(self, *words: str, stdin: str = "") -> Told:
+        told = self.home.tell(*self.words, *words, stdin=stdin, **self.settings)
+        shown = [plain(text, self.out) for text in (told.stdout, told.stderr)]
+        self.said.append((" ".join(words[:1]), told.code, *shown))  # type: ignore[arg-type]
+        return told
+
+
+IDS = re.compile(
+    r"(?<![0-9a-z])([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9a-f]{8})(?![0-9a-z])"
+)
+TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?|[\d.]+ (s|min)\b")
+# An id in a document's front matter is in quotes where it would be read as a number.
+NUMBERED = re.compile(r'"(id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ bytes')
+
+
+def plain(text: str, out: Path) -> list[str]:
+    """Lines without ids, times and places, in an order that does not depend on who was quicker."""
+    text = re.sub(r'[^\s"]*/(?=story)', "", text.replace(str(out), "OUT"))
+    for pattern in (IDS, TIMES, NUMBERED):
+        text = pattern.sub("…", text)
+    return sorted(re.sub(r" +", " ", line) for line in text.splitlines())
+
+
+def play(teller: Teller) -> None:
+    """One story, in the words of someone who does not know where it is played."""
+    tell = teller.tell
+    tell("run", PROMPT, "--dry-run", "--json", "--models", f"{MODEL}*2")
+    run = ("run", PROMPT, "--models", MODEL, "--name", "story", "--until", "antithesis")
+    begun = tell(*run, "--pause", "--out", str(teller.out))
+    teller.session = session = begun.session
+    document = tell("list", session).stdout.split()[0]
+    tell("show", document[:12], "--prompt")
+    tell("show", document)
+    tell("feedback", session, "thesis", "Think of winter too.")
+    tell("rate", document, "4")
+    tell("edit", document, "--file", "-", stdin="# Mine\n\nAll of it is mine.\n")
+    tell("status", session, "--quote")
+    tell("next", session, "--json")
+    tell("pause", session)
+    tell("watch", session)
+    tell("status", "ffffffff")
+    tell("export", "story", "--out", str(teller.out / "story.zip"))
+    tell("import", str(teller.out / "story.zip"), "--json")
+    tell("search", "story", "Who keeps the key in winter?")
+    tell("wallet", "balance")
+    tell("models", "list")
+    tell("chat", "Name a bakery.", "--model", MODEL)
+    tell("run", PROMPT, "--models", "nobody/knows")
+
+
+def test_a_story_is_the_same_here_and_at_a_server(outpost: Outpost, tmp_path: Path) -> None:
+    shared = {"database_url": outpost.address.url, "lease_s": "1.2"}
+    here = Teller(Home(outpost.home), (), shared, tmp_path / "here")
+    there = Teller(
+        Home(tmp_path / "nowhere"),
+        ("--server", outpost.url),
+        {"token": outpost.ben},
+        tmp_path / "there",
+    )
+    for teller in (here, there):
+        teller.out.mkdir()
+        play(teller)
+
+    assert [(name, code) for name, code, *_ in there.said] == [
+        (name, code) for name, code, *_ in here.said
+    ]
+    assert [code for _, code, *_ in here.said if code] == [3, 2, 2, 2]
+    different = [
+        (local[0], sorted({*local[2], *local[3]} ^ {*remote[2], *remote[3]}))
+        for local, remote in zip(here.said, there.said, strict=True)
+        if local != remote
+    ]
+    assert different == [], different
+    written = [
+        without_ids(read_tree(teller.out / "story"), "story", teller.session)
+        for teller in (here, there)
+    ]
+    assert written[0] == written[1]
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("worker",), 2, "acts on this machine alone"),
+        (("wallet", "topup", "5"), 2, "acts on this machine alone"),
+        (("db", "url"), 2, "acts on this machine alone"),
+        (("simulate",), 2, "on this machine alone"),
+        (("run", "x", "--process", "./mine"), 2, "by its name"),
+    ],
+)
+def test_what_a_server_cannot_do_is_refused(
+    outpost: Outpost, tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    told = Home(tmp_path / "home").tell(*words, "--server", outpost.url, token=outpost.anna)
+
+    assert (told.code, said in told.stderr) == (code, True), told.stderr
+
+
+def test_a_wrong_token_address_or_server_ends_a_command_with_words(
+    outpost: Outpost, tmp_path: Path
+) -> None:
+    home = Home(tmp_path / "home")
+    closed = f"http://127.0.0.1:{find_free_port()}"
+    wrong = home.tell("status", server=outpost.url, token="dlk_wrong")
+    away = home.tell("status", server=closed)
+    nonsense = home.tell("--server", "bakery", "status")
+    open_ = home.tell(
+        "--server", f"http://0.0.0.0:{find_free_port()}", "status", token="dlk_a_secret"
+    )
+
+    assert (wrong.code, "dlk_wrong" in wrong.stderr) == (2, False)
+    assert "token" in wrong.stderr
+    assert (away.code, closed in away.stderr) == (4, True)
+    assert (nonsense.code, "no address of a server" in nonsense.stderr) == (2, True)
+    assert (open_.code, "Use https" in open_.stderr) == (4, True)
+    assert "secret" not in open_.stderr

@@ -1,0 +1,72 @@
+"""What takes long before its first byte is done only for those who wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.types import Message
+
+from dialectic.api.routes.transfer import while_awaited
+
+
+class Client:
+    """A client that leaves when it is told to."""
+
+    def __init__(self) -> None:
+        self.leaves = asyncio.Event()
+        self._has_asked = False
+
+    async def receive(self) -> Message:
+        if not self._has_asked:
+            self._has_asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+    def ask(self) -> Request:
+        return Request({"type": "http", "method": "GET", "path": "/", "headers": []}, self.receive)
+
+
+async def test_a_client_that_waits_is_given_what_was_made() -> None:
+    async def make() -> str:
+        await asyncio.sleep(0)
+        return "made"
+
+    assert await while_awaited(Client().ask(), make()) == "made"
+
+
+async def test_what_is_made_for_a_client_that_leaves_is_given_up() -> None:
+    client, began, was_given_up = Client(), asyncio.Event(), asyncio.Event()
+
+    async def make() -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_given_up.set()
+        return "made"
+
+    waiting = asyncio.create_task(while_awaited(client.ask(), make()))
+    await began.wait()
+    client.leaves.set()
+    assert await waiting is None
+    assert was_given_up.is_set()
+
+
+async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
+    began, was_given_up = asyncio.Event(), asyncio.Event()
+
+    async def make() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_given_up.set()
+
+    waiting = asyncio.create_task(while_awaited(Client().ask(), make()))
+    await began.wait()
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert was_given_up.is_set()

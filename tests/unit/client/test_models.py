@@ -1,0 +1,70 @@
+"""The client knows what the API answers, all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dialectic.api.app import PREFIX, build_api
+from dialectic.client import calls, models
+from dialectic.client.calls import Call
+
+DESCRIPTION = build_api().openapi()
+SCHEMAS = DESCRIPTION["components"]["schemas"]
+# What the API calls by another name than the client does.
+NAMES = {"Kept": "FeedbackView", "Page": None, "Answer": None}
+
+
+def name_schema(model: str) -> str | None:
+    return NAMES.get(model, model if model.endswith("Line") else f"{model}View")
+
+
+KINDS = {
+    name: found
+    for name in vars(models)
+    if isinstance(kind := vars(models)[name], type) and kind.__module__ == models.__name__
+    if (found := name_schema(name)) is not None
+}
+KINDS["FileLine"] = "FileView"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_model_has_the_fields_that_are_described(name: str) -> None:
+    described = set(SCHEMAS[KINDS[name]]["properties"])
+
+    assert set(getattr(models, name).model_fields) == described
+
+
+def test_every_call_is_a_route_that_is_described() -> None:
+    routes = {
+        (method.upper(), re.sub(r"{\w+}", "{}", path.removeprefix(PREFIX)))
+        for path, methods in DESCRIPTION["paths"].items()
+        for method in methods
+    }
+    asked = set()
+    for build in vars(calls).values():
+        if getattr(build, "__module__", "") == calls.__name__ and callable(build):
+            asked.update(read_routes(build))
+
+    assert asked
+    assert asked <= routes
+
+
+def read_routes(build: object) -> set[tuple[str, str]]:
+    """Build a call with words in the place of everything it needs, if it is a call."""
+    import inspect
+
+    if build in (Call, calls.get, calls.get_bytes, calls.act, calls.build_query):
+        return set()
+    if build.__name__.startswith("_"):  # type: ignore[attr-defined]
+        return set()
+    needed = [
+        one
+        for one in inspect.signature(build).parameters.values()  # type: ignore[arg-type]
+        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+    ]
+    positional = ["0" for one in needed if one.kind is not one.KEYWORD_ONLY]
+    named = {one.name: None for one in needed if one.kind is one.KEYWORD_ONLY}
+    call = build(*positional, **named)  # type: ignore[operator]
+    return {(call.method, re.sub(r"/0(?=/|$)", "/{}", call.path))}
