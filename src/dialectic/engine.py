@@ -28,6 +28,7 @@ from dialectic.storage.files import FileStore, open_store
 from dialectic.storage.identity import require_identity
 from dialectic.store.database import APP_ROLE, Address, Database
 from dialectic.store.migrate import migrate
+from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Engine:
     embedders: Embedders = field(default_factory=Embedders)
     # Who makes a text shorter that several jobs need makes it alone.
     turns: Turns = field(default_factory=Turns)
+    telemetry: Telemetry = OFF
 
     @property
     def embedder(self) -> Embedder:
@@ -76,13 +78,17 @@ async def open_engine(
     failpoints = Failpoints.parse(settings.failpoints)
     files = open_store(settings.storage_location, settings.storage_access)
     async with contextlib.AsyncExitStack() as stack:
+        tracing = open_telemetry(settings)
+        telemetry = tracing.__enter__()
+        # At the end a collector may be slow.
+        stack.push_async_callback(asyncio.to_thread, tracing.__exit__, None, None, None)
         stack.push_async_callback(catalog.close)
         address = await stack.enter_async_context(open_address(settings))
         await migrate(address)
         db = await stack.enter_async_context(
             Database.open(address, role, size=pool_size, patience_s=patience_s)
         )
-        engine = Engine(settings, address, db, files, catalog, failpoints)
+        engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
         stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)

@@ -45,7 +45,8 @@ async def publish_files(
         for file in files:
             await _write(engine, f"{tenant_id}/{file.path}", file.data, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
-        logger.warning("files wait in the database: %s", error.message)
+        # Its message names the file, and that the project: people's words stay out of logs.
+        logger.warning("files wait in the database: %s", error.code)
         return False
     engine.failpoints.reach("after_files")
     paths, hashes = [file.path for file in files], [file.sha256 for file in files]
@@ -161,7 +162,7 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
     try:
         return await _describe(engine, tenant_id, slug)
     except DialecticError as error:
-        logger.warning("%s is not described yet: %s", slug, error.message)
+        logger.warning("a project is not described yet: %s", error.code)
         return 0
 
 
@@ -186,5 +187,5 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         return await descriptions.mark_made(connection, made)
 
     count = await engine.db.transact(tenant_id, mark)
-    logger.info("%s is described", slug)
+    logger.info("project %s is described", project_id)
     return count

@@ -23,6 +23,7 @@ from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LOG_FORMATS = ("auto", "text", "json")
 
 
 def _whole(low: int, high: int) -> Callable[[Any], int]:
@@ -76,6 +77,21 @@ def _level(value: Any) -> str:
     return value.upper()
 
 
+def _format(value: Any) -> str:
+    if not isinstance(value, str) or value.lower() not in LOG_FORMATS:
+        msg = f"one of {', '.join(LOG_FORMATS)}"
+        raise ValueError(msg)
+    return value.lower()
+
+
+def _address(value: Any) -> str:
+    text = _text(value)
+    if not text.startswith(("http://", "https://")):
+        msg = "a URL that begins with http:// or https://"
+        raise ValueError(msg)
+    return text
+
+
 def _setting(default: Any, parse: Callable[[Any], Any], doc: str) -> Any:
     return field(default=default, metadata={"parse": parse, "doc": doc})
 
@@ -120,6 +136,18 @@ class Settings:
         600, _whole(1, 1_000_000), "Requests that one token may make over HTTP."
     )
     log_level: str = _setting("WARNING", _level, "How much is logged to stderr.")
+    log_format: str = _setting(
+        "auto", _format, "Logs as text or json; auto is json for `serve`, text for the rest."
+    )
+    otlp_url: str = _setting(
+        "", _address, "The OpenTelemetry collector that traces are sent to, over OTLP/HTTP."
+    )
+    otlp_headers: Secret | None = field(
+        default=None,
+        repr=False,
+        compare=False,
+        metadata=_hidden("Headers that the collector asks for: name=value,name=value."),
+    )
     lease_s: float = _setting(
         6.0, _number(0.3, 600.0), "How long a silent worker keeps a job before it is suspected."
     )
@@ -134,6 +162,10 @@ class Settings:
     )
     event_streams_max: int = _setting(
         1000, _whole(1, 100_000), "Streams of events that a tenant may have open in one process."
+    )
+    server: str = _setting("", _text, "The server that commands are for; else this machine.")
+    token: Secret | None = field(
+        default=None, repr=False, compare=False, metadata=_hidden("What that server knows you by.")
     )
     failpoints: str = _setting("", _text, "Where a test makes this process die; see failpoints.")
     endpoints: Mapping[str, Declared] = field(
@@ -167,7 +199,10 @@ class Settings:
     def secrets(self) -> list[Secret]:
         """All that no log may show."""
         access = self.storage_access
-        own = (access.key_id, access.key, access.session_token)
+        own = (
+            *(access.key_id, access.key, access.session_token),
+            *(self.token, self.otlp_headers),
+        )
         return [*self.keys.values(), *(secret for secret in own if secret is not None)]
 
     @property

@@ -45,6 +45,7 @@ from dialectic.store.database import (
 )
 from dialectic.store.migrate import find_upgrade
 from dialectic.store.queue import SETTINGS, LaneManager, open_queries
+from dialectic.telemetry import Value, about
 
 logger = logging.getLogger(__name__)
 
@@ -264,7 +265,14 @@ class Worker:
         assert task is not None
         self._hold(job, task)
         try:
-            await self._carry_out(job, message.entrypoint)
+            with about(
+                worker=self.name,
+                tenant_id=str(job.tenant_id),
+                session_id=str(job.session_id),
+                job_id=str(job.id),
+                attempt=job.attempt,
+            ):
+                await self._carry_out(job, message.entrypoint)
         finally:
             if self._held.get(job.key, (job, None))[1] is task:
                 del self._held[job.key]
@@ -300,7 +308,8 @@ class Worker:
         Returns the refusal of an endpoint that takes no call yet.
         """
         try:
-            await self.run_job(self.engine, job)
+            with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):
+                await self.run_job(self.engine, job)
         except DialecticError as error:
             await settle(self.engine, job, error)
             return error if isinstance(error, EndpointBusy) else None
@@ -358,6 +367,15 @@ class Worker:
     async def _nap(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
+
+
+def _describe_attempt(job: Job) -> dict[str, Value]:
+    return {
+        "dialectic.stage": job.stage_slug,
+        "dialectic.iteration": job.iteration_number,
+        "dialectic.step": job.current_step,
+        "dialectic.retries": job.retry_count,
+    }
 
 
 def _cancel_once(*tasks: asyncio.Task[None]) -> None:

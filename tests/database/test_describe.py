@@ -139,7 +139,7 @@ async def test_a_description_that_cannot_be_written_is_tried_again_later(
     store = Disturbed(shop.worker_engine.files, shop, refuses=True)
     engine = replace(shop.worker_engine, files=store)  # type: ignore[arg-type]
     assert await publish.publish_left_behind(engine) == 0
-    assert "hall is not described yet: No room." in caplog.text
+    assert "a project is not described yet: storage_unavailable" in caplog.text
     assert await publish.publish_left_behind(shop.worker_engine) == 0, "it was tried just now"
     await shop.admin.execute(AGE)
     assert await publish.publish_left_behind(shop.worker_engine) == 2

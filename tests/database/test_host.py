@@ -15,8 +15,8 @@ import pytest
 
 from dialectic import sessions
 from dialectic.cli import host
+from dialectic.cli.local import LocalDesk as Desk
 from dialectic.cli.run import work_and_follow
-from dialectic.cli.terminal import Desk
 from dialectic.domain.ask import Ask
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard

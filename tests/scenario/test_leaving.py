@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import pytest
 
 from dialectic.providers.simulator import Simulator, open_simulator
@@ -130,6 +131,31 @@ async def test_a_worker_that_is_told_to_leave_finishes_its_call(home: Home) -> N
         worker.send_signal(signal.SIGTERM)
         scene.simulator.release()
         await scene.leave(worker)
+        job = await scene.read_job()
+        assert (job["status"], job["attempt_count"]) == ("completed", 1)
+        assert len(scene.list_documents()) == len(scene.simulator.log.calls) == 1
+
+
+async def test_a_server_that_is_told_to_leave_ends_streams_and_finishes_its_workers_call(
+    home: Home,
+) -> None:
+    async with open_scene(home, "openai") as scene:
+        server = home.start("serve", "--port", "0")
+        assert server.stdout is not None
+        url = (await asyncio.to_thread(server.stdout.readline)).strip()
+        async with (
+            httpx2.AsyncClient(base_url=url, timeout=PATIENCE_S) as client,
+            client.stream("GET", "/api/v1/events") as events,
+        ):
+            lines = events.aiter_lines()
+            await anext(lines)
+            await scene.wait_arrived(1)
+            server.send_signal(signal.SIGTERM)
+            assert [line async for line in lines if line.startswith("event: state")] == []
+        assert server.poll() is None, "it waits for the call of its worker"
+        scene.simulator.release()
+        told = await asyncio.to_thread(wait_for, server)
+        assert (told.code, "Stopped." in told.stderr) == (0, True), told.stderr
         job = await scene.read_job()
         assert (job["status"], job["attempt_count"]) == ("completed", 1)
         assert len(scene.list_documents()) == len(scene.simulator.log.calls) == 1

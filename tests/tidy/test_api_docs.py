@@ -16,6 +16,8 @@ INWARD = {
     *("invalid_payload", "plan_error", "lease_lost", "embedded_server", "storage_mismatch"),
     "text_busy",
 }
+# Of clients that find no server.
+INWARD |= {"server_unreachable", "api_error", "api_refusal"}
 
 
 def test_every_route_is_described_with_what_it_answers() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dialectic import limits
+from dialectic.domain.endpoint import WireFormat
 from dialectic.domain.job import Job
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
@@ -18,9 +19,16 @@ from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger import holds
 from dialectic.pipeline.hold import Held
 from dialectic.providers.base import OnText
+from dialectic.telemetry import Span, Value
 from dialectic.tokens import count_request_tokens
 
 T = TypeVar("T")
+# The names that the conventions give to those who speak each wire.
+MAKERS = {
+    WireFormat.OPENAI: "openai",
+    WireFormat.ANTHROPIC: "anthropic",
+    WireFormat.GOOGLE: "gcp.gemini",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +53,13 @@ async def call(
 
     Raises `EndpointBusy`, before anything is sent, when the endpoint takes no call yet.
     """
-    request, provider = held.request, engine.catalog.load_provider(card)
+    request = held.request
     reply, elapsed_ms = await attempt(
         engine,
         caller,
         card,
         held.key,
-        lambda: provider.complete(card, request, on_text),
+        lambda: _complete(engine, caller, card, request, on_text),
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: limits.build_report(reply.usage),
     )
@@ -86,6 +94,46 @@ async def attempt(
     engine.failpoints.reach("after_reply")
     await _report(engine, permit, tell(got))
     return got, elapsed_ms
+
+
+async def _complete(
+    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request, on_text: OnText
+) -> Reply:
+    """Send a request, seen by whoever watches; what it says stays unseen."""
+    provider = engine.catalog.load_provider(card)
+    description = _describe_call(engine, caller, card, request)
+    with engine.telemetry.span(f"chat {card.name}", description, kind="CLIENT") as span:
+        reply = await provider.complete(card, request, on_text)
+        _describe_reply(span, reply)
+    return reply
+
+
+def _describe_call(
+    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request
+) -> dict[str, Value]:
+    """Name a call as OpenTelemetry's conventions for generative models do; no text."""
+    endpoint = engine.catalog.find_endpoint(card)
+    maker = card.name.partition("/")[0]
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": MAKERS.get(endpoint.kind, maker) if endpoint else maker,
+        "gen_ai.request.model": card.name.partition("/")[2],
+        "gen_ai.request.max_tokens": request.max_output_tokens,
+        "dialectic.tenant_id": str(caller.tenant_id),
+        "dialectic.caller_id": str(caller.id),
+        "dialectic.attempt": caller.attempt,
+    }
+
+
+def _describe_reply(span: Span, reply: Reply) -> None:
+    span.note(
+        {
+            "gen_ai.response.finish_reasons": [reply.finish_reason.value],
+            "gen_ai.usage.input_tokens": reply.usage.input_tokens,
+            "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+            "dialectic.usage_source": reply.usage.source.value,
+        }
+    )
 
 
 async def _send(engine: Engine, caller: limits.Caller, key: str) -> None:

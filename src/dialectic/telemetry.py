@@ -1,0 +1,183 @@
+"""What this process is doing, for those who watch it: ids for logs, and spans for a collector.
+
+Owns the ids of what is under way (`about`), which every line of a log and every span carry, and
+the way of spans to an OpenTelemetry collector. What is told are ids, names and figures; nobody
+hands a text, a key or the words of an error in here. Without a collector nothing is made and
+nothing of OpenTelemetry is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, TypeAlias
+
+from dialectic.errors import ConfigurationError, DialecticError
+from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span as Recorded
+    from opentelemetry.trace import Tracer
+
+Value: TypeAlias = str | int | float | bool | Sequence[str]
+
+SERVICE = "dialectic"
+TRACES_PATH = "/v1/traces"
+EXPORT_TIMEOUT_S = 5.0
+# How long a process that ends waits for a collector that is slow.
+FLUSH_TIMEOUT_MS = 3_000
+
+_ids: ContextVar[Mapping[str, str | int]] = ContextVar("_ids", default={})  # noqa: B039  never changed
+
+
+@contextlib.contextmanager
+def about(**ids: str | int) -> Iterator[None]:
+    """Say what is done from here on, in this task and those it starts."""
+    token = _ids.set({**_ids.get(), **ids})
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
+def list_ids() -> Mapping[str, str | int]:
+    """List the ids of what this task is doing."""
+    return _ids.get()
+
+
+# -- spans ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of work that is being timed; without a record, nothing happens to what is noted."""
+
+    record: Recorded | None = None
+
+    def note(self, attributes: Mapping[str, Value]) -> None:
+        """Note ids, names and figures that are known only now."""
+        if self.record is not None:
+            for name, value in attributes.items():
+                self.record.set_attribute(name, value)
+
+    def rename(self, name: str) -> None:
+        """Give it the name that is known only now."""
+        if self.record is not None:
+            self.record.update_name(name)
+
+    def fail(self, kind: str) -> None:
+        """Note that it went wrong, and in which way."""
+        if self.record is not None:
+            from opentelemetry.trace import StatusCode
+
+            self.record.set_attribute("error.type", kind)
+            self.record.set_status(StatusCode.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """Makes spans, if there is a tracer."""
+
+    tracer: Tracer | None = None
+
+    @contextlib.contextmanager
+    def span(
+        self,
+        name: str,
+        attributes: Mapping[str, Value] | None = None,
+        *,
+        kind: str = "INTERNAL",
+        parent: Mapping[str, str] | None = None,
+    ) -> Iterator[Span]:
+        """Time what is done within; `parent` are headers that may name a span elsewhere."""
+        if self.tracer is None:
+            yield Span()
+            return
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        ids = {f"dialectic.{key}": value for key, value in list_ids().items()}
+        with self.tracer.start_as_current_span(
+            name,
+            context=TraceContextTextMapPropagator().extract(parent) if parent else None,
+            kind=SpanKind[kind],
+            attributes={**ids, **(attributes or {})},
+            # The words of an error may repeat what users wrote: only its kind is told.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as record:
+            span = Span(record)
+            try:
+                yield span
+            except BaseException as error:
+                span.fail(name_error(error))
+                raise
+
+
+OFF = Telemetry()
+
+
+def name_error(error: BaseException) -> str:
+    """Name an error by its code, or by its class where it has none."""
+    return error.code if isinstance(error, DialecticError) else type(error).__name__
+
+
+@contextlib.contextmanager
+def open_telemetry(settings: Settings) -> Iterator[Telemetry]:
+    """Open the way to the collector that is set; what was not sent yet is sent at the end."""
+    if not settings.otlp_url:
+        yield OFF
+        return
+    with _naming_the_extra():
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    exporter = OTLPSpanExporter(
+        endpoint=settings.otlp_url.rstrip("/") + TRACES_PATH,
+        headers=_parse_headers(settings),
+        timeout=EXPORT_TIMEOUT_S,
+    )
+    with open_tracing(exporter) as telemetry:
+        yield telemetry
+
+
+@contextlib.contextmanager
+def open_tracing(exporter: SpanExporter) -> Iterator[Telemetry]:
+    """Make spans and hand them to an exporter, in a thread of its own."""
+    with _naming_the_extra():
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    number = version("dialectic-engine")
+    resource = Resource.create({"service.name": SERVICE, "service.version": number})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    try:
+        yield Telemetry(provider.get_tracer("dialectic", number))
+    finally:
+        provider.force_flush(FLUSH_TIMEOUT_MS)
+        provider.shutdown()
+
+
+@contextlib.contextmanager
+def _naming_the_extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"DIALECTIC_OTLP_URL is set, but OpenTelemetry is not installed ({error.name}). "
+            "Install it with `pip install 'dialectic-engine[telemetry]'`, or unset the variable."
+        ) from None
+
+
+def _parse_headers(settings: Settings) -> dict[str, str]:
+    """Read `name=value,name=value`, as the collectors of vendors ask for it."""
+    given = settings.otlp_headers.reveal() if settings.otlp_headers else ""
+    pairs = [part.partition("=") for part in given.split(",") if part.strip()]
+    if any(not name.strip() or not equals for name, equals, _ in pairs):
+        raise ConfigurationError(
+            "DIALECTIC_OTLP_HEADERS is not a list of headers. Write name=value,name=value."
+        )
+    return {name.strip(): value.strip() for name, _, value in pairs}
