@@ -29,7 +29,8 @@ STOP_PATIENCE_S = 40.0
 FAULT = re.compile(r"Traceback \(most recent call last\)|met a bug|never retrieved|CRITICAL")
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["chaos.worker"])
+# One process for all that is forked, in any experiment.
+FORKS.set_forkserver_preload(["chaos.worker", "chaos.fleet_process"])
 
 
 @dataclass(slots=True, eq=False)

@@ -52,12 +52,19 @@ class Line:
         else:
             await asyncio.get_running_loop().sock_connect(own, (HOST, self.port))
             self.reader, self.writer = await asyncio.open_connection(sock=own)
+        try:
+            await self._greet()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def _greet(self) -> None:
         lines = [f"GET {self.path} HTTP/1.0", *(f"{k}: {v}" for k, v in self.headers.items())]
         self.writer.write("\r\n".join([*lines, "", ""]).encode())
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         self.status = int(head[0].split()[1])
         self.head = dict(line.lower().split(": ", 1) for line in head[1:] if line)
-        return self
 
     async def read(self) -> list[Frame] | None:
         """Read what has come, whole frames only; None at the end."""

@@ -9,6 +9,7 @@ from chaos import (
     barrier,
     events,
     failpoints,
+    fleet,
     kills,
     migration,
     money,
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "start": start,
     "resume": resume,
     "events": events,
+    "fleet": fleet,
 }
 IN_TIME = "waits that came to no end"
 

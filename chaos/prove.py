@@ -15,6 +15,7 @@ from chaos import (
     barrier,
     events,
     failpoints,
+    fleet,
     kills,
     migration,
     money,
@@ -69,6 +70,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
         "told_again",
         "clients that were told one twice, or one that never was",
     ),
+    ("fleet", fleet.SABOTAGED, "dated_documents", "manifests that differ from an undisturbed run"),
 )
 
 

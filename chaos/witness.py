@@ -46,21 +46,27 @@ def build_command(broken: sabotage.Sabotage, calls: Path, seed: int, *arguments:
     return [sys.executable, "-m", "chaos.witness", *own, *arguments]
 
 
+def observe(calls: Path, seed: int) -> None:
+    """Let this process write down its calls."""
+    from dialectic.cli import terminal
+
+    inner = OfflineProvider(latency_s=seeded_latency(LATENCY_S, seed=seed))
+
+    def build_observed(settings: Settings) -> Catalog:
+        return replace(
+            build_catalog(settings), providers={"offline": WitnessedProvider(inner, calls)}
+        )
+
+    sabotage.put(terminal, "build_catalog", build_observed)
+
+
 def main() -> None:
     """Observe and break the product in this process, and run its command line."""
-    from dialectic.cli import terminal
     from dialectic.cli.main import main as run_product
 
     name, calls, seed = sys.argv[1:4]
     del sys.argv[1:4]
-    inner = OfflineProvider(latency_s=seeded_latency(LATENCY_S, seed=int(seed)))
-
-    def build_observed(settings: Settings) -> Catalog:
-        return replace(
-            build_catalog(settings), providers={"offline": WitnessedProvider(inner, Path(calls))}
-        )
-
-    sabotage.put(terminal, "build_catalog", build_observed)
+    observe(Path(calls), int(seed))
     sabotage.load(name).patch()
     run_product()
 
