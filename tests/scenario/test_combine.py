@@ -296,12 +296,26 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
 async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_only_what_is_missing(
     server: embedded.Server, template: str, heap: Path, tmp_path: Path
 ) -> None:
-    refused = {"contains": "Merge the", "wire": "openai", "fault": "filtered", "calls": "1"}
+    refused = {
+        **{"contains": "Merge the", "wire": "openai", "fault": "filtered", "calls": "1"},
+        "gate": "merging",
+    }
     script = {**SCRIPT, "rules": [RULES[0], refused, *RULES[1:]]}
     async with open_shop(server, template, tmp_path / "home", script, model=MODEL) as shop:
         await shop.put_in(PLENTY)
         stage = shop.stage
-        session_id = await stage.play([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+        shop.simulator.hold("merging")
+        session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+        await sessions.generate(stage.engine, stage.account, session_id)
+
+        async def all_wait() -> bool:
+            jobs = select_jobs(await stage.record(session_id), "execute")
+            return [job["status"] for job in jobs] == ["waiting_for_prerequisite"] * 4
+
+        async with stage.working():
+            await stage.until(all_wait)
+            shop.simulator.release("merging")
+        await stage.work(session_id)
         record = await stage.record(session_id)
         assert record.session["status"] == "verdict_generation_failed"
         (combine,) = select_jobs(record, "combine")

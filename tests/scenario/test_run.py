@@ -322,8 +322,9 @@ def test_a_session_is_paused_resumed_and_carried_out_by_a_worker_elsewhere(home:
 def test_a_project_that_only_a_worker_carried_out_is_described_too(home: Home) -> None:
     name = unique_name()
     session = detach(home, name)
+    project_id = home.read_status(session)["session"]["project_id"]
     with worker(home, log_level="INFO") as process:
-        until_said(process, f"{name} is described", patience_s=PATIENCE_S)
+        until_said(process, f"project {project_id} is described", patience_s=PATIENCE_S)
     files = read_project(home, name)
     assert set(files) == expected_files(name, session)
     readme, settings = (files[f"{name}/{kind}"].decode() for kind in DESCRIPTIONS)
