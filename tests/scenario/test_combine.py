@@ -297,7 +297,10 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
     server: embedded.Server, template: str, heap: Path, tmp_path: Path
 ) -> None:
     refused = {
-        **{"contains": "Merge the", "wire": "openai", "fault": "filtered", "calls": "1"},
+        "contains": "Merge the",
+        "wire": "openai",
+        "fault": "filtered",
+        "calls": "1",
         "gate": "merging",
     }
     script = {**SCRIPT, "rules": [RULES[0], refused, *RULES[1:]]}
