@@ -48,7 +48,7 @@ def build_command(broken: sabotage.Sabotage, calls: Path, seed: int, *arguments:
 
 def observe(calls: Path, seed: int) -> None:
     """Let this process write down its calls."""
-    from dialectic.cli import terminal
+    from dialectic.cli import local
 
     inner = OfflineProvider(latency_s=seeded_latency(LATENCY_S, seed=seed))
 
@@ -57,7 +57,7 @@ def observe(calls: Path, seed: int) -> None:
             build_catalog(settings), providers={"offline": WitnessedProvider(inner, calls)}
         )
 
-    sabotage.put(terminal, "build_catalog", build_observed)
+    sabotage.put(local, "build_catalog", build_observed)
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ TEMPLATE = "template_dialectic"
 _numbers = itertools.count(1)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together what shares a set-up, which would be made again in every process of tests."""
     for item in items:

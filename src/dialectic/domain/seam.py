@@ -148,9 +148,12 @@ def _attach_rest(text: str, turn: str) -> tuple[str, list[str]]:
     if repeated := _measure_overlap(text, turn):
         is_all = turn[:repeated].strip() == text.strip()
         return text + turn[repeated:], [RESTART if is_all else OVERLAP]
-    fence = find_open_fence(text) if turn.lstrip("\n").startswith(("`", "~")) else None
+    bare = turn.lstrip("\n")
+    # Its line ends may be what ends a fence.
+    ended = text + turn[: len(turn) - len(bare)]
+    fence = find_open_fence(ended) if bare.startswith(("`", "~")) else None
     if fence is not None and fence.strip().strip("`~") and _first_line(turn) == fence.strip():
-        rest = turn.lstrip("\n").partition("\n")[2]
+        rest = bare.partition("\n")[2]
         if repeated := _measure_overlap(text, rest):
             return text + rest[repeated:], [FENCE, OVERLAP]
         return text + _drop_begun_line(text, rest), [FENCE]

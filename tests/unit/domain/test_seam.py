@@ -105,6 +105,12 @@ def test_turns_of_any_size_are_joined_to_the_text_they_were(size: int) -> None:
     assert join(turns) == Joined(DOCUMENT)
 
 
+def test_a_code_block_behind_another_is_no_fence_that_is_opened_again() -> None:
+    text = "```sh\nmake run\n```\n\n```sh\nmake test\n```\n"
+    for cut in range(1, len(text)):
+        assert join([text[:cut], text[cut:]]).text == text
+
+
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("src/**/*.md")])
 
 
