@@ -9,6 +9,7 @@ program is found and loaded is met by the commands that are started in the ordin
 from __future__ import annotations
 
 import array
+import faulthandler
 import json
 import os
 import random
@@ -51,7 +52,7 @@ class Nursery:
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], stdin: str, *, patience_s: float
     ) -> Told:
-        """Run a command to its end, or kill it when patience is."""
+        """Run a command to its end; one that has none within this time fails."""
         ours, theirs = socket.socketpair()
         streams = [_open_stream(text) for text in (stdin, "", "")]
         order = json.dumps(
@@ -64,7 +65,10 @@ class Nursery:
                 self._open_line().sendmsg([order.encode()], passed)
             theirs.close()
             code = _await_end(ours, patience_s)
-            return Told(code, _read_stream(streams[1]), _read_stream(streams[2]))
+            told = Told(code, _read_stream(streams[1]), _read_stream(streams[2]))
+        # Whoever is told to abort says where it stood.
+        assert code != -signal.SIGABRT, f"{words} came to no end: {told.stderr}"
+        return told
 
     def _open_line(self) -> socket.socket:
         if self._line is None:
@@ -98,8 +102,9 @@ def _await_end(line: socket.socket, patience_s: float) -> int:
         try:
             return int(told.readline())
         except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            raise
+            os.kill(pid, signal.SIGABRT)
+    line.settimeout(None)
+    return int(line.recv(20))
 
 
 nursery = Nursery()
@@ -157,6 +162,7 @@ def _become(order: dict[str, object], streams: list[int]) -> NoReturn:
     os.environ.update(environment)
     os.chdir(str(cwd))
     random.seed()
+    faulthandler.enable(2)
     sys.argv = ["dialectic", *words]
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
