@@ -55,7 +55,7 @@ class PlainEmbedder:
         return Embedded(rows / np.linalg.norm(rows, axis=1, keepdims=True), 0)
 
     async def close(self) -> None:
-        raise NotImplementedError
+        """Nothing is open."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from dialectic.errors import ConfigurationError
+from dialectic.listening import bind
 from dialectic.notify.hub import Hub
 
 KEEP_ALIVE_S = 75
@@ -92,23 +92,3 @@ def _configure(app: ASGIApp) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=DRAIN_S,
     )
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Take a port, or say why it cannot be had."""
-    try:
-        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ConfigurationError(f"{host!r} is no address to listen at: {error}.") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-    except OSError as error:
-        listening.close()
-        raise ConfigurationError(
-            f"Port {port} of {host} cannot be had: {error.strerror}. Choose another with --port."
-        ) from None
-    return listening

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dialectic.errors import ConfigurationError
+from dialectic.listening import bind
 from dialectic.providers.simulator.app import TRANSPORT, App
 from dialectic.providers.simulator.desk import Clock
 from dialectic.providers.simulator.log import CallLog, build_report
@@ -108,7 +108,7 @@ async def open_simulator(
     """
     app = App(as_script(script), clock=clock)
     await asyncio.to_thread(_load_vocabularies, app.desk.script)
-    with contextlib.closing(_bind(host, port)) as listening:
+    with contextlib.closing(bind(host, port)) as listening:
         server = _build_server(app)
         await server.startup(sockets=[listening])
         try:
@@ -174,22 +174,3 @@ async def _close(server: uvicorn.Server) -> None:
         await asyncio.wait(tasks)
     for listener in server.servers:
         await listener.wait_closed()
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ConfigurationError(f"{host!r} is no address to listen on: {error}.") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-    except OSError as error:
-        listening.close()
-        raise ConfigurationError(
-            f"Port {port} of {host} cannot be had: {error.strerror}. Choose another one."
-        ) from None
-    return listening
