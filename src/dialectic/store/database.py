@@ -30,6 +30,7 @@ from dialectic.errors import (
     DialecticError,
     IllegalMove,
 )
+from dialectic.store.connection import KnowingConnection
 
 Connection: TypeAlias = (
     "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -100,12 +101,16 @@ class Address:
             "search_path": "dialectic,public,extensions",
             "application_name": role,
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
+            # Statements go by keys: planned once a connection, not anew for each of their first
+            # uses, which takes the server longer than to carry them out.
+            "plan_cache_mode": "force_generic_plan",
         }
         arguments: dict[str, Any] = {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
             "command_timeout": COMMAND_TIMEOUT_S,
             "server_settings": settings,
+            "connection_class": KnowingConnection,
         }
         if self.is_embedded:
             arguments["user"] = role

@@ -13,7 +13,10 @@ on conflict (tenant_id, id) do nothing
 returning id
 
 -- name: claim
-select *, dialectic.now() as claimed_at from dialectic.claim_jobs($1, $2, $3, $4, $5, $6, $7)
+select tenant_id, id, session_id, stage_slug, iteration_number, attempt_count, retry_count,
+  max_retries, current_step, throttled_since, payload, error_details, is_spend_approved,
+  dialectic.now() as claimed_at
+from dialectic.claim_jobs($1, $2, $3, $4, $5, $6, $7)
 
 -- name: turn_away
 select dialectic.turn_away_jobs($1, $2, $3, $4)
