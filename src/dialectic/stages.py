@@ -96,7 +96,6 @@ async def _insert_stage_run(
 
 def _plan_roots(scene: Scene, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
     """Plan one job per model. One whose inputs others still have to make waits for the first."""
-    awaits = () if is_due else stage.list_awaited()
     slots: dict[str, int] = {}
     planned = []
     pairs = zip(scene.model_ids, scene.models, strict=True)
@@ -104,6 +103,7 @@ def _plan_roots(scene: Scene, stage: Stage, *, is_due: bool) -> list[jobs.NewJob
         # Counted by slug, not by name: two models whose names slug alike get different files.
         slug = slugify_name(model_name, fallback="model")
         slots[slug] = slots.get(slug, 0) + 1
+        awaits = () if is_due else stage.list_awaited(index)
         planned.append(
             jobs.NewJob(
                 id=derive_root_job_id(

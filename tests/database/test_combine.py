@@ -25,7 +25,7 @@ from dialectic.failpoints import Failpoints
 from dialectic.pipeline.combine import Needed, PlannedMerge
 from dialectic.pipeline.overflow import Level
 from dialectic.pipeline.save import save_combined, save_level, save_need
-from dialectic.store import jobs
+from dialectic.store import records
 from dialectic.store.database import Address
 from tests.database.machine import (
     STAGE,
@@ -226,8 +226,10 @@ async def test_it_is_no_plan_job_of_its_stage(machine: Machine) -> None:
     (reader,) = await machine.insert_children(plan, 1)
     needed = build_need()
     await save_need(machine.engine, await machine.take(reader), needed)
-    progress = await machine.transact(lambda c: jobs.list_progress(c, machine.session_id, 1))
-    assert [row["stage_slug"] for row in progress] == [STAGE]
+    situation = await machine.transact(
+        lambda c: c.fetchrow(records.SQL["read_situation"], machine.session_id, 1)
+    )
+    assert [plan["stage_slug"] for plan in situation["progress"]] == [STAGE]
     await machine.fail(await machine.take(needed.id))
     (told,) = await machine.events("contribution_generation_complete")
     assert (told["status"], told["completed"], told["failed"]) == ("failed", 0, 1)

@@ -103,6 +103,13 @@ class InputRule(_Part):
     def is_feedback(self) -> bool:
         return self.type == FEEDBACK
 
+    def name_awaited(self, model_index: int) -> str:
+        """Name what a model's plan job awaits by this rule: a type, or its own of that type.
+
+        By the name those who make something find those who are to look again.
+        """
+        return self.type if self.scope is Scope.ALL else f"{self.type}@{model_index}"
+
 
 class ExpectedDocument(_Part):
     """A document that is cut out of a finished answer, by its heading or by a key of its JSON."""
@@ -163,13 +170,15 @@ class Stage(_Part):
         """List the rules that ask for contributions, not for feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
 
-    def list_awaited(self) -> tuple[str, ...]:
-        """List the types of contribution that other stages must make before work can begin."""
+    def list_awaited(self, model_index: int) -> tuple[str, ...]:
+        """List what other stages must make before a model's work can begin."""
         rules = [*self.inputs_required, *(r for step in self.steps for r in step.inputs_required)]
-        kinds = [
-            r.type for r in rules if not r.is_feedback and r.stage_slug not in (None, self.slug)
+        names = [
+            rule.name_awaited(model_index)
+            for rule in rules
+            if not rule.is_feedback and rule.stage_slug not in (None, self.slug)
         ]
-        return tuple(dict.fromkeys(kinds))
+        return tuple(dict.fromkeys(names))
 
     def load_step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)

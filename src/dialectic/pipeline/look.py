@@ -33,7 +33,7 @@ from dialectic.errors import NotFound
 from dialectic.pipeline.outline import Outline, build_outline
 from dialectic.pipeline.plan import Progress, Situation, find_missing, read_inputs
 from dialectic.pipeline.strategies import Document
-from dialectic.store import chunks, jobs
+from dialectic.store import chunks
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL, Owner
 
@@ -188,44 +188,40 @@ async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) 
 
 
 async def read_situation(connection: Connection, scene: Scene) -> Situation:
-    """Read what exists in an iteration and how far its plan jobs are.
-
-    Plan jobs first: whoever is seen to have passed a step has its documents there.
-    """
-    planned = await jobs.list_progress(connection, scene.session_id, scene.iteration)
-    progress = [Progress(**row) for row in planned]
-    runs = await connection.fetch(SQL["list_stage_runs"], scene.session_id)
-    rows = await connection.fetch(SQL["list_documents"], scene.session_id, scene.iteration)
+    """Read what exists in an iteration and how far its plan jobs are, all of one moment."""
+    row = await connection.fetchrow(SQL["read_situation"], scene.session_id, scene.iteration)
+    assert row is not None, "it is one row, of lists"
+    progress = [Progress(**each) for each in row["progress"]]
+    documents = [
+        Document(
+            id=UUID(each["id"]),
+            type=each["type"],
+            model_index=each["model_index"],
+            rank=each["rank"],
+            source_group=UUID(each["source_group"]) if each["source_group"] else None,
+            origin=each["origin"],
+        )
+        for each in row["documents"]
+    ]
+    stages = [each["stage"] for each in row["documents"]]
     return Situation(
-        documents=[
-            Document(
-                id=row["id"],
-                type=row["contribution_type"],
-                model_index=row["model_index"],
-                rank=row["rank"],
-                source_group=row["source_group"],
-                origin=row["origin"],
-            )
-            for row in rows
-        ],
-        made_in={row["id"]: row["stage"] for row in rows},
-        progress=[*progress, *_list_imported(scene, progress, runs)],
+        documents=documents,
+        made_in={d.id: stage for d, stage in zip(documents, stages, strict=True)},
+        progress=[*progress, *_list_imported(scene, progress, row["over"])],
         models=scene.models,
         outline=scene.outline,
     )
 
 
 def _list_imported(
-    scene: Scene, progress: Sequence[Progress], runs: Sequence[asyncpg.Record]
+    scene: Scene, progress: Sequence[Progress], over: Sequence[str]
 ) -> Iterator[Progress]:
     """A stage that came with an imported project has no jobs: that it has ended, its run says."""
     planned = {each.stage_slug for each in progress}
-    for run in runs:
-        has_ended = run["status"] in ("complete", "failed", "cancelled")
-        is_here = run["iteration_number"] == scene.iteration
-        if is_here and has_ended and run["stage_slug"] not in planned:
+    for stage_slug in over:
+        if stage_slug not in planned:
             for model_index in range(1, len(scene.models) + 1):
-                yield Progress(run["stage_slug"], model_index, current_step=1, has_ended=True)
+                yield Progress(stage_slug, model_index, current_step=1, has_ended=True)
 
 
 async def list_outcomes(connection: Connection, scene: Scene) -> list[UUID]:

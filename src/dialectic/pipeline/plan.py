@@ -76,8 +76,8 @@ def read_inputs(
 def find_missing(
     stage: Stage, rules: Sequence[InputRule], model_index: int, situation: Situation
 ) -> tuple[str, ...]:
-    """Find the types of document that are still to come of what rules ask for."""
-    kinds = [rule.type for rule in rules if not rule.is_feedback]
+    """Find what is still to come of what rules ask for, by the names it is awaited by."""
+    kinds = [rule.name_awaited(model_index) for rule in rules if not rule.is_feedback]
     found = read_inputs(rules, stage, model_index, situation)
     missing = [kind for kind, has in zip(kinds, found, strict=True) if not has.is_complete]
     return tuple(dict.fromkeys(missing))
@@ -140,8 +140,12 @@ def decide_plan(
             continue
         rules = [rule for rule in step.inputs_required if not rule.is_feedback]
         inputs = read_inputs(rules, stage, payload.model_index, situation)
-        awaited = [r.type for r, found in zip(rules, inputs, strict=True) if not found.is_complete]
-        awaits.extend(kind for kind in awaited if kind not in awaits)
+        awaited = [
+            rule.name_awaited(payload.model_index)
+            for rule, found in zip(rules, inputs, strict=True)
+            if not found.is_complete
+        ]
+        awaits.extend(name for name in awaited if name not in awaits)
         dealt = _deal_step(step, rules, inputs, models=len(situation.models))
         if step.is_sampled:
             figures = situation.outline.load_step(stage.slug, step.output_type)

@@ -10,9 +10,11 @@ So do the files of a chunk wait: for the last turn of its document, or for whoev
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dialectic.domain.job import Job, MergePayload
+from dialectic.domain.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.domain.manifest import Manifest
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Stage
@@ -150,9 +152,11 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         is_step_open=decision.is_step_open,
     )
 
-    async def work(connection: Connection) -> None:
-        await jobs.hold_plan(connection, job)
+    async def work(connection: Connection, *, is_alone: bool) -> None:
+        await (jobs.hold_lease if is_alone else jobs.hold_plan)(connection, job)
         existing = await jobs.list_children(connection, job.id)
+        if is_alone and _ends_step(job, decision, existing):
+            raise _EndsStep
         # One that is there stays, also if it was dealt from fewer inputs: a file has one author.
         new = [
             jobs.NewJob(
@@ -173,8 +177,32 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         await jobs.wait(connection, job, wait)
         engine.failpoints.reach("before_commit")
 
-    await engine.db.transact(job.tenant_id, work)
+    try:
+        await engine.db.transact(job.tenant_id, functools.partial(work, is_alone=True))
+    except _EndsStep:
+        await engine.db.transact(job.tenant_id, functools.partial(work, is_alone=False))
     engine.failpoints.reach("after_commit")
+
+
+class _EndsStep(Exception):
+    """A plan job is about to pass a step or to fail: those beside it are locked with it."""
+
+
+def _ends_step(job: Job, decision: Decision, existing: Mapping[tuple[int, int], JobStatus]) -> bool:
+    """Say whether a plan job that comes to wait for its children may find that it need not.
+
+    Those that are open stay so until it has committed: to end they need its row, which is locked.
+    """
+    made = [status for (step, _), status in existing.items() if step == job.current_step]
+    dealt = {
+        (child.step_number, child.payload.rank)
+        for child in decision.children
+        if child.step_number == job.current_step
+    }
+    if any(status in ENDED and status is not JobStatus.COMPLETED for status in made):
+        return True
+    is_waiting = decision.is_step_open or not dealt <= existing.keys()
+    return not is_waiting and all(status in ENDED for status in made)
 
 
 async def save_need(engine: Engine, job: Job, needed: Needed) -> None:

@@ -39,7 +39,9 @@ class KnowingConnection(DriversConnection):
     """A connection of the driver's that remembers what all of them have learnt."""
 
     async def _introspect_types(
-        self, typeoids: Iterable[int], timeout: float | None
+        self,
+        typeoids: Iterable[int],
+        timeout: float | None,  # noqa: ASYNC109  the driver's
     ) -> tuple[Any, Any]:
         key = (self.get_server_version().major, frozenset(typeoids))
         if key in _KNOWN:

@@ -47,7 +47,8 @@ class NewJob:
     step_number: int = 0
     total_steps: int = 1
     priority: int = 0
-    # Types of contribution whose arrival sets it going, or lets it plan more.
+    # Types of contribution whose arrival sets it going, or lets it plan more: of any model, or of
+    # one (`type@2`).
     awaits: tuple[str, ...] = ()
 
 
@@ -191,7 +192,10 @@ async def hold_lease(connection: Connection, job: Job) -> None:
 
 
 async def hold_plan(connection: Connection, job: Job) -> None:
-    """Lock a plan job and those of its stage beside it, or raise because someone else has it."""
+    """Lock a plan job and those of its stage beside it, or raise because someone else has it.
+
+    Only for one that may pass a step: until it commits no child of theirs can end.
+    """
     await _fenced(connection, "hold_plan", job)
 
 
@@ -250,7 +254,8 @@ async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: 
 
 def describe_awaited(awaits: Sequence[str]) -> str:
     """Say in the row what a job waits for that is no job."""
-    return f"waits for {', '.join(awaits)}"
+    kinds = dict.fromkeys(name.partition("@")[0] for name in awaits)
+    return f"waits for {', '.join(kinds)}"
 
 
 async def retry(
@@ -335,17 +340,12 @@ async def list_of_session(connection: Connection, session_id: UUID) -> list[dict
     return [dict(row) for row in await connection.fetch(SQL["list_of_session"], session_id)]
 
 
-async def list_progress(
-    connection: Connection, session_id: UUID, iteration: int
-) -> list[dict[str, Any]]:
-    """List how far each plan job of an iteration is."""
-    return [dict(r) for r in await connection.fetch(SQL["list_progress"], session_id, iteration)]
-
-
-async def list_children(connection: Connection, parent_id: UUID) -> set[tuple[int, int]]:
+async def list_children(
+    connection: Connection, parent_id: UUID
+) -> dict[tuple[int, int], JobStatus]:
     """List the children that a plan job has so far, each by its step and its rank in it."""
     rows = await connection.fetch(SQL["list_children"], parent_id)
-    return {(row["step_number"], row["rank"]) for row in rows}
+    return {(row["step_number"], row["rank"]): JobStatus(row["status"]) for row in rows}
 
 
 async def load_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:

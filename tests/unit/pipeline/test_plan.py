@@ -330,7 +330,7 @@ def test_a_thesis_that_failed_is_not_awaited_any_longer() -> None:
 def test_a_plan_job_awaits_what_all_its_steps_to_come_will_read() -> None:
     world = World(STANDARD, [A, B])
     decision = world.decide(world.find_plan("synthesis", 1))
-    assert decision.awaits == ("thesis", "antithesis", PAIR, "reduced_synthesis")
+    assert decision.awaits == ("thesis", "antithesis", f"{PAIR}@1", "reduced_synthesis")
 
 
 def start_synthesis(world: World) -> None:
@@ -358,7 +358,7 @@ def test_a_thesis_is_reduced_as_soon_as_its_own_pairs_are_there() -> None:
     assert {read.contribution_id for read in early[0].payload.inputs} == {
         document.id for document in world.documents.values() if document.type == PAIR
     }
-    assert (decision.awaits, decision.is_step_open) == ((PAIR, "reduced_synthesis"), False)
+    assert (decision.awaits, decision.is_step_open) == ((f"{PAIR}@1", "reduced_synthesis"), False)
 
 
 def run_all(world: World, model_index: int, *, steps: int) -> None:

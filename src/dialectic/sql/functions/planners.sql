@@ -1,8 +1,22 @@
 -- Plan jobs that wait for what others make.
 
+-- What a plan job awaits are types, of any model's making (`thesis`) or of one's (`thesis@2`).
+create or replace function dialectic.list_awaited_types(p_awaits text[]) returns text[]
+language sql immutable
+as $$
+  select array(select split_part(a.name, '@', 1) from unnest(p_awaits) a (name))
+$$;
+
+-- Whether a plan job awaits anything of others than its own model: what those do matters to it.
+create or replace function dialectic.awaits_others(p_awaits text[]) returns boolean
+language sql immutable
+as $$
+  select exists (select from unnest(p_awaits) a (name) where strpos(a.name, '@') = 0)
+$$;
+
 -- Whether the end of one job lets a plan job look again: it awaits what that job made, or what the
--- children of that job made, or a whole part of the iteration has failed and what it awaits may
--- never come.
+-- children of that job made (also of another model: that no more will come may depend on all), or a
+-- whole part of the iteration has failed and what it awaits may never come.
 create or replace function dialectic.is_hungry_for(
   p_plan dialectic.dialectic_generation_jobs, p_job dialectic.dialectic_generation_jobs
 ) returns boolean
@@ -10,12 +24,13 @@ language sql stable
 as $$
   select p_plan.awaits <> '{}' and not dialectic.is_ended(p_plan.status) and p_plan.id <> p_job.id
     and (
-      p_plan.awaits @> array[p_job.output_type]
+      p_plan.awaits && array[
+        p_job.output_type, p_job.output_type || '@' || (p_job.payload ->> 'model_index')]
       or (p_job.parent_job_id is null and p_job.job_type is distinct from 'combine' and (
         p_job.status <> 'completed' or exists (
           select from dialectic.dialectic_generation_jobs c
           where c.tenant_id = p_job.tenant_id and c.parent_job_id = p_job.id
-            and c.output_type = any (p_plan.awaits)
+            and c.output_type = any (dialectic.list_awaited_types(p_plan.awaits))
         )
       ))
     )
@@ -45,7 +60,8 @@ as $$
 $$;
 
 -- Everyone whom the end of a job may move, locked in the order of their ids before any of them is
--- touched: two jobs that end together lock the same rows in the same order.
+-- touched: two jobs that end together lock the same rows in the same order. Those beside its parent
+-- are among them: with this job a step may have ended, and then they look again.
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -58,6 +74,13 @@ begin
     union
     select j.tenant_id, j.id
     from dialectic.list_ended(p_job) e cross join lateral dialectic.list_hungry(e) j
+    union
+    select j.tenant_id, j.id
+    from dialectic.dialectic_generation_jobs j
+    where p_job.parent_job_id is not null
+      and j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
+      and j.iteration_number = p_job.iteration_number and j.stage_slug = p_job.stage_slug
+      and j.awaits <> '{}' and not dialectic.is_ended(j.status)
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
   order by j.id
@@ -89,7 +112,8 @@ begin
     from dialectic.dialectic_generation_jobs j
     where j.tenant_id = p_plan.tenant_id and j.session_id = p_plan.session_id
       and j.iteration_number = p_plan.iteration_number and j.stage_slug = p_plan.stage_slug
-      and j.awaits <> '{}' and not dialectic.is_ended(j.status) and j.id <> p_plan.id
+      and j.awaits <> '{}' and dialectic.awaits_others(j.awaits)
+      and not dialectic.is_ended(j.status) and j.id <> p_plan.id
     order by j.id
     for no key update
   ) waiting;

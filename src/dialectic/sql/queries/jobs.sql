@@ -166,16 +166,8 @@ from dialectic_generation_jobs
 where session_id = $1
 order by iteration_number, created_at, id
 
--- name: list_progress
--- How far each plan job of an iteration is.
-select stage_slug, (payload ->> 'model_index')::integer as model_index, current_step,
-  is_ended(status) as has_ended
-from dialectic_generation_jobs
-where session_id = $1 and iteration_number = $2 and parent_job_id is null
-  and payload ->> 'replaces' is null and job_type is distinct from 'combine'
-
 -- name: list_children
-select step_number, (payload ->> 'rank')::integer as rank
+select step_number, (payload ->> 'rank')::integer as rank, status::text
 from dialectic_generation_jobs
 where parent_job_id = $1
 

@@ -376,12 +376,30 @@ join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
 join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
 where s.id = $1
 
--- name: list_documents
--- Every finished document of an iteration, under the id its first version has.
-select coalesce(c.original_model_contribution_id, c.id) as id, c.contribution_type, c.stage,
-  c.model_index, c.rank, c.source_group, c.origin
-from dialectic_contributions c
-where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+-- name: read_situation
+-- What exists in an iteration, at one moment: every finished document, under the id its first version
+-- has; how far each plan job is; and which stages are over.
+select
+  (select coalesce(json_agg(json_build_object(
+      'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
+      'stage', c.stage, 'model_index', c.model_index, 'rank', c.rank,
+      'source_group', c.source_group, 'origin', c.origin)), '[]')
+    from dialectic_contributions c
+    where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.turn_index = 0
+  ) as documents,
+  (select coalesce(json_agg(json_build_object(
+      'stage_slug', j.stage_slug, 'model_index', (j.payload ->> 'model_index')::integer,
+      'current_step', j.current_step, 'has_ended', is_ended(j.status))), '[]')
+    from dialectic_generation_jobs j
+    where j.session_id = $1 and j.iteration_number = $2 and j.parent_job_id is null
+      and j.payload ->> 'replaces' is null and j.job_type is distinct from 'combine'
+  ) as progress,
+  array(
+    select r.stage_slug from dialectic_stage_runs r
+    where r.session_id = $1 and r.iteration_number = $2
+      and r.status in ('complete', 'failed', 'cancelled')
+    order by r.position
+  ) as over
 
 -- name: read_documents
 -- The newest text of each, by the id of the first version.
