@@ -71,13 +71,16 @@ async def dialectic(options: Options) -> dict[str, float]:
     async def named(engine: Engine, job: Job) -> None:
         CALL.set(name_job(job))
         await run_job(engine, job)
-        moved.set()
+        if job.stage_slug == process.order[-1].slug:
+            moved.set()
 
     async with (
         open_engine(options, APP_ROLE) as desk,
         open_engine(options, WORKER_ROLE) as bare,
     ):
-        engine = replace(bare, catalog=replace(bare.catalog, providers={"offline": provider}))
+        # The worker of a run shares what the command knows.
+        catalog = replace(bare.catalog, providers={"offline": provider})
+        engine = replace(bare, catalog=catalog, processes=desk.processes)
         account = await open_account(desk.db, "critical path")
         names = [name for name in engine.catalog.cards if name.startswith("offline/")]
         ask = Ask(prompt=PROMPT, models=names[: options["models"]], process=process)

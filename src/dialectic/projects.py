@@ -132,6 +132,7 @@ async def add_session_in(
     if await connection.fetchval(SQL["session_exists"], session_id):
         return  # a commit whose answer was lost
     process_id = await records.pin_process(connection, account.tenant_id, ask.process)
+    engine.processes[process_id] = ask.process  # its jobs need not build it again
     model_ids = [await records.keep_model(connection, account.tenant_id, card) for card in cards]
     await connection.execute(
         SQL["insert_session"],

@@ -52,8 +52,8 @@ async def publish_files(
     paths, hashes = [file.path for file in files], [file.sha256 for file in files]
 
     async def mark(connection: Connection) -> list[str]:
-        await connection.execute(SQL["mark_files_written"], paths, hashes)
-        return [row["path"] for row in await connection.fetch(SQL["rearm_files"], paths, hashes)]
+        rows = await connection.fetch(SQL["mark_files_written"], paths, hashes)
+        return [row["path"] for row in rows]
 
     left = await engine.db.transact(tenant_id, mark)
     if not left:

@@ -39,6 +39,7 @@ class Making(BaseModel):
 
     job_type: str = "work"
     output_type: str
+    model_index: int = 1
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,25 @@ async def test_what_is_awaited_wakes_whoever_awaits_it_and_nobody_else(
     assert len(await machine.messages(hungry)) == 2, "a message when it was made, and one now"
     others = [other_type, other_iteration, other_session]
     assert await machine.statuses(others) == ["waiting_for_prerequisite"] * 3
+
+
+async def test_who_awaits_what_its_own_model_makes_is_not_woken_by_another_s(
+    machine: Machine,
+) -> None:
+    own = await insert_planner(machine, "thesis@2")
+    anyone = await insert_planner(machine, "thesis")
+    assert (await machine.look(own))["status_reason"] == "waits for thesis"
+    await finish_one(machine, "thesis")
+    assert await machine.statuses([own, anyone]) == ["waiting_for_prerequisite", "pending"]
+    await finish_one(machine, "thesis", payload=Making(output_type="thesis", model_index=2))
+    assert await machine.status(own) == "pending"
+
+
+async def test_a_part_that_failed_wakes_those_of_other_models_too(machine: Machine) -> None:
+    own = await insert_planner(machine, "thesis@2")
+    other = await machine.take(await machine.insert(**making("critique")))
+    await machine.fail(other)
+    assert await machine.status(own) == "pending", "what it awaits may never come"
 
 
 async def test_a_plan_job_that_waits_for_children_too_looks_again_at_the_same_step(

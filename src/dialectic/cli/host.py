@@ -18,7 +18,8 @@ from dialectic.errors import ExitCode
 from dialectic.store.database import WORKER_ROLE, Database
 from dialectic.worker import Worker
 
-POOL_SIZE = 10
+# Enough for what many jobs write at a time, and each connection plans all statements for itself.
+POOL_SIZE = 6
 POLL_S = 0.05
 
 

@@ -175,13 +175,18 @@ async def load_scene(
 
 
 async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
-    """Load a process as it was pinned. A version never changes, so it is read once."""
+    """Load a process as it was pinned. A version never changes, so it is read once.
+
+    Others pin the same content under ids of their own: it is built once.
+    """
     if process_id not in engine.processes:
-        definition = await connection.fetchval(SQL["load_process"], process_id)
-        engine.processes[process_id] = build_process(
-            definition["file"],
-            definition["prompts"],
-            list(definition["overlays"].values()),
+        row = await connection.fetchrow(SQL["load_process"], process_id)
+        assert row is not None, "a session's process stays"
+        known = {process.content_hash: process for process in engine.processes.values()}
+        engine.processes[process_id] = known.get(row["content_hash"]) or build_process(
+            row["definition"]["file"],
+            row["definition"]["prompts"],
+            list(row["definition"]["overlays"].values()),
             place=f"pinned process {process_id}",
         )
     return engine.processes[process_id]

@@ -146,14 +146,14 @@ select path from dialectic_files where project_id = $1 and written_at is null or
 select * from dialectic.take_waiting_files($1, $2, $3)
 
 -- name: mark_files_written
--- A file that was replaced meanwhile still has bytes to be written.
-update dialectic_files f
-set content = null, written_at = dialectic.now(), tried_at = null
-from unnest($1::text[], $2::text[]) as file (path, sha256)
-where f.path = file.path and f.sha256 = file.sha256 and f.written_at is null
-
--- name: rearm_files
--- Replaced while someone wrote them: the bytes in storage may be the older ones.
+-- Those that were replaced while someone wrote them are armed again, and returned: the bytes in
+-- storage may be the older ones.
+with written as (
+  update dialectic_files f
+  set content = null, written_at = dialectic.now(), tried_at = null
+  from unnest($1::text[], $2::text[]) as file (path, sha256)
+  where f.path = file.path and f.sha256 = file.sha256 and f.written_at is null
+)
 update dialectic_files f
 set content = convert_to(r.content, 'UTF8'), written_at = null
 from unnest($1::text[], $2::text[]) as file (path, sha256), dialectic_project_resources r
@@ -267,7 +267,7 @@ set status = case when r.stage_slug = $3 then 'generating' else 'waiting' end, c
 where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', 'cancelled')
 
 -- name: load_process
-select definition from dialectic_process_templates where id = $1
+select definition, content_hash from dialectic_process_templates where id = $1
 
 -- name: list_sessions
 select s.id, s.status, s.created_at, p.project_name, cardinality(s.selected_model_ids) as model_count
