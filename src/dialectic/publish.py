@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 
 # A committing worker writes its own files at once; only what is left after this is someone else's.
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
-# How many left files are written at a time, how long one may take, and when one that could not be
-# written has its next turn. The last is longer: nobody takes a file that is still being written.
-TAKEN_AT_ONCE = 8
+# How many files are written at a time, how long one may take, and when one that was left and could
+# not be written has its next turn. The last is longer: nobody takes one that is being written.
+AT_ONCE = 8
 WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
 
@@ -42,8 +42,10 @@ async def publish_files(
     Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
     """
     try:
-        for file in files:
-            await _write(engine, f"{tenant_id}/{file.path}", file.data, timeout_s=write_timeout_s)
+        for first in range(0, len(files), AT_ONCE):
+            await _write_all(
+                engine, tenant_id, files[first : first + AT_ONCE], timeout_s=write_timeout_s
+            )
     except StorageUnavailable as error:
         # Its message names the file, and that the project: people's words stay out of logs.
         logger.warning("files wait in the database: %s", error.code)
@@ -59,6 +61,21 @@ async def publish_files(
     if not left:
         return True
     return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)
+
+
+async def _write_all(
+    engine: Engine, tenant_id: UUID, files: Sequence[File], *, timeout_s: float
+) -> None:
+    """Write files side by side: each waits for a disk or a network, not for the others.
+
+    All have been tried when this raises; what was written is written again, to no harm.
+    """
+    tried = await asyncio.gather(
+        *(_write(engine, f"{tenant_id}/{f.path}", f.data, timeout_s=timeout_s) for f in files),
+        return_exceptions=True,
+    )
+    for failure in filter(None, tried):
+        raise failure
 
 
 async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
@@ -122,7 +139,7 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
     done = 0
     while True:
         rows = await engine.db.fetch(
-            SQL["take_waiting_files"], LEFT_BEHIND_AFTER, AGAIN_AFTER, TAKEN_AT_ONCE
+            SQL["take_waiting_files"], LEFT_BEHIND_AFTER, AGAIN_AFTER, AT_ONCE
         )
         # Each by itself: a file that cannot be written must not hold up the others.
         done += sum(
@@ -142,7 +159,7 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
             if is_description(row["path"])
         }:
             done += await _describe_if_possible(engine, tenant_id, slug)
-        if len(rows) < TAKEN_AT_ONCE:
+        if len(rows) < AT_ONCE:
             return done
 
 

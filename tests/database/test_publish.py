@@ -96,7 +96,7 @@ async def test_a_file_that_takes_too_long_is_left_for_later_and_the_others_are_w
 
 async def test_files_that_cannot_be_written_go_to_the_back(shop: Workshop) -> None:
     engine, store = store_of(shop, refuses="bad")
-    bad = [f"bad-{n:02}.md" for n in range(2 * publish.TAKEN_AT_ONCE)]
+    bad = [f"bad-{n:02}.md" for n in range(2 * publish.AT_ONCE)]
     await leave_files(shop, *bad, "good.md")
     assert await publish.publish_left_behind(engine) == 1
     assert sorted(store.tried) == [*bad, "good.md"], "each was tried once"
@@ -105,7 +105,7 @@ async def test_files_that_cannot_be_written_go_to_the_back(shop: Workshop) -> No
     await leave_files(shop, "new.md")
     store.tried.clear()
     await publish.publish_left_behind(engine)
-    assert "new.md" in store.tried[: publish.TAKEN_AT_ONCE]
+    assert "new.md" in store.tried[: publish.AT_ONCE]
 
 
 async def test_workers_share_what_was_left(shop: Workshop) -> None:
