@@ -7,6 +7,7 @@ call fails, what was said until then is the answer, and says that it is incomple
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -21,6 +22,7 @@ from dialectic.engine import Engine
 from dialectic.errors import (
     ContextWindowError,
     DialecticError,
+    EndpointBusy,
     FundsError,
     NotFound,
     ProviderError,
@@ -32,7 +34,7 @@ from dialectic.ledger.holds import HoldState, NewHold, Purpose
 from dialectic.pipeline.assemble import build_history, fit
 from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.follow import WINDOW_FULL, Finish, GoOn, Limits, close, follow
-from dialectic.pipeline.hold import Held, judge_reply, price_failure
+from dialectic.pipeline.hold import Held, judge_reply, resolve_failed
 from dialectic.providers.base import OnText
 from dialectic.store import chats
 from dialectic.store.chats import Chat, Exchange
@@ -43,7 +45,7 @@ from dialectic.tokens import count_request_tokens_aside
 CALLS_MAX = 5
 TITLE_CHARS = 80
 # What a further call may fail with without taking away what was said.
-INTERRUPTIONS = (ProviderError, ContextWindowError, FundsError)
+INTERRUPTIONS = (ProviderError, ContextWindowError, FundsError, EndpointBusy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +117,16 @@ async def send(
     fit(request, card, gives_way=True)
     # Calls have an id of their own: those of a try that died are not mistaken for ours.
     asking = Asking(engine, account, card, request, uuid4(), on_text)
-    turns, outcome = await asking.converse(continues=question.continues)
-    said = build_exchange(question.id, message, card, turns, outcome)
-
-    async def work(connection: Connection) -> None:
-        if question.replaces_id is not None:
-            await chats.rewind(connection, chat.id, question.replaces_id)
-        await chats.save_exchange(
-            connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
-        )
-        for number, turn in enumerate(turns):
-            actual = judge_reply(card, turn.held, turn.answer.reply)
-            # An answer is paid for once: the further calls for it have names of their own.
-            answer_id = uuid5(said.answer_id, str(number)) if number else said.answer_id
-            await holds.settle(connection, turn.held.key, actual, answer_id)
-
-    await engine.db.transact(account.tenant_id, work)
+    is_saved = False
+    try:
+        turns, outcome = await asking.converse(continues=question.continues)
+        said = build_exchange(question.id, message, card, turns, outcome)
+        await _save(engine, account, question, chat, said, card, turns)
+        is_saved = True
+    finally:
+        # Whoever asked may have left, too: then the answer is lost, and nothing stays set aside.
+        if not is_saved:
+            await asking.give_up()
     return Reply(
         chat_id=chat.id,
         question_id=said.question_id,
@@ -143,6 +139,35 @@ async def send(
         usage=said.usage,
         calls=said.calls,
     )
+
+
+async def _save(
+    engine: Engine,
+    account: Account,
+    question: Question,
+    chat: Chat,
+    said: Exchange,
+    card: ModelCard,
+    turns: Sequence[Turn],
+) -> None:
+    """Save a question with its answer, and pay for it, in one commit."""
+
+    async def work(connection: Connection) -> None:
+        if question.replaces_id is not None:
+            await chats.rewind(connection, chat.id, question.replaces_id)
+        await chats.save_exchange(
+            connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
+        )
+        for number, turn in enumerate(turns):
+            reply = turn.answer.reply
+            actual = judge_reply(card, turn.held, reply)
+            # An answer is paid for once: the further calls for it have names of their own.
+            answer_id = uuid5(said.answer_id, str(number)) if number else said.answer_id
+            await holds.settle(
+                connection, turn.held.key, actual, answer_id, request_id=reply.request_id
+            )
+
+    await engine.db.transact(account.tenant_id, work)
 
 
 async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Reply | None:
@@ -263,12 +288,14 @@ class Asking:
         limits = Limits(continues, CALLS_MAX - 1)
         turns: list[Turn] = []
         while True:
-            said = [turn.answer.reply.text for turn in turns]
+            replies = [turn.answer.reply for turn in turns]
+            said = [reply.text for reply in replies]
+            has_stopped = any(reply.finish_reason is FinishReason.STOP for reply in replies)
             try:
                 turn = await self._call(said)
-                outcome = follow(turn.answer.reply, said, limits)
+                outcome = follow(turn.answer.reply, said, limits, has_stopped=has_stopped)
             except INTERRUPTIONS as error:
-                await self._let_go(len(said), error)
+                await self._resolve(range(len(said), len(said) + 1), error)
                 if not said:
                     raise
                 return turns, close(said, describe_interruption(error))
@@ -278,6 +305,11 @@ class Asking:
                     return turns, outcome
                 case GoOn():
                     continue
+
+    async def give_up(self) -> None:
+        """Free what is set aside for calls of which nothing comes any more."""
+        with contextlib.suppress(DialecticError):  # then it is swept some time later
+            await self._resolve(range(CALLS_MAX))
 
     async def _call(self, said: list[str]) -> Turn:
         asked = replace(self.request, messages=(*self.request.messages, *build_history(said)))
@@ -320,18 +352,18 @@ class Asking:
         cap = await self.engine.db.transact(self.account.tenant_id, work)
         return Held(replace(request, max_output_tokens=cap), key, counted)
 
-    async def _let_go(self, turn: int, error: DialecticError) -> None:
-        """Resolve the hold of a call that failed, if it came to one."""
+    async def _resolve(self, calls: range, error: DialecticError | None = None) -> None:
+        """Resolve the holds of calls that failed with this error, or whose answers are given up."""
 
         async def work(connection: Connection) -> None:
-            found = await holds.find_hold(connection, self._key(turn))
-            if found is None or found.state is not HoldState.PENDING:
-                return
-            actual = price_failure(found, self.card, error)
-            if actual is None:
-                await holds.void(connection, found.key)
-            else:
-                await holds.settle(connection, found.key, actual, None)
+            for number in calls:
+                found = await holds.find_hold(connection, self._key(number))
+                if found is None or found.state is not HoldState.PENDING:
+                    continue
+                if error is None:
+                    await holds.give_up(connection, found)
+                else:
+                    await resolve_failed(connection, found, self.card, error)
 
         await self.engine.db.transact(self.account.tenant_id, work)
 

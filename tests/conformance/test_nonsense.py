@@ -19,6 +19,7 @@ from dialectic.errors import (
     ProviderRejected,
     StreamTruncated,
 )
+from dialectic.pipeline.follow import Finish, Limits, follow
 from dialectic.providers.conversation import Caps
 from tests.conformance.asking import CARD, Client
 from tests.conformance.dialects import Chat, Content, Data, Messages
@@ -63,14 +64,21 @@ async def test_a_stream_that_only_ends_is_an_error(client: Client) -> None:
 
 @row(12, "an empty answer that says it is whole")
 @pytest.mark.parametrize("text", ["", " \n", None])
-async def test_an_empty_answer_is_tried_once_more(client: Client, text: Any) -> None:
+async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
+    client: Client, text: Any
+) -> None:
     client.wire.play_json(client.dialect.whole(text))
 
-    error = await client.fail(ProviderMalformed)
+    reply = await client.ask()
 
-    assert error.retries_max == 1
-    assert error.remains.reported_usage == (11, 7)
-    assert "empty answer" in error.message
+    assert (reply.text.strip(), reply.finish_reason) == ("", FinishReason.STOP)
+    limits = Limits(continues=True, continuations_max=5)
+    with pytest.raises(ProviderMalformed, match="empty answer") as refused:
+        follow(reply, [], limits)
+    assert refused.value.retries_max == 1
+    assert refused.value.remains.reported_usage == (11, 7)
+    # Whoever was asked to go on and has nothing to add is done.
+    assert follow(reply, ["All is said."], limits) == Finish(f"All is said.{reply.text}", False)
 
 
 @spoken_by(Chat())  # the others have a word for it
