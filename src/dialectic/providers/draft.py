@@ -115,7 +115,7 @@ class Draft:
         """Build what is left of a call that came this far, with what it failed on."""
         return Remains(
             was_sent=True,
-            partial_text="".join(self._pieces),
+            partial_text=redact(self._key, "".join(self._pieces)),
             reported_usage=self.reported_usage,
             request_id=self._find_id(),
             raw=self._build_record(**shown) or None,
