@@ -128,7 +128,7 @@ async def test_a_full_pool_is_waited_for_a_while_and_then_named(shop: Workshop) 
     async with Database.open(shop.engine.address, APP_ROLE, size=1, patience_s=0.2) as db:
         staying = asyncio.create_task(db.transact(shop.account.tenant_id, stay))
         await held.wait()
-        with pytest.raises(DatabaseBusy, match="All 1 connections .* in use"):
+        with pytest.raises(DatabaseBusy, match=r"All 1 connections .* in use"):
             await insert_domain(shop, db)
         left.set()
         await staying

@@ -85,7 +85,11 @@ def says_the_same(before: str, turn: str) -> bool:
 def seems_finished(text: str) -> bool:
     """Tell whether a text could end here: no code fence is open, no word or list hangs."""
     last = text.rstrip()[-1:]
-    return find_open_fence(f"{text}\n") is None and last != "" and not (last.isalnum() or last in ",;:-(")
+    return (
+        find_open_fence(f"{text}\n") is None
+        and last != ""
+        and not (last.isalnum() or last in ",;:-(")
+    )
 
 
 def is_unclosed(text: str) -> bool:

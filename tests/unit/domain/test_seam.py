@@ -308,7 +308,9 @@ def test_a_fence_is_open_until_it_is_closed_by_one_of_its_kind() -> None:
     assert find_open_fence("text\n```") is None, "a line that is cut may become anything"
 
 
-@pytest.mark.parametrize("text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "```\nx\n```", "“Yes!”"])
+@pytest.mark.parametrize(
+    "text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "```\nx\n```", "“Yes!”"]
+)
 def test_a_text_can_end_where_nothing_hangs(text: str) -> None:
     assert seems_finished(text)
 
