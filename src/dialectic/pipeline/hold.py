@@ -32,6 +32,7 @@ from dialectic.errors import (
     DialecticError,
     FundsError,
     ProviderError,
+    StreamTruncated,
 )
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
@@ -266,11 +267,15 @@ def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
 
 
 def price_failure(hold: Hold, card: ModelCard, error: DialecticError) -> Actual | None:
-    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing."""
+    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
+
+    An answer that has begun was worked on, also if not a word of it came.
+    """
     if not isinstance(error, ProviderError) or not error.remains.was_sent:
         return None
     remains = error.remains
-    if remains.reported_usage is None and not remains.partial_text:
+    has_begun = bool(remains.partial_text) or isinstance(error, StreamTruncated)
+    if remains.reported_usage is None and not has_begun:
         return None
     counted = Counted(
         hold.counted_input_tokens,
