@@ -11,13 +11,14 @@ from uuid import UUID
 from dialectic import limits
 from dialectic.domain.job import ENDED, JobStatus
 from dialectic.errors import Conflict, NotFound
-from dialectic.store import jobs
+from dialectic.store import jobs, records
 from dialectic.store.database import Connection
 
 
 async def pause_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
     """Let a job wait that has not begun, or not its next turn, until someone resumes it."""
     if await jobs.pause_job(connection, session_id, job_id):
+        await _tell(connection, session_id, job_id)
         return
     status = await _load_status(connection, session_id, job_id)
     if status is not JobStatus.PAUSED:
@@ -48,6 +49,19 @@ async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> N
     status = await _load_status(connection, session_id, job_id)
     if status is not JobStatus.CANCELLED:
         raise Conflict(f"Job {job_id} is {status} already: there is nothing to be cancelled.")
+
+
+async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+    row = await jobs.load_job(connection, job_id)
+    assert row is not None, "it was paused a moment ago"
+    news = {
+        "sessionId": str(session_id),
+        "stageSlug": row["stage_slug"],
+        "iterationNumber": row["iteration_number"],
+        "job_id": str(job_id),
+        "error": {"code": "job_paused", "message": "A person has paused it."},
+    }
+    await records.announce(connection, session_id, "contribution_generation_paused", news)
 
 
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:

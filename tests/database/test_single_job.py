@@ -28,6 +28,8 @@ async def test_a_paused_job_waits_until_it_is_resumed_and_the_others_go_on(shop:
         await shop.until_status("completed", other)
         row = await shop.look(paused)
         assert (row["status"], row["status_reason"]) == ("paused", "job paused")
+        (told,) = await shop.events_of("contribution_generation_paused")
+        assert (told["job_id"], told["error"]["code"]) == (str(paused), "job_paused")
         await shop.transact(
             lambda c: single_job.resume_in(c, shop.session_id, paused, approves_spend=False)
         )
