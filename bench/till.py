@@ -48,11 +48,21 @@ FILL_HOLDS = """
       (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, session_id, stage_slug,
        amount_credits, input_credits_per_token, output_credits_per_token, counted_input_tokens,
        output_cap_tokens, sent_at, state, cost_credits, charged_credits, input_tokens,
-       output_tokens, usage_source, resolved_at)
-    select $1, gen_random_uuid() || ':1:' || n, $2, false, 'trial', 'maker/model',
+       output_tokens, usage_source, resolved_at, answer_id)
+    select $1, gen_random_uuid() || ':1:' || n, $2, false, 'call', 'maker/model',
       ('00000000-0000-0000-0000-' || lpad((n % 1000)::text, 12, '0'))::uuid, 'thesis', 12750, 2.5,
-      10, 1000, 1000, now(), 'posted', 7500, 7500, 1000, 500, 'reported', now()
+      10, 1000, 1000, now(), 'posted', 7500, 7500, 1000, 500, 'reported', now(), gen_random_uuid()
     from generate_series(1, $3::integer) n
+"""
+# Each call has its answer: the audit looks for every one of them.
+FILL_ANSWERS = """
+    insert into dialectic.dialectic_chunks
+      (tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number,
+       model_name, content, storage_path, raw_response_storage_path, size_bytes,
+       tokens_used_input, tokens_used_output, usage_source, finish_reason, processing_time_ms)
+    select tenant_id, answer_id, session_id, answer_id, 0, 'thesis', 1, model_name, 'Words.',
+      answer_id::text, answer_id::text, 6, input_tokens, output_tokens, usage_source, 'stop', 1
+    from dialectic.token_wallet_holds where tenant_id = $1
 """
 FILL_JOURNAL = """
     insert into dialectic.token_wallet_transactions
@@ -139,6 +149,7 @@ async def verify(options: Options) -> dict[str, list[float]]:
     admin = await asyncpg.connect(options["url"])
     await admin.execute("set session_replication_role = replica")
     await admin.execute(FILL_HOLDS, account.tenant_id, account.wallet_id, count)
+    await admin.execute(FILL_ANSWERS, account.tenant_id)
     await admin.execute(FILL_JOURNAL, account.tenant_id, PLENTY)
     await admin.execute(FILL_SPENDING, account.tenant_id)
     await admin.execute(

@@ -8,42 +8,25 @@ call fails, what was said until then is the answer, and says that it is incomple
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+from dialectic.asking import Asking, Turn
 from dialectic.domain.message import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.domain.model import ModelCard
-from dialectic.domain.price import Rates, decide_hold, decide_output_cap, is_play, judge_spend
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
-from dialectic.errors import (
-    ContextWindowError,
-    DialecticError,
-    FundsError,
-    NotFound,
-    ProviderError,
-    TooLarge,
-    UsageError,
-)
-from dialectic.ledger import holds, wallets
-from dialectic.ledger.holds import HoldState, NewHold, Purpose
-from dialectic.pipeline.assemble import build_history, fit
-from dialectic.pipeline.call import Answer, call
-from dialectic.pipeline.follow import WINDOW_FULL, Finish, GoOn, Limits, close, follow
-from dialectic.pipeline.hold import Held, judge_reply, price_failure
+from dialectic.errors import NotFound, TooLarge, UsageError
+from dialectic.pipeline.assemble import fit
+from dialectic.pipeline.follow import Finish
 from dialectic.providers.base import OnText
 from dialectic.store import chats
 from dialectic.store.chats import Chat, Exchange
 from dialectic.store.database import Connection
 from dialectic.store.records import Account
-from dialectic.tokens import count_request_tokens_aside
 
-CALLS_MAX = 5
 TITLE_CHARS = 80
-# What a further call may fail with without taking away what was said.
-INTERRUPTIONS = (ProviderError, ContextWindowError, FundsError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +63,6 @@ class Reply:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """One call of a question, for the limits of its endpoint."""
-
-    tenant_id: UUID
-    id: UUID
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A call that was answered, and the hold it is paid out of."""
-
-    held: Held
-    answer: Answer
-
-
 async def send(
     engine: Engine, account: Account, question: Question, on_text: OnText = lambda _piece: None
 ) -> Reply:
@@ -115,22 +81,23 @@ async def send(
     fit(request, card, gives_way=True)
     # Calls have an id of their own: those of a try that died are not mistaken for ours.
     asking = Asking(engine, account, card, request, uuid4(), on_text)
-    turns, outcome = await asking.converse(continues=question.continues)
-    said = build_exchange(question.id, message, card, turns, outcome)
+    async with asking.paying():
+        turns, outcome = await asking.converse(continues=question.continues)
+        said = build_exchange(question.id, message, card, turns, outcome)
 
-    async def work(connection: Connection) -> None:
-        if question.replaces_id is not None:
-            await chats.rewind(connection, chat.id, question.replaces_id)
-        await chats.save_exchange(
-            connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
-        )
-        for number, turn in enumerate(turns):
-            actual = judge_reply(card, turn.held, turn.answer.reply)
-            # An answer is paid for once: the further calls for it have names of their own.
-            answer_id = uuid5(said.answer_id, str(number)) if number else said.answer_id
-            await holds.settle(connection, turn.held.key, actual, answer_id)
+        async def work(connection: Connection) -> None:
+            if question.replaces_id is not None:
+                await chats.rewind(connection, chat.id, question.replaces_id)
+            await chats.save_exchange(
+                connection,
+                tenant_id=account.tenant_id,
+                user_id=account.user_id,
+                chat=chat,
+                said=said,
+            )
+            await asking.settle(connection, turns, said.answer_id)
 
-    await engine.db.transact(account.tenant_id, work)
+        await engine.db.transact(account.tenant_id, work)
     return Reply(
         chat_id=chat.id,
         question_id=said.question_id,
@@ -245,100 +212,6 @@ def build_request(
         messages=(*history, Message(Role.USER, message)),
         max_output_tokens=min(max_output_tokens or card.max_output_tokens, card.max_output_tokens),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """One question on its way."""
-
-    engine: Engine
-    account: Account
-    card: ModelCard
-    request: Request
-    call_id: UUID
-    on_text: OnText
-
-    async def converse(self, *, continues: bool) -> tuple[list[Turn], Finish]:
-        """Call until the answer is whole, or as often as is allowed."""
-        limits = Limits(continues, CALLS_MAX - 1)
-        turns: list[Turn] = []
-        while True:
-            said = [turn.answer.reply.text for turn in turns]
-            try:
-                turn = await self._call(said)
-                outcome = follow(turn.answer.reply, said, limits)
-            except INTERRUPTIONS as error:
-                await self._let_go(len(said), error)
-                if not said:
-                    raise
-                return turns, close(said, describe_interruption(error))
-            turns.append(turn)
-            match outcome:
-                case Finish():
-                    return turns, outcome
-                case GoOn():
-                    continue
-
-    async def _call(self, said: list[str]) -> Turn:
-        asked = replace(self.request, messages=(*self.request.messages, *build_history(said)))
-        held = await self._hold(fit(asked, self.card, gives_way=True), self._key(len(said)))
-        caller = Caller(self.account.tenant_id, self.call_id, len(said) + 1)
-        return Turn(held, await call(self.engine, caller, self.card, held, self.on_text))
-
-    def _key(self, turn: int) -> str:
-        return f"chat:{self.call_id}:{turn}"
-
-    async def _hold(self, request: Request, key: str) -> Held:
-        """Set aside what a call can cost; a person who chats is asked by the error itself."""
-        counted = (await count_request_tokens_aside(request, self.card)).upper_tokens
-        rates, wallet_id = Rates.of(self.card), self.account.wallet_id
-        fraction = Decimal(str(self.engine.settings.max_spend_fraction))
-
-        async def work(connection: Connection) -> int:
-            purse = await wallets.load_purse(
-                connection, wallet_id, None, is_play=is_play(self.card)
-            )
-            cap = decide_output_cap(
-                purse, rates, counted, self.card, request.max_output_tokens, fraction=fraction
-            )
-            amount = decide_hold(counted, cap, rates)
-            judge_spend(amount, purse, fraction)
-            new = NewHold(
-                key=key,
-                wallet_id=wallet_id,
-                is_play=is_play(self.card),
-                purpose=Purpose.CHAT,
-                model_name=self.card.name,
-                amount_credits=amount,
-                rates=rates,
-                counted_input_tokens=counted,
-                output_cap_tokens=cap,
-            )
-            await holds.reserve(connection, new)
-            return cap
-
-        cap = await self.engine.db.transact(self.account.tenant_id, work)
-        return Held(replace(request, max_output_tokens=cap), key, counted)
-
-    async def _let_go(self, turn: int, error: DialecticError) -> None:
-        """Resolve the hold of a call that failed, if it came to one."""
-
-        async def work(connection: Connection) -> None:
-            found = await holds.find_hold(connection, self._key(turn))
-            if found is None or found.state is not HoldState.PENDING:
-                return
-            actual = price_failure(found, self.card, error)
-            if actual is None:
-                await holds.void(connection, found.key)
-            else:
-                await holds.settle(connection, found.key, actual, None)
-
-        await self.engine.db.transact(self.account.tenant_id, work)
-
-
-def describe_interruption(error: DialecticError) -> str:
-    """Name what kept an answer from going on, as a flag."""
-    return WINDOW_FULL if isinstance(error, ContextWindowError) else f"interrupted:{error.code}"
 
 
 def build_exchange(

@@ -29,6 +29,7 @@ from dialectic.store.database import Connection, Database
 logger = logging.getLogger(__name__)
 
 RAW_MAX_CHARS = 16_000
+TEXT_MAX_CHARS = 8_000
 
 WriteEnd = Callable[[Connection, Job], Awaitable[None]]
 
@@ -102,10 +103,17 @@ async def write_end(db: Database, job: Job, write: WriteEnd) -> None:
 
 
 def build_raw(error: DialecticError) -> jobs.Raw | None:
-    """Build the record that is kept of what a provider sent with an error: whole, or its start."""
-    if not isinstance(error, ProviderError) or error.remains.raw is None:
+    """Build the record that is kept of what a provider sent with an error: whole, or its start.
+
+    With it stands what had been said until then: it is no document, but it was paid for.
+    """
+    if not isinstance(error, ProviderError):
         return None
-    raw: jobs.Raw = _make_storable(error.remains.raw)
+    remains = error.remains
+    said = {"text": remains.partial_text[:TEXT_MAX_CHARS]} if remains.partial_text else {}
+    if remains.raw is None and not said:
+        return None
+    raw: jobs.Raw = _make_storable({**(remains.raw or {}), **said})
     text = json.dumps(raw, ensure_ascii=False, default=str)
     return raw if len(text) <= RAW_MAX_CHARS else {"cut": text[:RAW_MAX_CHARS]}
 

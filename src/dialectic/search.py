@@ -21,7 +21,7 @@ from dialectic.engine import Engine
 from dialectic.errors import DialecticError, ProviderError, UsageError
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import NewHold, Purpose
-from dialectic.pipeline.hold import price_failure
+from dialectic.pipeline.hold import resolve_failed
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Source, prepare, store
 from dialectic.retrieval.search import Angle, Found, build_queries, find
@@ -223,10 +223,6 @@ class _Purchase:
 
         async def work(connection: Connection) -> None:
             hold = await holds.load_hold(connection, self.key)
-            actual = price_failure(hold, self.card, error)
-            if actual is None:
-                await holds.void(connection, self.key)
-            else:
-                await holds.settle(connection, self.key, actual, None)
+            await resolve_failed(connection, hold, self.card, error)
 
         await self.engine.db.transact(self.account.tenant_id, work)

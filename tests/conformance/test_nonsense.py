@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dialectic.domain.endpoint import WireFormat
 from dialectic.domain.message import FinishReason
 from dialectic.errors import (
     ContextWindowError,
@@ -19,6 +20,7 @@ from dialectic.errors import (
     ProviderRejected,
     StreamTruncated,
 )
+from dialectic.pipeline.follow import Finish, Limits, follow
 from dialectic.providers.conversation import Caps
 from tests.conformance.asking import CARD, Client
 from tests.conformance.dialects import Chat, Content, Data, Messages
@@ -34,6 +36,10 @@ async def test_an_answer_without_an_answer_is_an_error(client: Client, is_empty:
         if body.pop(name, None) is not None and is_empty:
             body[name] = []
     client.wire.play_json(body)
+    if is_empty and client.dialect.kind is WireFormat.ANTHROPIC:
+        # So it says that it has nothing to say, which is another row.
+        assert (await client.ask()).text == ""
+        return
 
     error = await client.fail(ProviderMalformed)
 
@@ -63,14 +69,21 @@ async def test_a_stream_that_only_ends_is_an_error(client: Client) -> None:
 
 @row(12, "an empty answer that says it is whole")
 @pytest.mark.parametrize("text", ["", " \n", None])
-async def test_an_empty_answer_is_tried_once_more(client: Client, text: Any) -> None:
+async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
+    client: Client, text: Any
+) -> None:
     client.wire.play_json(client.dialect.whole(text))
 
-    error = await client.fail(ProviderMalformed)
+    reply = await client.ask()
 
-    assert error.retries_max == 1
-    assert error.remains.reported_usage == (11, 7)
-    assert "empty answer" in error.message
+    assert (reply.text.strip(), reply.finish_reason) == ("", FinishReason.STOP)
+    limits = Limits(continues=True, continuations_max=5)
+    with pytest.raises(ProviderMalformed, match="empty answer") as refused:
+        follow(reply, [], limits)
+    assert refused.value.retries_max == 1
+    assert refused.value.remains.reported_usage == (11, 7)
+    # Whoever was asked to go on and has nothing to add is done.
+    assert follow(reply, ["All is said."], limits) == Finish(f"All is said.{reply.text}", False)
 
 
 @spoken_by(Chat())  # the others have a word for it

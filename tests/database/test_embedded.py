@@ -633,10 +633,17 @@ try:
 except embedded.EmbeddedServerError as error:
     print(error)
 """
+    told = run_on_a_disk(tmp_path, disk, script)
+    assert f"The disk that holds {tmp_path / 'home' / 'postgres'}" in told
+    assert "is full" in told
+
+
+def run_on_a_disk(folder: Path, disk: str, script: str) -> str:
+    """Run a script with a disk of its own mounted on a folder; return what it prints."""
     # A mount in a namespace of its own vanishes with the process.
     mount = f'mount -t tmpfs -o {disk} tmpfs "$0" && exec "$1" -c "$2" "$0"'
-    command = ["unshare", "--mount", "sh", "-c", mount, str(tmp_path), sys.executable, script]
-    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)]
+    command = ["unshare", "--mount", "sh", "-c", mount, str(folder), sys.executable, script]
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", str(folder)]
     if not shutil.which("unshare") or subprocess.run(probe, check=False).returncode != 0:
         pytest.skip("no disks can be mounted here")
     result = subprocess.run(
@@ -647,8 +654,32 @@ except embedded.EmbeddedServerError as error:
         timeout=PATIENCE_S,
         check=True,
     )
-    assert f"The disk that holds {tmp_path / 'home' / 'postgres'}" in result.stdout
-    assert "is full" in result.stdout
+    return result.stdout
+
+
+@NO_ROOT
+@pytest.mark.parametrize(
+    "before", ["", "with embedded.join_server(home): pass"], ids=["a new home", "one with data"]
+)
+def test_a_disk_that_may_not_be_written_is_named(tmp_path: Path, before: str) -> None:
+    script = f"""
+import subprocess, sys
+from pathlib import Path
+from dialectic import embedded
+home = Path(sys.argv[1]) / "home"
+{before}
+subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)
+try:
+    with embedded.join_server(home):
+        print("it runs")
+except embedded.EmbeddedServerError as error:
+    print(error)
+"""
+    told = run_on_a_disk(tmp_path, "size=200m", script)
+    assert "The embedded PostgreSQL cannot use" in told
+    assert str(tmp_path) in told
+    assert "Read-only file system" in told
+    assert "DIALECTIC_HOME" in told
 
 
 def test_a_full_disk_is_recognised_by_what_the_server_said(new_home: Path) -> None:

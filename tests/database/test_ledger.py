@@ -234,6 +234,12 @@ async def test_the_same_deposit_twice_is_put_in_once(till: Till) -> None:
     assert await till.top_up(5, key="another") == 1010
 
 
+async def test_another_deposit_under_the_same_key_is_refused(till: Till) -> None:
+    await till.top_up(5, key="mine")
+    with pytest.raises(Conflict, match="5 was put in under the key mine, not 6"):
+        await till.top_up(6, key="mine")
+
+
 async def test_what_rolls_back_never_was(till: Till) -> None:
     hold = await till.reserve(100)
 

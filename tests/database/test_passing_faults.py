@@ -118,6 +118,23 @@ async def test_two_transactions_that_lock_each_other_out_both_succeed(shop: Work
     assert [(await shop.look(job_id))["priority"] for job_id in (one, other)] == [2, 2]
 
 
+async def test_a_full_pool_is_waited_for_a_while_and_then_named(shop: Workshop) -> None:
+    held, left = asyncio.Event(), asyncio.Event()
+
+    async def stay(_connection: Connection) -> None:
+        held.set()
+        await left.wait()
+
+    async with Database.open(shop.engine.address, APP_ROLE, size=1, patience_s=0.2) as db:
+        staying = asyncio.create_task(db.transact(shop.account.tenant_id, stay))
+        await held.wait()
+        with pytest.raises(DatabaseBusy, match=r"All 1 connections .* in use"):
+            await insert_domain(shop, db)
+        left.set()
+        await staying
+        await insert_domain(shop, db)
+
+
 # -- jobs ------------------------------------------------------------------------------------------
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -15,6 +15,7 @@ import asyncpg
 from dialectic.domain.job import Job
 from dialectic.engine import Engine
 from dialectic.store import jobs
+from dialectic.store.database import Connection
 from dialectic.store.records import Account
 from tests.database.machine import (
     AdminConnection,
@@ -24,6 +25,8 @@ from tests.database.machine import (
     new_account,
 )
 from tests.waiting import PATIENCE_S, until
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class Workshop:
     async def insert(self, count: int = 1, **changes: Any) -> list[UUID]:
         new = [build_job(self.session_id, **changes) for _ in range(count)]
         return await insert_jobs(self.engine.db, self.account.tenant_id, new)
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do something in the name of the person whose session it is."""
+        return await self.engine.db.transact(self.account.tenant_id, work)
 
     async def look(self, job_id: UUID) -> dict[str, Any]:
         row = await self.admin.fetchrow(
@@ -89,37 +96,43 @@ class Workshop:
         )
         return [(row["type"], json.loads(row["data"])) for row in rows]
 
-    @asynccontextmanager
-    async def refusing(self, table: str, code: str, *, times: int) -> AsyncIterator[None]:
-        """Let the server refuse inserts into a table with a code, so many times.
-
-        A sequence keeps count: what it has counted stays counted when the transaction does not.
-        """
-        await self.admin.execute(
-            f"""
-            create sequence public.refused;
-            create function public.refuse() returns trigger language plpgsql security definer as $$
-            begin
-              if nextval('public.refused') <= {times} then
-                raise exception 'the server refuses' using errcode = '{code}';
-              end if;
-              return new;
-            end $$;
-            create trigger a_refusal before insert or update on dialectic.{table}
-              for each row execute function public.refuse();
-            """
-        )
-        try:
-            yield
-        finally:
-            await self.admin.execute(
-                f"drop trigger a_refusal on dialectic.{table};"
-                "drop function public.refuse(); drop sequence public.refused"
-            )
+    def refusing(self, table: str, code: str, *, times: int) -> AbstractAsyncContextManager[None]:
+        return refusing(self.admin, table, code, times=times)
 
     async def count_refusals(self) -> int:
         count: int = await self.admin.fetchval("select last_value from public.refused")
         return count
+
+
+@asynccontextmanager
+async def refusing(
+    admin: AdminConnection, table: str, code: str, *, times: int
+) -> AsyncIterator[None]:
+    """Let the server refuse inserts into a table with a code, so many times.
+
+    A sequence keeps count: what it has counted stays counted when the transaction does not.
+    """
+    await admin.execute(
+        f"""
+        create sequence public.refused;
+        create function public.refuse() returns trigger language plpgsql security definer as $$
+        begin
+          if nextval('public.refused') <= {times} then
+            raise exception 'the server refuses' using errcode = '{code}';
+          end if;
+          return new;
+        end $$;
+        create trigger a_refusal before insert or update on dialectic.{table}
+          for each row execute function public.refuse();
+        """
+    )
+    try:
+        yield
+    finally:
+        await admin.execute(
+            f"drop trigger a_refusal on dialectic.{table};"
+            "drop function public.refuse(); drop sequence public.refused"
+        )
 
 
 async def finish(engine: Engine, job: Job) -> None:

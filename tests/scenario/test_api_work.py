@@ -186,6 +186,26 @@ async def test_a_session_is_paused_resumed_and_cancelled(house: House) -> None:
     check_problem(await house.anna.client.post(f"{path}/resume"), 409, "conflict")
 
 
+async def test_one_job_of_a_session_is_paused_resumed_and_cancelled(house: House) -> None:
+    session = await house.anna.make_session(models=MODELS, until="thesis")
+    path = f"/sessions/{session['id']}"
+    started = await house.anna.client.post(f"{path}/generate")
+    one, other = (f"{path}/jobs/{job_id}" for job_id in started.json()["job_ids"])
+
+    async def list_statuses() -> set[str]:
+        return {job["status"] for job in (await house.anna.get(f"{path}/jobs"))["items"]}
+
+    assert (await house.anna.client.post(f"{one}/pause")).status_code == 200
+    assert await list_statuses() == {"paused", "pending"}
+    approved = {"approve_spend": True}
+    assert (await house.anna.client.post(f"{one}/resume", json=approved)).status_code == 202
+    assert await list_statuses() == {"pending"}
+    assert (await house.anna.client.post(f"{other}/cancel")).status_code == 200
+    check_problem(await house.anna.client.post(f"{other}/pause"), 409, "conflict")
+    check_problem(await house.ben.client.post(f"{one}/cancel"), 404, "not_found")
+    assert await list_statuses() == {"pending", "cancelled"}
+
+
 async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
     anna: Guest, house: House, told: Told
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from dialectic.chat import Question
 from dialectic.domain.message import FinishReason
 from dialectic.errors import (
     ContextWindowError,
+    EndpointBusy,
     FundsError,
     NotFound,
     ProviderAuth,
@@ -28,6 +31,7 @@ from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.settings import Settings
 from dialectic.store import chats
 from dialectic.store.records import open_account
+from dialectic.tokens import find_counter
 from tests.scenario.story import Row, Stage, open_stage
 
 MODEL = "sim/writer"
@@ -72,6 +76,36 @@ async def put_in(stage: Stage, credits_in: int) -> None:
     await stage.engine.db.transact(
         account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
     )
+
+
+@asynccontextmanager
+async def open_chat(
+    server: embedded.Server,
+    template: str,
+    home: Path,
+    script: dict[str, Any],
+    *,
+    kind: str = "openai",
+    more: str = "",
+) -> AsyncIterator[tuple[Stage, Simulator]]:
+    """Open a stage of its own: another script, another wire, other limits."""
+    async with open_simulator(script) as simulator:
+        url = simulator.base_url(kind)
+        config = CONFIG.format(kind=kind, url=url).replace("sim]", f"sim]{more}", 1)
+        (home / "config.toml").write_text(config)
+        settings = Settings.load({"DIALECTIC_HOME": str(home)})
+        async with open_stage(server, template, home, build_catalog(settings)) as stage:
+            await put_in(stage, 1_000_000)
+            yield stage, simulator
+            await stage.engine.catalog.close()
+
+
+async def load_held(stage: Stage) -> int:
+    account = stage.account
+    wallet = await stage.engine.db.transact(
+        account.tenant_id, lambda c: wallets.load_wallet(c, account.wallet_id)
+    )
+    return wallet.held_credits
 
 
 async def ask(stage: Stage, message: str = "Name a bakery.", **wishes: Any) -> chat.Reply:
@@ -171,38 +205,77 @@ async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulato
 async def test_a_failed_question_leaves_nothing_behind(
     server: embedded.Server, template: str, tmp_path: Path, fault: str, error: type[ProviderError]
 ) -> None:
-    async with open_simulator({"default": {"text": TEXT, "fault": fault}}) as simulator:
-        url = simulator.base_url("openai")
-        (tmp_path / "config.toml").write_text(CONFIG.format(kind="openai", url=url))
-        settings = Settings.load({"DIALECTIC_HOME": str(tmp_path)})
-        async with open_stage(server, template, tmp_path, build_catalog(settings)) as stage:
-            await put_in(stage, 1_000_000)
-            with pytest.raises(error) as failed:
-                await ask(stage)
-            assert failed.value.status == 502
-            assert await stage.fetch("select * from chats") == []
-            assert [hold["state"] for hold in await list_holds(stage)] == ["voided"]
-            await stage.engine.catalog.close()
+    script = {"default": {"text": TEXT, "fault": fault}}
+    async with open_chat(server, template, tmp_path, script) as (stage, _):
+        with pytest.raises(error) as failed:
+            await ask(stage)
+        assert failed.value.status == 502
+        assert await stage.fetch("select * from chats") == []
+        assert [hold["state"] for hold in await list_holds(stage)] == ["voided"]
 
 
 async def test_a_further_call_that_fails_leaves_what_was_said(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     script = {"default": {"text": TEXT}, "rules": [{"turns": "1-", "fault": "500_server"}]}
-    async with open_simulator(script) as simulator:
-        url = simulator.base_url("openai")
-        (tmp_path / "config.toml").write_text(CONFIG.format(kind="openai", url=url))
-        settings = Settings.load({"DIALECTIC_HOME": str(tmp_path)})
-        async with open_stage(server, template, tmp_path, build_catalog(settings)) as stage:
-            await put_in(stage, 1_000_000)
-            reply = await ask(stage, continues=True, max_output_tokens=150)
-            assert reply.is_incomplete
-            assert "interrupted:provider_transient" in reply.flags
-            assert TEXT.startswith(reply.text)
-            states = [hold["state"] for hold in await list_holds(stage)]
-            assert states == ["posted", "voided"]
-            assert await find_breaches(stage) == []
-            await stage.engine.catalog.close()
+    async with open_chat(server, template, tmp_path, script) as (stage, _):
+        reply = await ask(stage, continues=True, max_output_tokens=150)
+        assert reply.is_incomplete
+        assert "interrupted:provider_transient" in reply.flags
+        assert TEXT.startswith(reply.text)
+        states = [hold["state"] for hold in await list_holds(stage)]
+        assert states == ["posted", "voided"]
+        assert await find_breaches(stage) == []
+
+
+async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_aside(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    script = {"default": {"text": TEXT}}
+    limit = "\nrequests_per_minute = 1"
+    async with open_chat(server, template, tmp_path, script, more=limit) as (stage, simulator):
+        reply = await ask(stage, continues=True, max_output_tokens=150)
+        assert (reply.calls, reply.is_incomplete) == (1, True)
+        assert "interrupted:endpoint_busy" in reply.flags, "what was said and paid for stays"
+        with pytest.raises(EndpointBusy):
+            await ask(stage)
+        assert len(simulator.log.calls) == 1
+        states = [hold["state"] for hold in await list_holds(stage)]
+        assert states == ["posted", "voided", "voided"]
+        assert await load_held(stage) == 0
+
+
+async def test_whoever_leaves_before_the_answer_pays_nothing_and_has_nothing_set_aside(
+    stage: Stage, simulator: Simulator
+) -> None:
+    simulator.hold()
+    asking = asyncio.create_task(ask(stage))
+    await simulator.wait_arrived(1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    simulator.release()
+    (hold,) = await list_holds(stage)
+    assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
+    assert await load_held(stage) == 0
+    assert await find_breaches(stage) == []
+
+
+SAID = "A short answer, and all of it is said within these eleven tokens."
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "google"])
+async def test_an_answer_that_was_cut_right_at_its_end_is_whole(
+    server: embedded.Server, template: str, tmp_path: Path, kind: str
+) -> None:
+    tokens = find_counter("o200k_base")(SAID)
+    script = {"default": {"text": f"{SAID} Never said.", "cut_after_tokens": tokens, "empty": True}}
+    async with open_chat(server, template, tmp_path, script, kind=kind) as (stage, simulator):
+        reply = await ask(stage, continues=True)
+        assert (reply.text, reply.calls, len(simulator.log.calls)) == (SAID, 2, 2)
+        assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.STOP, False)
+        assert [hold["state"] for hold in await list_holds(stage)] == ["posted", "posted"]
+        assert await find_breaches(stage) == []
 
 
 async def test_wrong_input_is_told(stage: Stage, simulator: Simulator) -> None:

@@ -323,6 +323,7 @@ def play(teller: Teller) -> None:
     tell("status", session, "--quote")
     tell("next", session, "--json")
     tell("pause", session)
+    tell("cancel", session, "--job", "ffffffff")
     tell("watch", session)
     tell("status", "ffffffff")
     tell("export", "story", "--out", str(teller.out / "story.zip"))
@@ -350,7 +351,7 @@ def test_a_story_is_the_same_here_and_at_a_server(outpost: Outpost, tmp_path: Pa
     assert [(name, code) for name, code, *_ in there.said] == [
         (name, code) for name, code, *_ in here.said
     ]
-    assert [code for _, code, *_ in here.said if code] == [3, 2, 2, 2]
+    assert [code for _, code, *_ in here.said if code] == [3, 2, 2, 2, 2]
     different = [
         (local[0], sorted({*local[2], *local[3]} ^ {*remote[2], *remote[3]}))
         for local, remote in zip(here.said, there.said, strict=True)

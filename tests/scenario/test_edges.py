@@ -140,6 +140,20 @@ def test_pausing_or_cancelling_twice_is_no_error(home: Home) -> None:
     assert "cancelled and stays so" in refused.stderr
 
 
+def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home: Home) -> None:
+    session = detach(home)
+    jobs = json.loads(home.tell("status", session, "--json").stdout)["jobs"]
+    only = ("--job", next(job["id"] for job in jobs if job["status"] == "pending")[:12])
+    assert "is paused" in home.tell("pause", session, *only).stderr
+    assert home.tell("watch", session).code == 3
+    assert home.tell("resume", session, *only, "--detach").code == 0
+    assert "is cancelled" in home.tell("cancel", session, *only).stderr
+    told = home.tell("pause", session, *only)
+    assert (told.code, "is cancelled: only one that waits" in told.stderr) == (2, True)
+    told = home.tell("cancel", session, "--job", "ffffffff")
+    assert (told.code, "No job of the session begins with 'ffffffff'" in told.stderr) == (2, True)
+
+
 def test_a_finished_session_stays_finished(home: Home) -> None:
     told = home.tell(*RUN, PROMPT)
     assert told.code == 0, told.stderr

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import embedded, sessions
+from dialectic import embedded, sessions, single_job
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.errors import Conflict
@@ -172,6 +172,25 @@ async def test_a_failure_that_stays_can_be_retried_again(
     record = await stage.record(session_id)
     assert record.session["status"] == "antithesis_generation_complete"
     assert count(record) == {"thesis": 2, "antithesis": 4}
+
+
+async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it(
+    stage: Stage,
+) -> None:
+    session_id = await stage.create(MODELS, until="thesis")
+    (job_id, *_) = await sessions.generate(stage.engine, stage.account, session_id)
+    await stage.engine.db.transact(
+        stage.account.tenant_id, lambda c: single_job.cancel_in(c, session_id, job_id)
+    )
+    await stage.work(session_id)
+    record = await stage.record(session_id)
+    assert record.session["status"] == "thesis_generation_failed"
+    assert len(record.contributions) == len(MODELS) - 1, "the others are not disturbed"
+    assert await sessions.retry(stage.engine, stage.account, session_id) == ["thesis"]
+    await stage.work(session_id)
+    record = await stage.record(session_id)
+    assert record.session["status"] == "thesis_generation_complete"
+    assert len(record.contributions) == len(MODELS)
 
 
 async def test_what_has_not_failed_cannot_be_retried(stage: Stage) -> None:

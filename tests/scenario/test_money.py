@@ -14,19 +14,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from dialectic import embedded, quote, sessions
+from dialectic import embedded, fates, quote, sessions
 from dialectic.domain.ask import Ask
 from dialectic.domain.job import Job
 from dialectic.domain.message import UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import Rates
 from dialectic.domain.usage import Actual
-from dialectic.errors import LeaseLost
+from dialectic.errors import DatabaseFull, LeaseLost
 from dialectic.ledger import holds, wallets
 from dialectic.pipeline.run import run_job
 from dialectic.process_files import load_process
 from dialectic.store import jobs
-from dialectic.store.database import Connection
+from dialectic.store.database import WORKER_ROLE, Connection, Database
+from tests.database.workshop import refusing
 from tests.scenario.shop import TEXT, WRITER, Shop, check_books, open_shop, verify
 from tests.scenario.story import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
 
@@ -492,6 +493,29 @@ async def test_a_worker_that_froze_over_its_call_can_neither_save_nor_pay(shop: 
         with pytest.raises(LeaseLost):
             await frozen
     await shop.stage.work(session_id)
+    await check_charged_once(shop, session_id)
+
+
+async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_again(
+    shop: Shop,
+) -> None:
+    stage = shop.stage
+    await shop.put_in(PLENTY)
+    session_id = await stage.create([WRITER], until="thesis")
+    await sessions.generate(stage.engine, stage.account, session_id)
+    job = await claim_alone(shop, session_id)
+    async with (
+        Database.open(stage.engine.address, WORKER_ROLE, patience_s=0.1) as db,
+        refusing(stage.admin, "dialectic_contributions", "53100", times=10**9),
+    ):
+        with pytest.raises(DatabaseFull) as full:
+            await run_job(replace(stage.worker_engine, db=db), job)
+    await fates.settle(stage.worker_engine, job, full.value)
+    (paused,) = await load_jobs(shop, session_id)
+    assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
+    assert [row["state"] for row in await shop.list_holds()] == ["lost"]
+    await sessions.resume(stage.engine, stage.account, session_id)
+    await stage.work(session_id)
     await check_charged_once(shop, session_id)
 
 

@@ -559,6 +559,14 @@ def test_a_stream_that_never_says_why_it_ends_leaves_no_chunk_and_is_asked_again
         expect_none(outcome, "retry_loop_failed", "stream_truncated", calls=4)
     else:
         expect_tried_again(outcome, "stream_truncated")
+    expect_kept(outcome)
+
+
+def expect_kept(outcome: Outcome) -> None:
+    """What was said before it broke off is kept beside the error."""
+    said = outcome.job["error_details"][0]["raw"]["text"]
+    assert said
+    assert TEXT.startswith(said)
 
 
 @row(17)
@@ -584,6 +592,7 @@ def test_a_trickle_ends_with_the_time_of_the_whole_call(case: Case, outcome: Out
 @row(19)
 def test_an_error_after_some_text_is_treated_by_what_it_says(case: Case, outcome: Outcome) -> None:
     expect_tried_again(outcome, "provider_transient")
+    expect_kept(outcome)
 
 
 @row(20)

@@ -107,6 +107,28 @@ def test_a_wallet_can_be_told_to_only_count(home: Home) -> None:
     assert "unlimited" not in ask(home, "unlimited", "--off").stdout
 
 
+def test_an_operator_puts_money_into_any_wallet_and_looks_at_it(home: Home) -> None:
+    for words in (
+        ("user", "add", "ada"),
+        ("org", "create", "Bakers", "--as", "ada"),
+        ("wallet", "topup", "5", "--user", "ada", "--grant"),
+        ("wallet", "topup", "7", "--user", "ada", "--org", "Bakers"),
+        ("wallet", "unlimited", "--user", "ada", "--org", "Bakers"),
+    ):
+        told = home.tell(*words)
+        assert told.code == 0, told.stderr
+    mine = ask(home, "balance").stdout
+    assert ask(home, "balance", "--user", "ada").stdout.splitlines()[0] == "$5.00"
+    shared = ask(home, "balance", "--user", "ada", "--org", "Bakers").stdout.splitlines()
+    assert (shared[0], "unlimited" in shared[2]) == ("$7.00", True)
+    history = ask(home, "history", "--user", "ada").stdout.splitlines()
+    assert [line.split()[2] for line in history] == ["grant", "grant"]
+    assert ask(home, "balance").stdout == mine, "nobody else's is touched"
+    assert "Checked 3 wallets" in ask(home, "verify", "--all").stderr
+    stranger = home.tell("wallet", "topup", "5", "--org", "Bakers")
+    assert (stranger.code, "no organisation 'Bakers'" in stranger.stderr) == (2, True)
+
+
 def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
     ask(home, "topup", "--play", "1")
     change = "update dialectic.token_wallets set play_balance_credits = play_balance_credits + {}"
@@ -136,6 +158,8 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
         (("topup", "5", "--note", "x" * 501), "note is longer than 500"),
         (("costs", "nothing"), "'nothing' is not the id of a session"),
         (("history", "--limit", "0"), "--limit"),
+        (("topup", "5", "--user", "nobody"), "no user 'nobody'"),
+        (("verify", "--all", "--user", "local"), "--all names everyone"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

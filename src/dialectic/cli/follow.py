@@ -21,6 +21,8 @@ from dialectic.errors import ExitCode
 LOOK_S = 0.5
 
 FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
+# What a person has paused by its id.
+JOB_PAUSED = "job paused"
 
 
 class Display(Protocol):
@@ -192,5 +194,7 @@ async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
     moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
     if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
         reasons = {job["status_reason"] for job in moving}
+        if reasons == {JOB_PAUSED}:
+            return ExitCode.WAITING
         return ExitCode.FUNDS if reasons & FUNDS_REASONS else ExitCode.FAILED
     return None

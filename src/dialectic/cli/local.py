@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
-from dialectic import bundle, chat, contributions, feedback, projects, sessions
+from dialectic import bundle, chat, contributions, feedback, projects, sessions, single_job
 from dialectic import quote as quotes
 from dialectic.accounts import load_owner
 from dialectic.bundle import Exported, Imported
@@ -154,6 +154,17 @@ class LocalDesk:
 
     async def cancel(self, session_id: UUID) -> bool:
         return await sessions.cancel(self.engine, self.account, session_id)
+
+    async def pause_job(self, session_id: UUID, job_id: UUID) -> None:
+        await self.transact(lambda c: single_job.pause_in(c, session_id, job_id))
+
+    async def resume_job(self, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
+        await self.transact(
+            lambda c: single_job.resume_in(c, session_id, job_id, approves_spend=approves_spend)
+        )
+
+    async def cancel_job(self, session_id: UUID, job_id: UUID) -> None:
+        await self.transact(lambda c: single_job.cancel_in(c, session_id, job_id))
 
     async def start_next(self, session_id: UUID) -> str:
         return await sessions.start_next(self.engine, self.account, session_id)

@@ -190,6 +190,15 @@ class RemoteDesk:
         await self._client.cancel(session_id)
         return before.status != "cancelled"
 
+    async def pause_job(self, session_id: UUID, job_id: UUID) -> None:
+        await self._client.pause_job(session_id, job_id)
+
+    async def resume_job(self, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
+        await self._client.resume_job(session_id, job_id, approve_spend=approves_spend)
+
+    async def cancel_job(self, session_id: UUID, job_id: UUID) -> None:
+        await self._client.cancel_job(session_id, job_id)
+
     async def start_next(self, session_id: UUID) -> str:
         return (await self._client.submit(session_id)).current_stage
 

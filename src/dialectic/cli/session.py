@@ -23,6 +23,20 @@ from dialectic.quote import SessionQuote
 from dialectic.sessions import Overview
 
 LIST_MAX = 50
+job_option = click.option(
+    "--job", metavar="JOB", help="Only this job of it: an id that `status` shows, or its beginning."
+)
+
+
+async def find_job(desk: Desk, session_id: UUID, text: str) -> UUID:
+    """Find a job of a session by its id or the beginning of it."""
+    digits = text.replace("-", "").lower()
+    ids = [job["id"] for job in (await desk.look(session_id)).jobs]
+    found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
+    if len(found) != 1 or not digits:
+        problem = "More than one job begins" if len(found) > 1 else "No job of the session begins"
+        raise UsageError(f"{problem} with {text!r}. `dialectic status SESSION` shows their ids.")
+    return UUID(str(found[0]))
 
 
 @click.command()
@@ -155,11 +169,13 @@ def watch(session: str, *, as_json: bool) -> None:
 @click.option("--approve-spend", is_flag=True, help="Make the calls that were too dear unasked.")
 @click.option("--budget", metavar="USD", help="The most the session may spend in all, from now on.")
 @click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+@job_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
     session: str,
     out: Path | None,
     budget: str | None,
+    job: str | None,
     *,
     approve_spend: bool,
     detach: bool,
@@ -167,13 +183,20 @@ def resume(
 ) -> None:
     """Go on with SESSION where it stopped; nothing that is saved is done again."""
     budget_credits = None if budget is None else parse_usd(budget)
-
+    if job is not None and budget is not None:
+        raise UsageError("A budget is the whole session's. Leave out --job, or --budget.")
     if out is not None:
         prepare_out(out)
 
     async def act(desk: Desk) -> ExitCode:
         session_id = await desk.find_session(session)
-        await desk.resume(session_id, approves_spend=approve_spend, budget_credits=budget_credits)
+        if job is not None:
+            job_id = await find_job(desk, session_id, job)
+            await desk.resume_job(session_id, job_id, approves_spend=approve_spend)
+        else:
+            await desk.resume(
+                session_id, approves_spend=approve_spend, budget_credits=budget_credits
+            )
         # Whoever made the session may have died before its stage began.
         await desk.generate(session_id)
         if detach:
@@ -185,11 +208,18 @@ def resume(
 
 @click.command()
 @click.argument("session")
-def pause(session: str) -> None:
+@job_option
+def pause(session: str, job: str | None) -> None:
     """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
 
     async def act(desk: Desk) -> ExitCode:
         session_id = await desk.find_session(session)
+        if job is not None:
+            job_id = await find_job(desk, session_id, job)
+            await desk.pause_job(session_id, job_id)
+            how = f"dialectic resume {str(session_id)[:8]} --job {str(job_id)[:8]}"
+            say(f"Job {job_id} is paused. `{how}` goes on.")
+            return ExitCode.DONE
         is_new = await desk.pause(session_id)
         say(
             f"Session {session_id} is paused{'' if is_new else ' already'}. "
@@ -202,11 +232,17 @@ def pause(session: str) -> None:
 
 @click.command()
 @click.argument("session")
-def cancel(session: str) -> None:
+@job_option
+def cancel(session: str, job: str | None) -> None:
     """End SESSION for good; what is written stays."""
 
     async def act(desk: Desk) -> ExitCode:
         session_id = await desk.find_session(session)
+        if job is not None:
+            job_id = await find_job(desk, session_id, job)
+            await desk.cancel_job(session_id, job_id)
+            say(f"Job {job_id} is cancelled.")
+            return ExitCode.DONE
         is_new = await desk.cancel(session_id)
         say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
         return ExitCode.DONE

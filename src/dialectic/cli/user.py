@@ -133,7 +133,7 @@ async def _list_users(db: Database, *, as_json: bool) -> None:
 
 
 async def _list_tokens(db: Database, name: str, *, as_json: bool) -> None:
-    for caller in await _list_callers(db, name):
+    for caller in await list_callers(db, name):
         for token in await accounts.list_tokens(db, caller):
             if token.user_id != caller.user_id:
                 continue
@@ -161,7 +161,7 @@ def _describe_token(token: Token, caller: Caller) -> dict[str, object]:
     }
 
 
-async def _list_callers(db: Database, name: str) -> list[Caller]:
+async def list_callers(db: Database, name: str) -> list[Caller]:
     """List a user as they are in each of their tenants."""
     caller = build_owner(await accounts.load_user(db, name))
     return [
@@ -182,7 +182,7 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
     async def act(desk: LocalDesk) -> ExitCode:
         db = desk.engine.db
         revoked = 0
-        for caller in await _list_callers(db, name):
+        for caller in await list_callers(db, name):
             for token in await accounts.list_tokens(db, caller):
                 if token.user_id == caller.user_id and (is_all or token.id == token_id):
                     await accounts.revoke_token(db, caller, token.id)

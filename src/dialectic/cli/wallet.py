@@ -5,23 +5,26 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 import click
 
-from dialectic import sessions
-from dialectic.cli.desk import Desk, act_at_desk
-from dialectic.cli.local import LocalDesk, act_here
+from dialectic import accounts, sessions
+from dialectic.accounts import build_owner
+from dialectic.cli.desk import Act, Desk, act_at_desk
+from dialectic.cli.local import LocalAct, LocalDesk, act_here
 from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.user import enter_organization, list_callers
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
 from dialectic.errors import ExitCode, UsageError
 from dialectic.ledger import audit, wallets
-from dialectic.ledger.audit import Cost, Transfer
+from dialectic.ledger.audit import Breach, Cost, Size, Transfer
 from dialectic.ledger.wallets import Deposit, Wallet
 from dialectic.store import jobs
-from dialectic.store.database import Connection
+from dialectic.store.accounts import list_users
+from dialectic.store.database import Connection, Database
 
 HISTORY_MAX = 10_000
 NOTE_CHARS_MAX = 500
@@ -29,6 +32,10 @@ NOTE_CHARS_MAX = 500
 AMOUNT = {"ignore_unknown_options": True}
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+user_option = click.option("--user", metavar="NAME", help="Of this user; without it, your own.")
+org_option = click.option(
+    "--org", metavar="ORG", help="Of an organisation that the user belongs to: its id or name."
+)
 
 
 @click.group()
@@ -36,12 +43,45 @@ def wallet() -> None:
     """Money: what there is, where it went, and whether the books are right."""
 
 
+# -- whose it is -----------------------------------------------------------------------------------
+
+
+async def go_to(desk: LocalDesk, user: str | None, org: str | None) -> LocalDesk:
+    """Take the place of a user, or of an organisation they belong to, as an operator can."""
+    if user is None and org is None:
+        return desk
+    db = desk.engine.db
+    account = desk.account if user is None else await accounts.load_user(db, user)
+    if org is not None:
+        caller = await enter_organization(db, build_owner(account), org)
+        account = await accounts.load_account(db, caller)
+    return dataclasses.replace(desk, account=account)
+
+
+def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
+    """Do something with the wallet of whoever is named, where the database is."""
+
+    async def act_there(desk: LocalDesk) -> ExitCode:
+        return await act(await go_to(desk, user, org))
+
+    act_here(act_there)
+
+
+def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
+    """Look at one's own wallet, here or at a server; at another's where the database is."""
+    if user is None and org is None:
+        act_at_desk(act)
+    act_for(act, user, org)
+
+
 # -- what there is ---------------------------------------------------------------------------------
 
 
 @wallet.command()
+@user_option
+@org_option
 @as_json_option
-def balance(*, as_json: bool) -> None:
+def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what the wallet holds, what is set aside for calls in flight, and what is left."""
 
     async def work(desk: Desk) -> ExitCode:
@@ -52,7 +92,7 @@ def balance(*, as_json: bool) -> None:
             click.echo("\n".join(describe_wallet(found)))
         return ExitCode.DONE
 
-    act_at_desk(work)
+    look_for(work, user, org)
 
 
 def describe_wallet(found: Wallet) -> Iterator[str]:
@@ -78,11 +118,17 @@ def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -
 @click.argument("amount_usd")
 @click.option("--note", help="What to remember about it.")
 @click.option("--play", is_flag=True, help="Play money, for offline models.")
-def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
+@click.option("--grant", is_flag=True, help="A gift of the operator's, booked as one.")
+@user_option
+@org_option
+def topup(
+    amount_usd: str, note: str | None, user: str | None, org: str | None, *, play: bool, grant: bool
+) -> None:
     """Put AMOUNT_USD dollars into the wallet, as in `20` or `0.5`."""
     remembered = " ".join(clean_text(note or "")[0].split())
     if len(remembered) > NOTE_CHARS_MAX:
         raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
+    put_in = wallets.grant if grant else wallets.top_up
     # Named before it is tried: however often the database is asked, it is put in once.
     deposit = Deposit(
         key=str(uuid4()),
@@ -95,30 +141,29 @@ def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
         owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
 
         async def put_in_and_wake(connection: Connection) -> list[UUID]:
-            await wallets.top_up(connection, desk.account.wallet_id, owned)
+            await put_in(connection, desk.account.wallet_id, owned)
             return await jobs.resume_funded(connection, desk.account.wallet_id)
 
         woken = await desk.engine.db.transact(desk.account.tenant_id, put_in_and_wake)
-        put_in = format_credits(deposit.amount_credits, is_play=play)
-        say(f"Put in {put_in}. The wallet holds:")
+        say(f"Put in {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
         click.echo("\n".join(describe_wallet(await desk.load_wallet())))
-        _tell_woken(woken)
+        _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
 
-    act_here(work)
+    act_for(work, user, org)
 
 
-def _tell_woken(woken: list[UUID]) -> None:
+def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
     for session_id in woken:
-        say(
-            f"Session {session_id} waited for money: `dialectic resume {str(session_id)[:8]}` "
-            "goes on with it."
-        )
+        how = f"`dialectic resume {str(session_id)[:8]}`" if is_own else "any worker"
+        say(f"Session {session_id} waited for money: {how} goes on with it.")
 
 
 @wallet.command()
 @click.option("--off", is_flag=True, help="Let the wallet have its limit again.")
-def unlimited(*, off: bool) -> None:
+@user_option
+@org_option
+def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
     """Let the wallet only count what is spent, without a limit."""
 
     async def work(desk: LocalDesk) -> ExitCode:
@@ -129,10 +174,10 @@ def unlimited(*, off: bool) -> None:
 
         woken = await desk.engine.db.transact(desk.account.tenant_id, set_and_wake)
         click.echo("\n".join(describe_wallet(await desk.load_wallet())))
-        _tell_woken(woken)
+        _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
 
-    act_here(work)
+    act_for(work, user, org)
 
 
 # -- where it went ---------------------------------------------------------------------------------
@@ -140,8 +185,10 @@ def unlimited(*, off: bool) -> None:
 
 @wallet.command()
 @click.option("--limit", type=click.IntRange(1, HISTORY_MAX), default=50, show_default=True)
+@user_option
+@org_option
 @as_json_option
-def history(*, limit: int, as_json: bool) -> None:
+def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what happened to the wallet, the newest first."""
 
     async def work(desk: Desk) -> ExitCode:
@@ -152,7 +199,7 @@ def history(*, limit: int, as_json: bool) -> None:
             click.echo(printable(describe_transfer(transfer)))
         return ExitCode.DONE
 
-    act_at_desk(work)
+    look_for(work, user, org)
 
 
 def describe_transfer(transfer: Transfer) -> str:
@@ -178,8 +225,10 @@ def describe_transfer(transfer: Transfer) -> str:
 
 @wallet.command()
 @click.argument("session")
+@user_option
+@org_option
 @as_json_option
-def costs(session: str, *, as_json: bool) -> None:
+def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
 
     async def work(desk: LocalDesk) -> ExitCode:
@@ -196,7 +245,7 @@ def costs(session: str, *, as_json: bool) -> None:
             say("This session has spent nothing yet.")
         return ExitCode.DONE
 
-    act_here(work)
+    act_for(work, user, org)
 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:
@@ -235,28 +284,49 @@ def _describe_rest(cost: Cost) -> str:
 
 
 @wallet.command()
+@click.option("--all", "is_all", is_flag=True, help="The books of every user and organisation.")
+@user_option
+@org_option
 @as_json_option
-def verify(*, as_json: bool) -> None:
+def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) -> None:
     """Check the books; exits 1 with what is wrong in them."""
+    if is_all and (user is not None or org is not None):
+        raise UsageError("--all names everyone. Leave out --user and --org.")
 
     async def work(desk: LocalDesk) -> ExitCode:
-        tenant_id = desk.account.tenant_id
-        breaches = await desk.engine.db.transact(tenant_id, audit.verify)
-        size = await desk.engine.db.transact(tenant_id, audit.count_all)
-        if as_json:
-            found = [dataclasses.asdict(breach) for breach in breaches]
-            _echo_json({"breaches": found, **dataclasses.asdict(size)})
-        else:
-            for breach in breaches:
-                click.echo(printable(f"{breach.invariant:<4} {breach.place}: {breach.detail}"))
-            checked = (
-                f"{count(size.wallets, 'wallet')}, {count(size.holds, 'hold')} and "
-                f"{count(size.transfers, 'transfer')}"
-            )
-            say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")
+        db = desk.engine.db
+        tenants = await _list_tenants(db) if is_all else [desk.account.tenant_id]
+        breaches: list[Breach] = []
+        size = Size(0, 0, 0)
+        for tenant_id in tenants:
+            breaches += await db.transact(tenant_id, audit.verify)
+            size = size.add(await db.transact(tenant_id, audit.count_all))
+        _tell_checked(breaches, size, as_json=as_json)
         return ExitCode.FAILED if breaches else ExitCode.DONE
 
-    act_here(work)
+    act_for(work, user, org)
+
+
+async def _list_tenants(db: Database) -> list[UUID]:
+    """List every user's own account and every organisation, each once."""
+    callers = [
+        caller for user in await list_users(db) for caller in await list_callers(db, user.name)
+    ]
+    return list(dict.fromkeys(caller.tenant_id for caller in callers))
+
+
+def _tell_checked(breaches: list[Breach], size: Size, *, as_json: bool) -> None:
+    if as_json:
+        found = [dataclasses.asdict(breach) for breach in breaches]
+        _echo_json({"breaches": found, **dataclasses.asdict(size)})
+        return
+    for breach in breaches:
+        click.echo(printable(f"{breach.invariant:<4} {breach.place}: {breach.detail}"))
+    checked = (
+        f"{count(size.wallets, 'wallet')}, {count(size.holds, 'hold')} and "
+        f"{count(size.transfers, 'transfer')}"
+    )
+    say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")
 
 
 def _echo_json(thing: dict[str, Any]) -> None:

@@ -339,6 +339,24 @@ def cancel(session_id: UUID, *, key: str | None = None) -> Call[models.Session]:
     return act(f"/sessions/{session_id}/cancel", models.Session, key=key)
 
 
+def pause_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[models.Session]:
+    """Let one job wait that has not begun, or not its next turn."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/pause", models.Session, key=key)
+
+
+def resume_job(
+    session_id: UUID, job_id: UUID, *, approve_spend: bool = False, key: str | None = None
+) -> Call[models.Session]:
+    """Let one job go on that is paused."""
+    body = {"approve_spend": approve_spend}
+    return act(f"/sessions/{session_id}/jobs/{job_id}/resume", models.Session, body, key=key)
+
+
+def cancel_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[models.Session]:
+    """End one job; whoever cannot do without it ends with it."""
+    return act(f"/sessions/{session_id}/jobs/{job_id}/cancel", models.Session, key=key)
+
+
 def retry(session_id: UUID, *, key: str | None = None) -> Call[models.Session]:
     """Run again what failed."""
     return act(f"/sessions/{session_id}/retry", models.Session, key=key)

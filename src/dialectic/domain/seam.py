@@ -37,6 +37,9 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _BLANKS_AT_LINE_END = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
 _BLOCK = re.compile(r"#{1,6} |[-*+] |\d{1,9}[.)] |>|```|~~~")
+# A text that is JSON as a whole, and what opens and closes in it; an escaped sign does neither.
+_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
+_JSON_MARK = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 # One short line about going on, and what separates it from the rest.
 _PREAMBLE = re.compile(
     r"\s*(?:[*_(\[]*(?:(?:Sure|Certainly|Of course|Okay|Understood)[,.!:]? )?"
@@ -82,7 +85,33 @@ def says_the_same(before: str, turn: str) -> bool:
 def seems_finished(text: str) -> bool:
     """Tell whether a text could end here: no code fence is open, no word or list hangs."""
     last = text.rstrip()[-1:]
-    return find_open_fence(text) is None and last != "" and not (last.isalnum() or last in ",;:-(")
+    return (
+        find_open_fence(f"{text}\n") is None
+        and last != ""
+        and not (last.isalnum() or last in ",;:-(")
+    )
+
+
+def is_unclosed(text: str) -> bool:
+    """Tell whether something is open that must be closed: a code fence, or the JSON that it is."""
+    return find_open_fence(f"{text}\n") is not None or _is_cut_json(text)
+
+
+def _is_cut_json(text: str) -> bool:
+    if _JSON.match(text) is None:
+        return False
+    depth, is_in_string = 0, False
+    for found in _JSON_MARK.finditer(text):
+        match found[0]:
+            case '"':
+                is_in_string = not is_in_string
+            case "{" | "[" if not is_in_string:
+                depth += 1
+            case "}" | "]" if not is_in_string:
+                depth -= 1
+        if depth == 0 and not is_in_string:
+            return False  # whatever follows, the object is whole
+    return True
 
 
 def describe_end(text: str) -> str:

@@ -117,6 +117,14 @@ class Size:
     holds: int
     transfers: int
 
+    def add(self, other: Size) -> Size:
+        """Count two together."""
+        return Size(
+            self.wallets + other.wallets,
+            self.holds + other.holds,
+            self.transfers + other.transfers,
+        )
+
 
 async def count_all(connection: Connection) -> Size:
     """Count the rows of the books."""

@@ -117,6 +117,8 @@ class Hold:
     charged_credits: int | None
     flags: tuple[str, ...]
     answer_id: UUID | None
+    # Whether the request may have left: then it may have cost money, whatever came back.
+    was_sent: bool = False
 
     @property
     def overrun_credits(self) -> int:
@@ -142,6 +144,7 @@ class Hold:
             charged_credits=row["charged_credits"],
             flags=tuple(row["flags"]),
             answer_id=row["answer_id"],
+            was_sent=row["sent_at"] is not None,
         )
 
 
@@ -273,8 +276,13 @@ async def give_up_earlier(connection: Connection, job_id: UUID, attempt: int) ->
     The sweeper does the same when it comes by; whoever tries again need not wait for the money.
     """
     for row in await connection.fetch(SQL["list_left_holds"], job_id, attempt):
-        resolve = void if row["sent_at"] is None else lose
-        await resolve(connection, row["hold_key"])
+        await give_up(connection, Hold.from_row(row))
+
+
+async def give_up(connection: Connection, hold: Hold) -> None:
+    """Free the money of a call of which nothing will come; what may have left is a loss."""
+    resolve = lose if hold.was_sent else void
+    await resolve(connection, hold.key)
 
 
 @dataclass(frozen=True, slots=True)

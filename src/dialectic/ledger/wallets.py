@@ -10,7 +10,7 @@ import asyncpg
 
 from dialectic.domain.price import Purse
 from dialectic.errors import Conflict, NotFound
-from dialectic.ledger.holds import MISSING, name_session
+from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
 from dialectic.store.database import Connection
 from dialectic.store.queries import load_queries
 
@@ -128,4 +128,6 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
     except asyncpg.PostgresError as error:
         if error.sqlstate == MISSING:
             raise NotFound(f"{str(error).capitalize()}.") from error
+        if error.sqlstate == DONE_OTHERWISE:
+            raise Conflict(f"Nothing was put in: {error} credits.") from error
         raise

@@ -20,7 +20,7 @@ from dialectic.domain.usage import Actual, Counted, judge_usage
 from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
-from dialectic.ledger.holds import Purpose, derive_side_key
+from dialectic.ledger.holds import HoldState, Purpose, derive_side_key
 from dialectic.limits import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.hold import build_hold
@@ -209,6 +209,9 @@ class Library:
         async def save(connection: Connection) -> int:
             await jobs.hold_lease(connection, job)
             hold = await holds.load_hold(connection, hold_key)
+            if hold.state is HoldState.POSTED:
+                # The commit of a moment ago went through although we were not told.
+                return hold.charged_credits or 0
             cost = hold.rates.cost(actual.input_tokens, 0)
             row_id = await compressions.save_vectors(
                 connection, job, key, made, Paid(min(cost, hold.amount_credits), hold_key)

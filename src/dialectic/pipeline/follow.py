@@ -9,7 +9,7 @@ from typing import assert_never
 
 from dialectic.domain.job import Job
 from dialectic.domain.message import FinishReason, Reply, UsageSource
-from dialectic.domain.seam import Joined, join, says_the_same, seems_finished
+from dialectic.domain.seam import Joined, is_unclosed, join, says_the_same, seems_finished
 from dialectic.domain.text import clean_text
 from dialectic.errors import (
     CircuitOpen,
@@ -29,6 +29,7 @@ CONTINUATION_LIMIT = "continuation_limit"
 NO_PROGRESS = "no_progress"
 REPEATS_ITSELF = "repeats_itself"
 WINDOW_FULL = "window_full"
+UNCLOSED = "unclosed"
 
 # A further turn that says less, although it was given more tokens than that, is none.
 PROGRESS_CHARS_MIN = 20
@@ -69,21 +70,25 @@ class GoOn:
     """The answer was cut off and is a part of the document; another turn goes on with it."""
 
 
-def follow(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | GoOn:
+def follow(
+    reply: Reply, said: Sequence[str], limits: Limits, *, has_stopped: bool = False
+) -> Finish | GoOn:
     """Decide what an answer means, after what was said in the turns before it.
 
-    Only an answer with text can become a document, or a part of one.
+    Only an answer with text can become a document, or a part of one. `has_stopped` when one of
+    those turns ended by itself and was gone on with all the same.
     """
     match reply.finish_reason:
         case FinishReason.STOP | FinishReason.LENGTH:
             if not reply.text.strip() and not said:
                 raise ProviderMalformed(
-                    f"The model ended with {reply.raw_finish_reason!r} and wrote nothing.",
+                    f"The model ended with {reply.raw_finish_reason!r} and wrote nothing: an empty "
+                    "answer.",
                     retries_max=EMPTY_RETRIES_MAX,
                     remains=_leave(reply),
                 )
             if reply.finish_reason is FinishReason.STOP:
-                return _follow_end(reply, said)
+                return _follow_end(reply, said, limits, has_stopped=has_stopped)
             return _follow_cut(reply, said, limits)
         case FinishReason.FILTER:
             raise ProviderFiltered(
@@ -111,8 +116,15 @@ def _finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ())
     return Finish(text, is_incomplete, (*flags, *joined.notes, *cleaned))
 
 
-def _follow_end(reply: Reply, said: Sequence[str]) -> Finish:
+def _follow_end(
+    reply: Reply, said: Sequence[str], limits: Limits, *, has_stopped: bool
+) -> Finish | GoOn:
     joined = _join(reply, said)
+    if is_unclosed(joined.text):
+        # It says that it is done and is not: asked once to go on, and then taken at its word.
+        if limits.continues and not has_stopped and len(said) < limits.continuations_max:
+            return GoOn()
+        return _finish(joined, is_incomplete=False, flags=(UNCLOSED,))
     before = join(said).text
     if before and not joined.text[len(before) :].strip() and not seems_finished(before):
         return close([*said, reply.text], NO_PROGRESS)

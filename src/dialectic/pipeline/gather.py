@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 from dialectic.domain.chunk import Chunk
 from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
 from dialectic.domain.label import build_label, order_for_reader, tell_apart
+from dialectic.domain.message import FinishReason
 from dialectic.domain.place import (
     About,
     ContributionName,
@@ -120,6 +121,11 @@ class Material:
     @property
     def said(self) -> tuple[str, ...]:
         return tuple(chunk.text for chunk in self.chunks)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the model has said already that it is done."""
+        return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
 
 
 def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Material:

@@ -26,7 +26,14 @@ from dialectic.domain.price import (
 )
 from dialectic.domain.usage import Actual, Counted, judge_usage
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, DialecticError, FundsError, ProviderError
+from dialectic.errors import (
+    Conflict,
+    ContextWindowError,
+    DialecticError,
+    FundsError,
+    ProviderError,
+    StreamTruncated,
+)
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
 from dialectic.store.database import Connection
@@ -229,17 +236,28 @@ async def free(connection: Connection, job: Job) -> None:
 
 
 async def let_go(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
-    """Resolve what an attempt that failed has set aside, in the commit that ends it.
-
-    What arrived and was no answer is paid for; a call that left nothing behind is not.
-    """
+    """Resolve what an attempt that failed has set aside, in the commit that ends it."""
     for each in await holds.list_open(connection, job.id, job.attempt):
-        card = find_payee(engine, each.model_name)
-        actual = None if card is None else price_failure(each, card, error)
-        if actual is None:
-            await holds.void(connection, each.key)
-        else:
-            await holds.settle(connection, each.key, actual, None)
+        await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
+
+
+async def resolve_failed(
+    connection: Connection, each: Hold, card: ModelCard | None, error: DialecticError
+) -> None:
+    """Resolve the hold of a call that came to nothing.
+
+    What arrived and was no answer is paid for; a call that left nothing behind is not. If it was
+    answered and we could not keep the answer, that is our loss and nobody else's.
+    """
+    actual = None if card is None else price_failure(each, card, error)
+    if actual is not None:
+        assert isinstance(error, ProviderError), "only what a provider left behind has a price"
+        request_id = error.remains.request_id
+        await holds.settle(connection, each.key, actual, None, request_id=request_id)
+    elif isinstance(error, ProviderError | ContextWindowError):
+        await holds.void(connection, each.key)
+    else:
+        await holds.give_up(connection, each)
 
 
 def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
@@ -249,11 +267,15 @@ def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
 
 
 def price_failure(hold: Hold, card: ModelCard, error: DialecticError) -> Actual | None:
-    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing."""
+    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
+
+    An answer that has begun was worked on, also if not a word of it came.
+    """
     if not isinstance(error, ProviderError) or not error.remains.was_sent:
         return None
     remains = error.remains
-    if remains.reported_usage is None and not remains.partial_text:
+    has_begun = bool(remains.partial_text) or isinstance(error, StreamTruncated)
+    if remains.reported_usage is None and not has_begun:
         return None
     counted = Counted(
         hold.counted_input_tokens,

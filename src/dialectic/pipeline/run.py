@@ -136,7 +136,7 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: Scene)
         await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
         return
     limits = Limits(scene.continues, engine.settings.max_continuations)
-    outcome = follow(paid.answer.reply, material.said, limits)
+    outcome = follow(paid.answer.reply, material.said, limits, has_stopped=material.has_stopped)
     await save_turn(engine, job, material, outcome, paid)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.secret import Secret
-from dialectic.errors import ProviderMalformed, Remains
+from dialectic.errors import Remains
 from dialectic.providers.base import OnText
 from dialectic.providers.finish import Vendor, read_finish
 from dialectic.providers.refusal import clean_record, redact
@@ -23,7 +23,6 @@ from dialectic.tokens import count_request_tokens, find_counter
 
 TEXT_CHARS_MAX = 16 << 20
 RECORD_CHARS_MAX = 64_000
-EMPTY_RETRIES_MAX = 1
 WORD_CHARS_MAX = 100
 ID_CHARS_MAX = 200
 
@@ -99,20 +98,13 @@ class Draft:
             raise Garbled("pieces of two answers came in one stream", value)
 
     def build_reply(self) -> Reply:
-        """Build the reply of an answer that has ended."""
+        """Build the reply of an answer that has ended, also if nothing was said in it."""
         assert self._finish is not None, "only an answer that has ended is a reply"
         text = "".join(self._pieces)
-        raw_finish = _as_word(self._key, self._raw_finish)
-        if self._finish is FinishReason.STOP and not text.strip():
-            raise ProviderMalformed(
-                f"{self._card.name} ended with {raw_finish!r} and gave an empty answer.",
-                retries_max=EMPTY_RETRIES_MAX,
-                remains=self.build_remains(),
-            )
         return Reply(
             text=text,
             finish_reason=self._finish,
-            raw_finish_reason=raw_finish,
+            raw_finish_reason=_as_word(self._key, self._raw_finish),
             usage=self._build_usage(text),
             request_id=self._find_id(),
             raw=self._build_record(),
@@ -123,7 +115,7 @@ class Draft:
         """Build what is left of a call that came this far, with what it failed on."""
         return Remains(
             was_sent=True,
-            partial_text="".join(self._pieces),
+            partial_text=redact(self._key, "".join(self._pieces)),
             reported_usage=self.reported_usage,
             request_id=self._find_id(),
             raw=self._build_record(**shown) or None,

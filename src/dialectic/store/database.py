@@ -217,8 +217,17 @@ class Database:
 
     @asynccontextmanager
     async def _acquire(self) -> AsyncIterator[Connection]:
+        # A full pool is waited for as long as a server that is away, and no longer.
+        timeout_s = None if self._pool.get_idle_size() else self._patience_s
         try:
-            connection = await self._pool.acquire()
+            connection = await self._pool.acquire(timeout=timeout_s)
+        except TimeoutError as error:
+            if self._pool.get_size() < self._pool.get_max_size():
+                raise ConnectionError("it does not answer") from error
+            raise DatabaseBusy(
+                f"All {self._pool.get_max_size()} connections to the database are in use, for "
+                f"{self._patience_s:g} s now. Come back a little later."
+            ) from error
         except OSError as error:  # no route, no name, no certificate: faces of a server that moved
             raise ConnectionError(str(error)) from error
         try:

@@ -335,6 +335,24 @@ async def cancel_session(connection: Connection, session_id: UUID) -> None:
     await connection.execute(SQL["cancel_session"], session_id)
 
 
+async def pause_job(connection: Connection, session_id: UUID, job_id: UUID) -> bool:
+    """Stop one job that has not begun; say whether it could be."""
+    return await connection.fetchval(SQL["pause_job"], session_id, job_id) is not None
+
+
+async def resume_job(
+    connection: Connection, session_id: UUID, job_id: UUID, *, approves_spend: bool
+) -> bool:
+    """Let one job run again that is paused; say whether it could be."""
+    found = await connection.fetchval(SQL["resume_job"], session_id, job_id, approves_spend)
+    return found is not None
+
+
+async def cancel_job(connection: Connection, session_id: UUID, job_id: UUID) -> bool:
+    """End one job that has not ended; say whether it could be."""
+    return await connection.fetchval(SQL["cancel_job"], session_id, job_id) is not None
+
+
 async def list_of_session(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
     """List a session's jobs, for people."""
     return [dict(row) for row in await connection.fetch(SQL["list_of_session"], session_id)]

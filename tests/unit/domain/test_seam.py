@@ -19,6 +19,7 @@ from dialectic.domain.seam import (
     Joined,
     describe_end,
     find_open_fence,
+    is_unclosed,
     join,
     says_the_same,
     seems_finished,
@@ -307,7 +308,9 @@ def test_a_fence_is_open_until_it_is_closed_by_one_of_its_kind() -> None:
     assert find_open_fence("text\n```") is None, "a line that is cut may become anything"
 
 
-@pytest.mark.parametrize("text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "“Yes!”"])
+@pytest.mark.parametrize(
+    "text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "```\nx\n```", "“Yes!”"]
+)
 def test_a_text_can_end_where_nothing_hangs(text: str) -> None:
     assert seems_finished(text)
 
@@ -315,6 +318,36 @@ def test_a_text_can_end_where_nothing_hangs(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "Half a wo", "and then,", "namely:\n", "```\nx = 1;\n"])
 def test_a_text_cannot_end_where_something_hangs(text: str) -> None:
     assert not seems_finished(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1\n",
+        "Words.\n\n~~~\n{",
+        '{"plan": [1, 2',
+        ' {\n  "plan": "a \\" }',
+        '[{"step": "one"}, {"step"',
+    ],
+)
+def test_what_was_opened_and_not_closed_is_seen(text: str) -> None:
+    assert is_unclosed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Done.\n",
+        "```\nx\n```",
+        '{"plan": "}", "steps": []}\nThat is all {',
+        '["one", "two"]',
+        "[a link](there) {",
+        "{ a brace in prose",
+    ],
+)
+def test_what_is_closed_or_needs_no_closing_is_not_taken_for_open(text: str) -> None:
+    assert not is_unclosed(text)
 
 
 def test_a_turn_says_the_same_if_nearly_every_line_of_it_was_said_just_before() -> None:

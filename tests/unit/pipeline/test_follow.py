@@ -281,6 +281,28 @@ def test_nothing_more_to_say_is_the_end_of_a_text_that_can_end_there() -> None:
     )
 
 
+OPEN = "# A plan\n\n```python\nprint('the hall')\n"
+
+
+def test_an_answer_that_says_it_is_whole_and_leaves_a_fence_open_is_gone_on_with_once() -> None:
+    stop = build_reply(FinishReason.STOP, OPEN)
+    assert follow(stop, [], ON) == GoOn()
+    closed = build_reply(FinishReason.STOP, "```\n")
+    assert follow(closed, [OPEN], ON, has_stopped=True) == Finish(f"{OPEN}```\n", False)
+
+
+@pytest.mark.parametrize("text", ["", "print('the door')\n"])
+def test_what_stays_open_after_that_is_taken_as_it_is_and_flagged(text: str) -> None:
+    outcome = follow(build_reply(FinishReason.STOP, text), [OPEN], ON, has_stopped=True)
+    assert outcome == Finish(OPEN + text, is_incomplete=False, flags=("unclosed",))
+
+
+@pytest.mark.parametrize("limits", [OFF, Limits(continues=True, continuations_max=0)])
+def test_where_nobody_goes_on_it_is_flagged_at_once(limits: Limits) -> None:
+    outcome = follow(build_reply(FinishReason.STOP, '{"plan": ['), [], limits)
+    assert outcome == Finish('{"plan": [', is_incomplete=False, flags=("unclosed",))
+
+
 def test_a_turn_that_says_what_the_one_before_it_said_ends_the_document_before_it() -> None:
     lines = "".join(f"{number}. Ask {number * 7} for the key of the hall\n" for number in range(12))
     outcome = follow(cut_off(lines.replace("11. Ask", "11. Beg")), [HEAD, lines], ON)

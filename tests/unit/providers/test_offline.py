@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, UsageSource
 from dialectic.domain.model import ModelCard
-from dialectic.errors import Fate, ProviderRejected
+from dialectic.errors import ContextWindowError, Fate, ProviderRejected
 from dialectic.providers.base import Provider
 from dialectic.providers.offline import CARDS, OfflineProvider, seeded_latency
 from dialectic.tokens import count_request_tokens
@@ -278,10 +278,12 @@ class TestLimits:
     def test_input_above_the_window_is_refused_with_both_figures(self) -> None:
         small = dataclasses.replace(ARCHITECT, max_input_tokens=100)
         request = request_of("x" * 401)
-        with pytest.raises(ProviderRejected) as refusal:
+        with pytest.raises(ContextWindowError) as refusal:
             asyncio.run(OfflineProvider().complete(small, request, lambda _: None))
+        tokens = count_request_tokens(request, small).tokens
+        assert (refusal.value.had_tokens, refusal.value.max_tokens) == (tokens, 100)
         assert "100" in refusal.value.message
-        assert str(count_request_tokens(request, small).tokens) in refusal.value.message
+        assert str(tokens) in refusal.value.message
         assert refusal.value.fate is Fate.FAIL
 
     def test_input_of_just_the_window_is_answered(self) -> None:

@@ -1,14 +1,15 @@
-"""Acting on sessions over HTTP: start, submit, pause, resume, cancel, retry, iterate, feedback."""
+"""Acting on sessions and their jobs over HTTP: start, submit, pause, resume, cancel, and so on."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Annotated
 from uuid import UUID, uuid5
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import Field, model_validator
 
-from dialectic import feedback, sessions
+from dialectic import feedback, sessions, single_job
 from dialectic.api.desk import Act, Spending, Writing
 from dialectic.api.fields import DollarsWish, Slug, View, Wish
 from dialectic.api.openapi import more_problems
@@ -20,6 +21,7 @@ from dialectic.store.database import Connection
 
 router = APIRouter(tags=["acting"], responses=more_problems(402))
 RESPONSES_MAX = 500
+JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 
 class JobsView(View):
@@ -50,12 +52,17 @@ class SubmitWish(Wish):
     feedback: str = Field(default="", description="About the stage as a whole.")
 
 
-class ResumeWish(Wish):
-    """How a session goes on."""
+class ResumeJobWish(Wish):
+    """How one job goes on."""
 
     approve_spend: bool = Field(
         default=False, description="Make the calls that were too dear to be made unasked."
     )
+
+
+class ResumeWish(ResumeJobWish):
+    """How a session goes on."""
+
     budget: DollarsWish | None = Field(
         default=None, description="The most the session may spend in all, from now on."
     )
@@ -169,6 +176,37 @@ async def resume_session(
 async def cancel_session(session_id: SessionId, act: Writing) -> Response:
     """End a session for good; what is written stays."""
     return await _steer(act, session_id, 200, lambda c, _: sessions.cancel_in(c, session_id))
+
+
+@router.post("/sessions/{session_id}/jobs/{job_id}/pause", response_model=SessionView)
+async def pause_job(session_id: SessionId, job_id: JobId, act: Writing) -> Response:
+    """Let one job wait that has not begun, or not its next turn."""
+    return await _steer(
+        act, session_id, 200, lambda c, _: single_job.pause_in(c, session_id, job_id)
+    )
+
+
+@router.post(
+    "/sessions/{session_id}/jobs/{job_id}/resume", status_code=202, response_model=SessionView
+)
+async def resume_job(
+    session_id: SessionId, job_id: JobId, act: Spending, wish: ResumeJobWish | None = None
+) -> Response:
+    """Let one job go on that is paused."""
+    approves = (wish or ResumeJobWish()).approve_spend
+
+    async def action(connection: Connection, _effect_id: UUID) -> None:
+        await single_job.resume_in(connection, session_id, job_id, approves_spend=approves)
+
+    return await _steer(act, session_id, 202, action)
+
+
+@router.post("/sessions/{session_id}/jobs/{job_id}/cancel", response_model=SessionView)
+async def cancel_job(session_id: SessionId, job_id: JobId, act: Writing) -> Response:
+    """End one job; whoever cannot do without what it would have written ends with it."""
+    return await _steer(
+        act, session_id, 200, lambda c, _: single_job.cancel_in(c, session_id, job_id)
+    )
 
 
 @router.post("/sessions/{session_id}/retry", status_code=202, response_model=SessionView)

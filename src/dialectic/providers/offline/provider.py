@@ -16,7 +16,7 @@ from random import Random
 
 from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
 from dialectic.domain.model import ModelCard
-from dialectic.errors import ProviderRejected
+from dialectic.errors import ContextWindowError, ProviderRejected
 from dialectic.providers.base import OnText
 from dialectic.providers.offline.voices import VOICES
 from dialectic.providers.offline.writing import compose, split_sections
@@ -101,9 +101,11 @@ def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> La
 def _checked_input_tokens(card: ModelCard, request: Request) -> int:
     tokens = count_request_tokens(request, card).tokens
     if tokens > card.max_input_tokens:
-        raise ProviderRejected(
+        raise ContextWindowError(
             f"The maximum input of {card.name} is {card.max_input_tokens} tokens; "
-            f"this request has {tokens} tokens. Send a shorter one."
+            f"this request has {tokens} tokens. Send a shorter one.",
+            had_tokens=tokens,
+            max_tokens=card.max_input_tokens,
         )
     return tokens
 

@@ -193,6 +193,12 @@ class Trouble:
     def status(self) -> int:
         return STATUS[self.kind]
 
+    def say(self, usual: str) -> str:
+        """Put it into words: its own, or the vendor's usual ones with its figures."""
+        return self.words or usual.format(
+            model=self.model, tokens=self.tokens, tokens_max=self.tokens_max
+        )
+
 
 class Refused(Exception):
     """A call that a real vendor would not carry out either."""

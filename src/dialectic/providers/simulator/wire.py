@@ -108,6 +108,14 @@ def read_text(body: Json, key: str) -> str:
     return value
 
 
+def read_model(body: Json, complaint: str) -> str:
+    """Read the name of the model that is asked; without one, complain as the vendor does."""
+    name = read_text(body, "model")
+    if not name:
+        raise refuse(complaint)
+    return name
+
+
 def read_count(body: Json, key: str) -> int | None:
     """Read a number of tokens; None if none is given."""
     value = body.get(key)

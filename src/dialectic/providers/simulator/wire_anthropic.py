@@ -27,8 +27,8 @@ from dialectic.providers.simulator.wire import (
     Headers,
     Json,
     read_count,
+    read_model,
     read_parts,
-    read_text,
     read_turns,
     read_variant,
     refuse,
@@ -84,9 +84,7 @@ class AnthropicWire:
 
     def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream
-        name = read_text(body, "model")
-        if not name:
-            raise refuse("model: Field required")
+        name = read_model(body, "model: Field required")
         _, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
         if turns[0].role is not Role.USER:
             raise refuse("messages: first message must use the user role", name)
@@ -148,10 +146,7 @@ class AnthropicWire:
 
     def build_trouble(self, trouble: Trouble) -> Json:
         kind, words = _TROUBLES[trouble.kind]
-        message = trouble.words or words.format(
-            model=trouble.model, tokens=trouble.tokens, tokens_max=trouble.tokens_max
-        )
-        error: Json = {"type": kind, "message": message}
+        error: Json = {"type": kind, "message": trouble.say(words)}
         if trouble.kind is TroubleKind.SPEND:
             error["details"] = SPEND_DETAILS
         return {"type": "error", "error": error}

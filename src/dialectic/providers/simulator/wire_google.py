@@ -184,10 +184,8 @@ class GoogleWire:
 
     def build_trouble(self, trouble: Trouble) -> Json:
         status, words = _TROUBLES[trouble.kind]
-        message = trouble.words or words.format(
-            model=trouble.model, tokens=trouble.tokens, tokens_max=trouble.tokens_max
-        )
-        error: Json = {"code": trouble.status, "message": message, "status": status}
+        said = trouble.say(words)
+        error: Json = {"code": trouble.status, "message": said, "status": status}
         if details := _build_details(trouble):
             error["details"] = details
         return {"error": error}

@@ -23,11 +23,10 @@ from dialectic.providers.simulator.wire import (
     Headers,
     Json,
     read_count,
+    read_model,
     read_object,
-    read_text,
     read_turns,
     read_variant,
-    refuse,
 )
 
 ROLES = {"system": None, "user": Role.USER, "assistant": Role.ASSISTANT}
@@ -67,9 +66,7 @@ class OllamaWire:
 
     def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream
-        name = read_text(body, "model")
-        if not name:
-            raise refuse("model is required")
+        name = read_model(body, "model is required")
         system, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
         options = read_object(body, "options")
         return Ask(
@@ -122,8 +119,7 @@ class OllamaWire:
         }
 
     def build_trouble(self, trouble: Trouble) -> Json:
-        words = _TROUBLES[trouble.kind].format(model=trouble.model)
-        return {"error": trouble.words or words}
+        return {"error": trouble.say(_TROUBLES[trouble.kind])}
 
     def build_trouble_event(self, trouble: Trouble) -> Event:
         return Event(self.build_trouble(trouble))

@@ -25,6 +25,7 @@ from dialectic.providers.simulator.wire import (
     Json,
     add_figures,
     read_count,
+    read_model,
     read_object,
     read_text,
     read_turns,
@@ -137,9 +138,7 @@ class OpenAIWire:
 
     def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
         del model, is_stream  # both stand in the body
-        name = read_text(body, "model")
-        if not name:
-            raise refuse("you must provide a model parameter")
+        name = read_model(body, "you must provide a model parameter")
         if body.get("n", 1) != 1:
             raise refuse("n: this simulator gives one choice only", name)
         system, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
@@ -222,10 +221,8 @@ class OpenAIWire:
 
     def build_trouble(self, trouble: Trouble) -> Json:
         kind, code, param, words = _TROUBLES[trouble.kind]
-        message = trouble.words or words.format(
-            model=trouble.model, tokens=trouble.tokens, tokens_max=trouble.tokens_max
-        )
-        return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+        said = trouble.say(words)
+        return {"error": {"message": said, "type": kind, "param": param, "code": code}}
 
     def build_trouble_event(self, trouble: Trouble) -> Event:
         return Event(self.build_trouble(trouble))

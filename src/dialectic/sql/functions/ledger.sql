@@ -213,44 +213,41 @@ begin
 end
 $$;
 
--- The call was never made, or was turned away without being worked on.
-create or replace function dialectic.void_hold(p_key text) returns dialectic.token_wallet_holds
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+-- For functions here and of the sweeper: no answer comes of a hold that the caller has locked.
+-- Giving up again changes nothing and returns the same.
+create or replace function dialectic.give_up_hold(
+  p_hold dialectic.token_wallet_holds, p_state text
+) returns dialectic.token_wallet_holds
+language plpgsql
 as $$
-declare
-  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'voided');
 begin
-  if v_hold.state = 'voided' then
-    return v_hold;
+  if p_hold.state = p_state then
+    return p_hold;
   end if;
   update dialectic.token_wallet_holds h
-  set state = 'voided', cost_credits = 0, charged_credits = 0, resolved_at = dialectic.now()
-  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
-  returning * into v_hold;
-  perform dialectic.move_funds(v_hold);
-  return v_hold;
+  set state = p_state, charged_credits = 0, resolved_at = dialectic.now(),
+      cost_credits = case p_state when 'lost' then dialectic.estimate_cost(h) else 0 end,
+      sent_at = case p_state when 'lost' then coalesce(h.sent_at, dialectic.now()) else h.sent_at end
+  where h.tenant_id = p_hold.tenant_id and h.hold_key = p_hold.hold_key
+  returning * into p_hold;
+  perform dialectic.move_funds(p_hold);
+  return p_hold;
 end
+$$;
+
+-- The call was never made, or was turned away without being worked on.
+create or replace function dialectic.void_hold(p_key text) returns dialectic.token_wallet_holds
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$
+  select dialectic.give_up_hold(dialectic.take_hold(p_key, 'voided'), 'voided')
 $$;
 
 -- The call was made and its answer is gone. The wallet pays nothing; what it cost at most is booked
 -- as a loss.
 create or replace function dialectic.lose_hold(p_key text) returns dialectic.token_wallet_holds
-language plpgsql security definer set search_path = pg_catalog, pg_temp
+language sql security definer set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'lost');
-begin
-  if v_hold.state = 'lost' then
-    return v_hold;
-  end if;
-  update dialectic.token_wallet_holds h
-  set state = 'lost', cost_credits = dialectic.estimate_cost(h), charged_credits = 0,
-      sent_at = coalesce(h.sent_at, dialectic.now()), resolved_at = dialectic.now()
-  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
-  returning * into v_hold;
-  perform dialectic.move_funds(v_hold);
-  return v_hold;
-end
+  select dialectic.give_up_hold(dialectic.take_hold(p_key, 'lost'), 'lost')
 $$;
 
 -- What a call costs whose answer uses all the room it was given.

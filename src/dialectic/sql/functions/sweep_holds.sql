@@ -44,13 +44,8 @@ begin
   order by w.tenant_id, w.id
   for no key update of w;
   foreach v_hold in array v_holds loop
-    update dialectic.token_wallet_holds h
-    set state = case when h.sent_at is null then 'voided' else 'lost' end,
-        cost_credits = case when h.sent_at is null then 0 else dialectic.estimate_cost(h) end,
-        charged_credits = 0, resolved_at = dialectic.now()
-    where h.tenant_id = v_hold.tenant_id and h.hold_key = v_hold.hold_key
-    returning * into v_hold;
-    perform dialectic.move_funds(v_hold);
+    v_hold := dialectic.give_up_hold(
+      v_hold, case when v_hold.sent_at is null then 'voided' else 'lost' end);
     tenant_id := v_hold.tenant_id;
     hold_key := v_hold.hold_key;
     state := v_hold.state;

@@ -60,6 +60,7 @@ create or replace function dialectic.put_in(
 language plpgsql
 as $$
 declare
+  v_before dialectic.token_wallet_transactions;
   v_balance bigint;
 begin
   perform from dialectic.token_wallets w
@@ -68,11 +69,15 @@ begin
   if not found then
     raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
   end if;
-  select t.balance_after_credits into v_balance from dialectic.token_wallet_transactions t
+  select t.* into v_before from dialectic.token_wallet_transactions t
   where t.tenant_id = p_tenant_id and t.wallet_id = p_wallet_id
     and t.idempotency_key = p_key and t.transaction_type = p_type;
   if found then
-    return v_balance;
+    if (v_before.amount_credits, v_before.is_play) <> (p_amount, p_is_play) then
+      raise exception '% was put in under the key %, not %', v_before.amount_credits, p_key, p_amount
+        using errcode = 'DJ104';
+    end if;
+    return v_before.balance_after_credits;
   end if;
   update dialectic.token_wallets w
   set balance_credits = w.balance_credits + case when p_is_play then 0 else p_amount end,

@@ -155,6 +155,28 @@ update dialectic_generation_jobs
 set status = 'cancelled', status_reason = 'session cancelled'
 where session_id = $1 and not is_ended(status)
 
+-- name: pause_job
+-- As for a session, but one.
+update dialectic_generation_jobs
+set status = 'paused', status_reason = 'job paused'
+where session_id = $1 and id = $2 and is_runnable(status)
+returning id
+
+-- name: resume_job
+update dialectic_generation_jobs j
+set status = 'pending', run_at = dialectic.now(), status_reason = null,
+    is_spend_approved = j.is_spend_approved or ($3 and j.status_reason = 'spend_needs_approval')
+where j.session_id = $1 and j.id = $2 and j.status = 'paused' and exists (
+  select from dialectic_sessions s
+  where s.id = j.session_id and s.status not in ('paused', 'cancelled'))
+returning j.id
+
+-- name: cancel_job
+update dialectic_generation_jobs
+set status = 'cancelled', status_reason = 'job cancelled'
+where session_id = $1 and id = $2 and not is_ended(status)
+returning id
+
 -- name: list_of_session
 -- Errors without what providers sent with them: that is for an audit, and long.
 select id, parent_job_id, job_type, stage_slug, iteration_number, status, status_reason,

@@ -224,27 +224,27 @@ with answers as not materialized (
   union all
   select p.tenant_id, p.session_id, p.id, p.created_at, 'compression'
   from dialectic_compressions p where p.hold_key is not null
+), paid as not materialized (
+  select h.tenant_id, h.session_id, h.hold_key, h.answer_id, h.purpose, h.flags
+  from token_wallet_holds h
+  where h.state = 'posted' and h.purpose in ('call', 'embedding', 'compression')
 )
-select 'I6' as invariant, a.kind || ' ' || a.id as place, 'no posted hold' as detail
+select 'I6' as invariant,
+  case when p.hold_key is null then a.kind || ' ' || a.id else 'hold ' || p.hold_key end as place,
+  case when p.hold_key is null then 'no posted hold'
+    when p.answer_id is null then 'posted without an answer'
+    else 'its answer ' || p.answer_id || ' is not there'
+  end as detail
 from answers a
-join dialectic_session_spending s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
-where a.created_at >= s.first_hold_at
-  and not exists (
-    select from token_wallet_holds h
-    where h.tenant_id = a.tenant_id and h.answer_id = a.id and h.state = 'posted'
-  )
-union all
-select 'I6', 'hold ' || h.hold_key, case when h.answer_id is null then 'posted without an answer'
-  else 'its answer ' || h.answer_id || ' is not there' end
-from token_wallet_holds h
-where h.state = 'posted' and h.purpose in ('call', 'embedding', 'compression')
-  and case when h.answer_id is null
-      then h.purpose <> 'embedding' and not 'unfinished' = any (h.flags)
+full join paid p on p.tenant_id = a.tenant_id and p.answer_id = a.id
+left join dialectic_session_spending s on s.tenant_id = a.tenant_id and s.session_id = a.session_id
+where case
+    when p.hold_key is null then a.created_at >= s.first_hold_at
+    when a.id is not null then false
+    when p.answer_id is null then p.purpose <> 'embedding' and not 'unfinished' = any (p.flags)
     else exists (
-        select from dialectic_sessions s where s.tenant_id = h.tenant_id and s.id = h.session_id
-      ) and not exists (
-        select from answers a where a.tenant_id = h.tenant_id and a.id = h.answer_id
-      )
+      select from dialectic_sessions t where t.tenant_id = p.tenant_id and t.id = p.session_id
+    )
   end
 limit $1
 
