@@ -24,7 +24,7 @@ from dialectic.domain.message import Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.tokenizer import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
-from dialectic.vocabulary import count_text, load_encoding
+from dialectic.vocabulary import count_text, load_encoding, split_paragraphs
 
 if TYPE_CHECKING:
     import tiktoken
@@ -42,6 +42,8 @@ ASIDE_CHARS = 20_000
 # Shorter texts are counted as quickly as they are looked up.
 REMEMBERED_CHARS_MIN = 500
 REMEMBERED_BYTES_MAX = 8_000_000
+# So are texts whose paragraphs are shorter than this, on average.
+PARAGRAPH_CHARS_MIN = 40
 # What one remembered count takes: key, value and their place in the table.
 _ENTRY_BYTES = 400
 
@@ -133,7 +135,8 @@ def _find_encoding(vocabulary: str) -> tiktoken.Encoding | None:
 
 
 class _Remembered:
-    """Counts of long texts, by their digests; the ones not asked for longest are forgotten."""
+    """Counts of texts and of their paragraphs, by their digests; so of a text that was changed here
+    and there only that is counted. The ones not asked for longest are forgotten."""
 
     def __init__(self, bytes_max: int) -> None:
         self._entries_max = bytes_max // _ENTRY_BYTES
@@ -143,18 +146,31 @@ class _Remembered:
     def count(self, encoding: tiktoken.Encoding, text: str) -> int:
         if len(text) < REMEMBERED_CHARS_MIN:
             return count_text(encoding, text)
+        return self._count(encoding, text, split_paragraphs)
+
+    def _count(
+        self, encoding: tiktoken.Encoding, text: str, split: Callable[[str], list[str]]
+    ) -> int:
         data = text.encode("utf-8", "surrogatepass")
         key = encoding.name, hashlib.blake2b(data, digest_size=16).digest()
         with self._lock:
             if (known := self._counts.get(key)) is not None:
                 self._counts.move_to_end(key)
                 return known
-        tokens = count_text(encoding, text)
+        parts = split(text)
+        if 1 < len(parts) <= len(text) // PARAGRAPH_CHARS_MIN:
+            tokens = sum(self._count(encoding, part, _leave_whole) for part in parts)
+        else:
+            tokens = count_text(encoding, text)
         with self._lock:
             self._counts[key] = tokens
             while len(self._counts) > self._entries_max:
                 self._counts.popitem(last=False)
         return tokens
+
+
+def _leave_whole(text: str) -> list[str]:
+    return [text]
 
 
 _remembered = _Remembered(REMEMBERED_BYTES_MAX)

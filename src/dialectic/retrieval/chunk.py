@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Embedder, Piece
 from dialectic.retrieval.sections import Outline, Section, build_outline
-from dialectic.retrieval.topics import find_shifts
+from dialectic.retrieval.topics import find_sentences, find_shifts
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter
 
+# Raised when texts come to be cut otherwise: they are read and indexed anew.
+CUT_VERSION = 1
 # No piece has more characters than this per token it may have: some tokenizers call any long word
 # one token.
 CHARS_PER_TOKEN_MAX = 8
+# Few texts have so many tokens that this is too much.
+EVEN_CHARS_PER_TOKEN = 3
 # What the splitter sees at a time; its work on some texts grows with the square of it.
 SLICE_CHARS = 8_000
 # Headings take at most this share of what the embedder reads.
@@ -56,6 +60,20 @@ def cut(text: str, embedder: Embedder) -> tuple[Piece, ...]:
             words = text[start:end]
             tokens = embedder.count(words)
             pieces.append(Piece(len(pieces), start, end, words, span.path, tokens))
+    return tuple(pieces)
+
+
+def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
+    """Cut a text along its headings and sentences into pieces of about one length, in order.
+
+    Three times as fast as `cut`, which looks for subjects: enough to tell what each part of a text
+    is about, too little to find a passage by.
+    """
+    cutter = _Cutter(text, embedder)
+    pieces: list[Piece] = []
+    for span in _join(cutter.find_sections(), embedder.piece_tokens_max):
+        for start, end, tokens in cutter.pack(span):
+            pieces.append(Piece(len(pieces), start, end, text[start:end], span.path, tokens))
     return tuple(pieces)
 
 
@@ -105,10 +123,50 @@ class _Cutter:
         if self._fits(span.start, span.end, self._count(span.start, span.end), room):
             yield from self._trim(span.start, span.end)
             return
+        yield from self._split(span.start, span.end, room)
+
+    def _split(self, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
         splitter = self._load_splitter(room)
-        for low, high in self._slice(span.start, span.end):
+        for low, high in self._slice(start, end):
             for offset, words in splitter.chunk_indices(self._text[low:high]):
                 yield from self._trim(low + offset, low + offset + len(words))
+
+    def find_sections(self) -> Iterator[_Span]:
+        """Give sections as they are, their tokens only guessed at."""
+        for section in build_outline(self._text).sections:
+            start, end, path = section.start, section.end, section.heading_path
+            tokens = (end - start) // EVEN_CHARS_PER_TOKEN
+            is_whole = tokens <= self._room(path)
+            is_bare = is_whole and "\n" not in self._text[start:end].strip()
+            yield _Span(start, end, path, tokens, is_whole, is_bare)
+
+    def pack(self, span: _Span) -> Iterator[tuple[int, int, int]]:
+        """Give stretches of whole sentences that fit, counted; only what does not is cut up."""
+        room = self._room(span.path)
+        for low, high in self._pack(span, room * EVEN_CHARS_PER_TOKEN):
+            for start, end in self._trim(low, high):
+                tokens = self._count(start, end)
+                if self._fits(start, end, tokens, room):
+                    yield start, end, tokens
+                    continue
+                for begin, stop in self._split(start, end, room):
+                    yield begin, stop, self._count(begin, stop)
+
+    def _pack(self, span: _Span, chars_max: int) -> Iterator[tuple[int, int]]:
+        if span.end - span.start <= chars_max:
+            yield span.start, span.end
+            return
+        starts = find_sentences(self._text[span.start : span.end])
+        begin = place = span.start
+        for offset in starts[1:]:
+            if span.start + offset - begin > chars_max and place > begin:
+                yield begin, place
+                begin = place
+            place = span.start + offset
+        if span.end - begin > chars_max and place > begin:
+            yield begin, place
+            begin = place
+        yield begin, span.end
 
     def _cut_topics(self, section: Section, outline: Outline) -> Iterator[_Span]:
         fence_starts = [start for start, _ in outline.fences]
