@@ -11,6 +11,7 @@ import bisect
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Embedder, Piece
@@ -85,6 +86,7 @@ def build_reading(piece: Piece, embedder: Embedder) -> str:
     return f"{SEPARATOR.join(shown)}\n{piece.text}" if shown else piece.text
 
 
+@lru_cache(maxsize=1_000)
 def decide_breadcrumb(path: tuple[str, ...], embedder: Embedder) -> tuple[tuple[str, ...], int]:
     """Decide which headings are read with a piece, and count them: the outermost give way."""
     room = embedder.piece_tokens_max // BREADCRUMB_SHARE
