@@ -442,7 +442,7 @@ async def test_a_prompt_that_is_turned_away_as_too_long_is_shortened_once_more(
     assert sizes[1] <= 0.9 * sizes[0]
     assert [row["state"] for row in holds] == ["voided", "posted"]
     (item,) = list_shortened(document)
-    assert (item["cost_credits"], item["compressor"]) == (0, "extract/1 builtin/static")
+    assert (item["cost_credits"], item["compressor"]) == (0, "extract/2 builtin/static")
 
 
 async def test_what_was_paid_to_shorten_a_prompt_that_is_turned_away_is_told_once(

@@ -25,7 +25,7 @@ from dialectic.limits import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.hold import build_hold
 from dialectic.retrieval.base import Embedded, Embedder, Piece
-from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut
+from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut, cut_evenly
 from dialectic.store import compressions, jobs, memory
 from dialectic.store.compressions import Paid, StoredVectors, VectorsKey, hash_text
 from dialectic.store.database import Connection
@@ -111,7 +111,8 @@ class Library:
             return found
 
         def read() -> tuple[tuple[Piece, ...], list[str]]:
-            pieces = cut(text, embedder)
+            # What costs money is cut as the index cuts it: neither reads what the other has read.
+            pieces = (cut if embedder.card is not None else cut_evenly)(text, embedder)
             return pieces, [build_reading(piece, embedder) for piece in pieces]
 
         pieces, readings = await asyncio.to_thread(read)
@@ -224,7 +225,8 @@ class Library:
 
 def name_reading(embedder: Embedder) -> str:
     """Name what vectors depend on beside the text: who makes them, their size, how it is cut."""
-    return f"{embedder.name} {embedder.dimensions} cut/{CUT_VERSION}"
+    way = f"cut/{CUT_VERSION}" if embedder.card is not None else f"even/{CUT_VERSION}"
+    return f"{embedder.name} {embedder.dimensions} {way}"
 
 
 def pack(pieces: Sequence[Piece], rows: Matrix, tokens: int) -> StoredVectors:

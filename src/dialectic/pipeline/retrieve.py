@@ -27,7 +27,7 @@ from dialectic.pipeline.parts import Kind
 from dialectic.pipeline.shorten import build_purpose
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.chunk import build_reading
-from dialectic.retrieval.index import Source, prepare, store
+from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.render import MARK
 from dialectic.retrieval.search import Found, Query, build_queries, find, order_for_reading
 from dialectic.store.memory import Scope
@@ -141,6 +141,9 @@ async def _index(
         for each in searched
     ]
     missing = await prepare(engine.db, job.tenant_id, embedder, sources)
+    if embedder.card is None:
+        await index(engine.db, job.tenant_id, embedder, missing)
+        return {}
     rows: dict[str, list[float]] = {}
     costs: dict[UUID, int] = {}
     for entry in missing.sources:

@@ -33,7 +33,7 @@ from dialectic.store.database import Connection
 from dialectic.tokens import bound_tokens, find_counter
 
 # The way an extract is made; a change of it is another name, and old ones are not used any more.
-EXTRACT = "extract/1"
+EXTRACT = "extract/2"
 GAP = "\n[…]\n"
 
 

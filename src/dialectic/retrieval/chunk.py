@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Embedder, Piece
 from dialectic.retrieval.sections import Outline, Section, build_outline
-from dialectic.retrieval.topics import find_sentences, find_shifts
+from dialectic.retrieval.topics import find_shifts
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter
@@ -65,10 +65,10 @@ def cut(text: str, embedder: Embedder) -> tuple[Piece, ...]:
 
 
 def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
-    """Cut a text along its headings and sentences into pieces of about one length, in order.
+    """Cut a text along its headings and lines into pieces of about one length, in order.
 
-    Three times as fast as `cut`, which looks for subjects: enough to tell what each part of a text
-    is about, too little to find a passage by.
+    Several times as fast as `cut`, which looks for subjects: enough to tell what each part of a
+    text is about.
     """
     cutter = _Cutter(text, embedder)
     pieces: list[Piece] = []
@@ -143,9 +143,9 @@ class _Cutter:
             yield _Span(start, end, path, tokens, is_whole, is_bare)
 
     def pack(self, span: _Span) -> Iterator[tuple[int, int, int]]:
-        """Give stretches of whole sentences that fit, counted; only what does not is cut up."""
+        """Give stretches that fit, counted; only what does not is cut up."""
         room = self._room(span.path)
-        for low, high in self._pack(span, room * EVEN_CHARS_PER_TOKEN):
+        for low, high in self._slice(span.start, span.end, room * EVEN_CHARS_PER_TOKEN):
             for start, end in self._trim(low, high):
                 tokens = self._count(start, end)
                 if self._fits(start, end, tokens, room):
@@ -153,22 +153,6 @@ class _Cutter:
                     continue
                 for begin, stop in self._split(start, end, room):
                     yield begin, stop, self._count(begin, stop)
-
-    def _pack(self, span: _Span, chars_max: int) -> Iterator[tuple[int, int]]:
-        if span.end - span.start <= chars_max:
-            yield span.start, span.end
-            return
-        starts = find_sentences(self._text[span.start : span.end])
-        begin = place = span.start
-        for offset in starts[1:]:
-            if span.start + offset - begin > chars_max and place > begin:
-                yield begin, place
-                begin = place
-            place = span.start + offset
-        if span.end - begin > chars_max and place > begin:
-            yield begin, place
-            begin = place
-        yield begin, span.end
 
     def _cut_topics(self, section: Section, outline: Outline) -> Iterator[_Span]:
         fence_starts = [start for start, _ in outline.fences]
@@ -183,10 +167,12 @@ class _Cutter:
             tokens = self._count(low, high)
             yield _Span(low, high, section.heading_path, tokens, is_whole=False)
 
-    def _slice(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _slice(
+        self, start: int, end: int, chars_max: int = SLICE_CHARS
+    ) -> Iterator[tuple[int, int]]:
         """Give stretches of bounded length, each to the end of a line or a word if there is one."""
-        while end - start > SLICE_CHARS:
-            low, high = start + SLICE_CHARS // 2, start + SLICE_CHARS
+        while end - start > chars_max:
+            low, high = start + chars_max // 2, start + chars_max
             marks = (self._text.rfind(mark, low, high) + 1 for mark in ("\n\n", "\n", ". ", " "))
             place = next((found for found in marks if found > 0), high)
             yield start, place
