@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -86,13 +86,18 @@ def build_reading(piece: Piece, embedder: Embedder) -> str:
     return f"{SEPARATOR.join(shown)}\n{piece.text}" if shown else piece.text
 
 
-@lru_cache(maxsize=1_000)
 def decide_breadcrumb(path: tuple[str, ...], embedder: Embedder) -> tuple[tuple[str, ...], int]:
     """Decide which headings are read with a piece, and count them: the outermost give way."""
-    room = embedder.piece_tokens_max // BREADCRUMB_SHARE
+    return _decide_breadcrumb(path, embedder.piece_tokens_max // BREADCRUMB_SHARE, embedder.count)
+
+
+@lru_cache(maxsize=1_000)
+def _decide_breadcrumb(
+    path: tuple[str, ...], room: int, count: Callable[[str], int]
+) -> tuple[tuple[str, ...], int]:
     for first in range(len(path)):
         # The line end between them and the text is counted with them.
-        tokens = embedder.count(SEPARATOR.join(path[first:]) + "\n") + 1
+        tokens = count(SEPARATOR.join(path[first:]) + "\n") + 1
         if tokens <= room:
             return path[first:], tokens
     return (), 0
@@ -143,12 +148,15 @@ class _Cutter:
             yield _Span(start, end, path, tokens, is_whole, is_bare)
 
     def pack(self, span: _Span) -> Iterator[tuple[int, int, int]]:
-        """Give stretches that fit, counted; only what does not is cut up."""
+        """Give stretches that should fit, with their tokens, about; what surely may not is counted.
+
+        What is a little longer after all does no harm: its end is not read, or blurs the rest.
+        """
         room = self._room(span.path)
         for low, high in self._slice(span.start, span.end, room * EVEN_CHARS_PER_TOKEN):
             for start, end in self._trim(low, high):
-                tokens = self._count(start, end)
-                if self._fits(start, end, tokens, room):
+                tokens = (end - start) // EVEN_CHARS_PER_TOKEN
+                if self._text[start:end].isascii() or self._count(start, end) <= room:
                     yield start, end, tokens
                     continue
                 for begin, stop in self._split(start, end, room):

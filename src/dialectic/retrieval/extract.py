@@ -120,22 +120,28 @@ def _fit(
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    for sure in (int(budget_tokens * SURE_SHARE), 0):
-        taken, short = 0, ""
-        for step in _list_steps(len(parts.passages)):
-            if taken + step > len(order.passages):
-                continue
-            if order.tokens[taken + step - 1] <= sure:
-                taken, short = taken + step, ""
-                continue
-            candidate = render(text, parts, sorted(order.passages[: taken + step]))
-            if count(candidate) <= budget_tokens:
-                taken, short = taken + step, candidate
-        kept = sorted(order.passages[:taken])
-        short = short or (render(text, parts, kept) if kept else "")
-        if count(short) <= budget_tokens:
-            break
+    kept, short = _try_steps(text, parts, order, budget_tokens, count, SURE_SHARE)
+    if count(short) > budget_tokens:
+        kept, short = _try_steps(text, parts, order, budget_tokens, count, 0.0)
     return kept, short
+
+
+def _try_steps(
+    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count, sure_share: float
+) -> tuple[list[int], str]:
+    """Take passages step by step; what comes to less than a share of the budget is not counted."""
+    taken, short = 0, ""
+    for step in _list_steps(len(parts.passages)):
+        if taken + step > len(order.passages):
+            continue
+        if order.tokens[taken + step - 1] <= budget_tokens * sure_share:
+            taken, short = taken + step, ""
+            continue
+        candidate = render(text, parts, sorted(order.passages[: taken + step]))
+        if count(candidate) <= budget_tokens:
+            taken, short = taken + step, candidate
+    kept = sorted(order.passages[:taken])
+    return kept, short or (render(text, parts, kept) if kept else "")
 
 
 def _list_steps(passages: int) -> Iterator[int]:
@@ -173,6 +179,7 @@ def _count_costs(text: str, parts: Passages, count: Count) -> _Costs:
 
 @lru_cache(maxsize=4)
 def _price(text: str, count: Count) -> _Costs:
+    """Price the passages of a text that is remembered, once for each who counts its tokens."""
     return _count_costs(text, _analyse(text)[0], count)
 
 
@@ -281,7 +288,7 @@ class _Choice:
             home = homes[number]
             cost = prices[number] + mark * (1 - kept[number] - kept[number + 2])
             gain = sum(map(worth, words[number])) * near[home]
-            return gain * (1 - CROWDING * taken[home] / tokens[home]) / (cost if cost > 1 else 1)
+            return gain * (1 - CROWDING * taken[home] / tokens[home]) / max(cost, 1)
 
         return rate
 

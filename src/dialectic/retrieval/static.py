@@ -36,7 +36,7 @@ VOCABULARY = "tokenizers/l2_supercat_tokenizer_config.json"
 VOCABULARY_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
 TOKENS = 32_000
 
-# So many tokens' vectors are held at once, whatever the texts: few enough to stay near the processor.
+# So many tokens' vectors are held at once, whatever the texts: they stay near the processor.
 BATCH_TOKENS = 768
 _loading = threading.Lock()
 

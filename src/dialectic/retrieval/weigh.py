@@ -54,7 +54,6 @@ def weigh(texts: Sequence[str]) -> Weighed:
     words: list[tuple[int, ...]] = []
     for text in texts:
         mark = _LIST_MARK.match(text)
-        # No word has white space in it.
         runs = (text[mark.end() :] if mark else text).split()
         words.append(tuple(sorted(set(itertools.chain.from_iterable(map(read.__getitem__, runs))))))
     common = {number for word, number in read.written.items() if word.islower()}
@@ -63,7 +62,10 @@ def weigh(texts: Sequence[str]) -> Weighed:
 
 
 class _Reader(dict[str, tuple[int, ...]]):
-    """The words of each run of signs between blanks, as numbers; most runs stand there often."""
+    """The words of each run of signs between blanks, as numbers; most runs stand there often.
+
+    No word has white space in it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
