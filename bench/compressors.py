@@ -22,7 +22,7 @@ from bench.fact_documents import (
     write_anthologies,
     write_papers,
 )
-from dialectic.retrieval.chunk import build_reading, cut
+from dialectic.retrieval.chunk import build_reading, cut, cut_evenly
 from dialectic.retrieval.extract import extract
 from dialectic.retrieval.passages import split_passages
 from dialectic.retrieval.static import StaticEmbedder, load_static_model
@@ -48,7 +48,7 @@ Shorten = Callable[[Document, int], str]
 class Vectors:
     """Vectors by what they are of, made once, as the index keeps them; and how many were made.
 
-    The index keeps pieces with them, so ours are not cut again either.
+    Pieces are kept with them, so ours are not cut again either.
     """
 
     def __init__(self, *, remembers: bool = True) -> None:
@@ -60,7 +60,7 @@ class Vectors:
     def cut(self, text: str) -> tuple[Piece, ...]:
         key = hashlib.sha256(text.encode()).digest()
         if key not in self._pieces:
-            self._pieces[key] = cut(text, EMBEDDER)
+            self._pieces[key] = cut_evenly(text, EMBEDDER)
         return self._pieces[key]
 
     def embed(self, texts: Sequence[str]) -> Matrix:

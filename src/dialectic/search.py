@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID, uuid4
 
 from dialectic import limits
 from dialectic.domain.message import Usage, UsageSource
 from dialectic.domain.model import ModelCard
-from dialectic.domain.price import Rates, decide_hold, is_play, judge_spend
+from dialectic.domain.price import Rates, build_funds_error, decide_hold, is_play, judge_spend
 from dialectic.domain.usage import Counted, judge_usage
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, ProviderError, UsageError
@@ -23,7 +23,7 @@ from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import NewHold, Purpose
 from dialectic.pipeline.hold import resolve_failed
 from dialectic.retrieval.base import Embedded, Embedder
-from dialectic.retrieval.index import Source, prepare, store
+from dialectic.retrieval.index import Source, prepare, split, store
 from dialectic.retrieval.search import Angle, Found, build_queries, find
 from dialectic.store import memory
 from dialectic.store.database import Connection
@@ -34,6 +34,8 @@ QUERY_CHARS_MAX = 10_000
 LIMIT_DEFAULT, LIMIT_MAX = 10, 100
 # Vectors that make no sense are asked for once more, and both calls may cost.
 ATTEMPTS_MAX = 2
+# So much is bought at a time: about what goes into one request.
+PART_TOKENS_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +86,49 @@ async def search_project(
     if not any(document.text.strip() for document in documents.values()):
         raise UsageError("The project has no documents yet. Let a stage finish, then search.")
     sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
-    missing = await prepare(engine.db, account.tenant_id, embedder, sources)
     queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
-    texts = [*missing.readings.values(), *(each.text for each in queries)]
+    texts = [each.text for each in queries]
+    read_tokens = await _index(engine, account, embedder, project_id, sources, texts)
     embedded = await embed_paid(engine, account, embedder, texts)
-    count = len(missing.readings)
-    await store(engine.db, account.tenant_id, embedder, missing, Embedded(embedded.rows[:count], 0))
     found = await find(
         engine.db,
         account.tenant_id,
         embedder,
         Scope(project_id=project_id, source_ids=tuple(documents)),
         queries,
-        embedded.rows[count:],
+        embedded.rows,
         limit=limit,
     )
     hits = tuple(_build_hit(piece, documents[piece.source_id]) for piece in found)
-    return Results(hits, len(documents), embedder.name, embedded.tokens)
+    return Results(hits, len(documents), embedder.name, read_tokens + embedded.tokens)
+
+
+async def _index(
+    engine: Engine,
+    account: Account,
+    embedder: Embedder,
+    project_id: UUID,
+    sources: Sequence[Source],
+    questions: Sequence[str],
+) -> int:
+    """Have an embedder read the documents that are new to it; tell how many tokens that took.
+
+    Whoever searches the same project at this moment waits and finds them read. They are bought in
+    parts: what was paid for is kept when a later part fails.
+    """
+    tenant_id, db = account.tenant_id, engine.db
+    spent = 0
+    async with engine.turns.lock((tenant_id, embedder.name, project_id)):
+        missing = await prepare(db, tenant_id, embedder, sources)
+        known = dict(missing.known)
+        if missing.readings:
+            await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
+        for part in await asyncio.to_thread(split, missing, embedder, PART_TOKENS_MAX):
+            made = await embed_paid(engine, account, embedder, list(part.readings.values()))
+            await store(db, tenant_id, embedder, replace(part, known=known), made)
+            known |= dict(zip(part.readings, made.rows.tolist(), strict=True))
+            spent += made.tokens
+    return spent
 
 
 def check_query(query: str, limit: int) -> str:
@@ -134,13 +162,39 @@ def _build_hit(piece: Found, document: Document) -> Hit:
 # -- paying for vectors ----------------------------------------------------------------------------
 
 
+async def judge_all(
+    engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
+) -> None:
+    """Raise if all of these cost more than there is, or than may be spent, before one is bought."""
+    if (card := embedder.card) is None:
+        return
+    amount = _decide_amount(card, await _count(embedder, texts))
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+    purse = await engine.db.transact(
+        account.tenant_id,
+        lambda c: wallets.load_purse(c, account.wallet_id, None, is_play=is_play(card)),
+    )
+    spendable = purse.spendable_credits
+    if spendable is not None and amount > spendable:
+        raise build_funds_error(purse, amount, what="Reading the documents that are new")
+    judge_spend(amount, purse, fraction)
+
+
+async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
+    return await asyncio.to_thread(lambda: sum(map(embedder.count, texts)))
+
+
+def _decide_amount(card: ModelCard, tokens: int) -> int:
+    return decide_hold(ATTEMPTS_MAX * tokens, 0, Rates.of(card))
+
+
 async def embed_paid(
     engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
 ) -> Embedded:
     """Have texts embedded, held for before and settled after; outside any job."""
-    if (card := embedder.card) is None:
+    if (card := embedder.card) is None or not texts:
         return await embedder.embed(texts)
-    counted = await asyncio.to_thread(lambda: sum(map(embedder.count, texts)))
+    counted = await _count(embedder, texts)
     purchase = _Purchase(
         engine, account, embedder, card, Caller(account.tenant_id, uuid4()), counted
     )
@@ -171,7 +225,7 @@ class _Purchase:
 
     async def hold(self) -> None:
         rates = Rates.of(self.card)
-        amount = decide_hold(ATTEMPTS_MAX * self.counted_tokens, 0, rates)
+        amount = _decide_amount(self.card, self.counted_tokens)
         fraction = Decimal(str(self.engine.settings.max_spend_fraction))
         new = NewHold(
             key=self.key,

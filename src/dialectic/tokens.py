@@ -24,7 +24,7 @@ from dialectic.domain.message import Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.tokenizer import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
-from dialectic.vocabulary import count_text, load_encoding
+from dialectic.vocabulary import count_text, load_encoding, split_paragraphs
 
 if TYPE_CHECKING:
     import tiktoken
@@ -42,6 +42,10 @@ ASIDE_CHARS = 20_000
 # Shorter texts are counted as quickly as they are looked up.
 REMEMBERED_CHARS_MIN = 500
 REMEMBERED_BYTES_MAX = 8_000_000
+# So are texts whose paragraphs are shorter than this, on average. When those that are remembered
+# have so many characters, a new beginning is made.
+PARAGRAPH_CHARS_MIN = 40
+PARAGRAPHS_CHARS_MAX = 2_000_000
 # What one remembered count takes: key, value and their place in the table.
 _ENTRY_BYTES = 400
 
@@ -65,10 +69,24 @@ class TokenCount:
     upper_tokens: int
 
 
+@cache
 def find_counter(tokenizer: str) -> Count:
-    """Find the counting function of a tokenizer by its name."""
+    """Find the counting function of a tokenizer by its name, the same each time."""
     parsed = parse_tokenizer(tokenizer)
-    return lambda text: _count(text, parsed)
+    if parsed.vocabulary is None or parsed.factor is not None:
+        return lambda text: _count(text, parsed)
+    vocabulary = parsed.vocabulary
+
+    def count(text: str) -> int:
+        # Short texts are counted by the thousand.
+        if (
+            len(text) < REMEMBERED_CHARS_MIN
+            and (encoding := _find_encoding(vocabulary)) is not None
+        ):
+            return len(encoding.encode_ordinary(text))
+        return _count(text, parsed)
+
+    return count
 
 
 def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
@@ -138,23 +156,47 @@ class _Remembered:
     def __init__(self, bytes_max: int) -> None:
         self._entries_max = bytes_max // _ENTRY_BYTES
         self._counts: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._paragraphs: dict[str, _Paragraphs] = {}
         self._lock = threading.Lock()
 
     def count(self, encoding: tiktoken.Encoding, text: str) -> int:
         if len(text) < REMEMBERED_CHARS_MIN:
-            return count_text(encoding, text)
+            return len(encoding.encode_ordinary(text))
         data = text.encode("utf-8", "surrogatepass")
         key = encoding.name, hashlib.blake2b(data, digest_size=16).digest()
         with self._lock:
             if (known := self._counts.get(key)) is not None:
                 self._counts.move_to_end(key)
                 return known
-        tokens = count_text(encoding, text)
+            paragraphs = self._paragraphs.setdefault(encoding.name, _Paragraphs())
+        tokens = paragraphs.count(encoding, text)
         with self._lock:
             self._counts[key] = tokens
             while len(self._counts) > self._entries_max:
                 self._counts.popitem(last=False)
         return tokens
+
+
+class _Paragraphs:
+    """Counts of paragraphs: of a text that was changed here and there, only that is counted."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._chars = 0
+
+    def count(self, encoding: tiktoken.Encoding, text: str) -> int:
+        parts = split_paragraphs(text)
+        if not 1 < len(parts) <= len(text) // PARAGRAPH_CHARS_MIN:
+            return count_text(encoding, text)
+        if self._chars > PARAGRAPHS_CHARS_MAX:
+            self._counts, self._chars = {}, 0
+        total, counts = 0, self._counts
+        for part in parts:
+            if (tokens := counts.get(part)) is None:
+                tokens = counts[part] = count_text(encoding, part)
+                self._chars += len(part)
+            total += tokens
+        return total
 
 
 _remembered = _Remembered(REMEMBERED_BYTES_MAX)

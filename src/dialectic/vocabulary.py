@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.resources
+import itertools
 import re
 import threading
 import zlib
@@ -56,6 +57,8 @@ RUN_CHARS = 50_000
 _SEAM_TOKENS_MIN, _SEAM_TOKENS_MAX = 4, 16
 # A line end before one of these is the end of a piece, whatever else there is.
 _SURE_END = re.compile(r"\n(?=[A-Za-z0-9])")
+# So is a blank line before any of these; a slash may belong to what stands before it.
+_PARAGRAPH_END = re.compile(r"\n\n(?=[!-.0-~])")
 # White space but line ends, as the patterns above mean it.
 _BLANKS = "\t\x0b\x0c \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -116,6 +119,12 @@ def count_text(
         total += _count_run(encoding, text[begin:end], run_chars)
         start = end
     return total + _count_slices(encoding, text[start:], slice_chars)
+
+
+def split_paragraphs(text: str) -> list[str]:
+    """Split a text at blank lines, so that its parts have as many tokens as the whole."""
+    places = [0, *(found.end() for found in _PARAGRAPH_END.finditer(text)), len(text)]
+    return [text[low:high] for low, high in itertools.pairwise(places)]
 
 
 def _count_slices(encoding: tiktoken.Encoding, text: str, slice_chars: int) -> int:

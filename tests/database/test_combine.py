@@ -31,6 +31,7 @@ from tests.database.machine import (
     STAGE,
     AdminConnection,
     Machine,
+    Work,
     forget_jobs,
     read_moves,
     start_stage,
@@ -43,6 +44,13 @@ MODEL: dict[str, Any] = {
     "output_type": COMBINED,
     "step_name": "final",
 }
+
+
+class Anew(Work):
+    """A document that someone wants written anew."""
+
+    edition: int = 2
+    replaces: UUID = UUID(int=9)
 
 
 @pytest.fixture(scope="module")
@@ -138,31 +146,91 @@ async def test_who_comes_when_it_is_done_does_not_wait(machine: Machine) -> None
     assert row["prerequisite_job_id"] == needed.id
 
 
-async def test_who_needs_one_that_failed_sets_it_going_again_with_what_failed_of_it(
-    machine: Machine,
-) -> None:
-    needed = build_need()
-    (reader,) = await need(machine, needed, 1)
+async def fail_one_of_three(machine: Machine, needed: Needed) -> Level:
+    """Deal out three merges: one completes, one fails, and one is cancelled with it."""
     level = build_level(needed.id, 1, 3)
     await save_level(machine.engine, await machine.take(needed.id), level)
     await machine.complete(await take_merge(machine, level, 0))
     await machine.fail(await take_merge(machine, level, 1))
-    assert await machine.statuses([needed.id, reader]) == ["failed", "failed"]
+    assert await machine.status(needed.id) == "failed"
+    ids = [merge.id for merge in level.merges]
+    assert await machine.statuses(ids) == ["completed", "failed", "cancelled"]
+    return level
+
+
+async def test_who_comes_late_to_one_that_failed_fails_with_it_and_sets_nothing_going(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    # It was there before the failure, or was dealt out afterwards in the same stage.
+    (late,) = await machine.insert_all([{}])
+    await machine.advance(1)
+    level = await fail_one_of_three(machine, needed)
+    await machine.advance(1)
+    later = await machine.insert()
+    for job in await machine.take_all([late, later]):
+        await save_need(machine.engine, job, needed)
+    assert await machine.statuses([reader, late, later, needed.id]) == ["failed"] * 4
+    row = await machine.look(late)
+    assert row["status_reason"] == "prerequisite_failed"
     ids = [merge.id for merge in level.merges]
     assert await machine.statuses(ids) == ["completed", "failed", "cancelled"]
 
-    await need(machine, needed, 1)
-    assert await machine.statuses([needed.id, *ids]) == [
+
+async def test_who_is_asked_for_after_it_failed_sets_it_going_again_with_what_failed_of_it(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    level = await fail_one_of_three(machine, needed)
+    await machine.advance(1)
+    anew = await machine.insert(payload=Anew())
+    await save_need(machine.engine, await machine.take(anew), needed)
+    ids = [merge.id for merge in level.merges]
+    assert await machine.statuses([needed.id, *ids, anew, reader]) == [
         "pending",
         "completed",
         "pending",
         "pending",
+        "waiting_for_prerequisite",
+        "failed",
     ]
     await save_level(machine.engine, await machine.take(needed.id), level)
     assert len(await list_merges(machine, needed.id)) == 3
     for nth in (1, 2):
         await machine.complete(await take_merge(machine, level, nth))
     assert await machine.status(needed.id) == "pending_next_step"
+
+
+async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_needs_it(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    await machine.fetch(
+        "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
+    )
+    assert await machine.status(needed.id) == "cancelled"
+    (late,) = await need(machine, needed, 1)
+    assert await machine.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
+
+
+async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_away(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (reader,) = await need(machine, needed, 1)
+    combine = await machine.take(needed.id)
+    await machine.fetch(
+        "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
+    )
+    level = build_level(needed.id, 1, 2)
+    await save_level(machine.engine, combine, level)
+    await machine.sweep()
+    ids = [merge.id for merge in level.merges]
+    assert await machine.statuses([needed.id, *ids]) == ["cancelled"] * 3
+    assert (await machine.look(needed.id))["status_reason"] == "nobody waits for it any more"
 
 
 async def test_each_level_lets_it_look_again_and_a_level_that_was_saved_is_not_saved_twice(

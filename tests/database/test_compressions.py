@@ -67,6 +67,8 @@ async def test_of_two_who_need_the_same_one_makes_it_and_the_other_finds_it(
     assert await find(machine) is None
     assert not await save(machine, other)
     assert await save(machine, one)
+    assert await save(machine, one), "who was not told that it is saved saves it again"
+    assert not await save(machine, other)
     assert await find(machine) == MADE
     assert not await claim(machine, other)
 
@@ -100,6 +102,27 @@ async def test_what_is_made_is_found_by_its_own_key_alone(machine: Machine) -> N
 
     assert await machine.transact(look) == [None] * 5 + [MADE]
 
+    async def list_known(key: CompressionKey) -> set[str]:
+        hashes = [KEY.content_hash, hash_text("Another text.")]
+        known: set[str] = await machine.transact(
+            lambda c: compressions.list_known_compressions(
+                c,
+                hashes,
+                purpose_hash=key.purpose_hash,
+                compressor=key.compressor,
+                tokenizer=key.tokenizer,
+            )
+        )
+        return known
+
+    assert [await list_known(key) for key in others] == [
+        {KEY.content_hash},
+        set(),
+        set(),
+        set(),
+        {KEY.content_hash},
+    ]
+
 
 async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> None:
     one, other = await take_two(machine)
@@ -115,10 +138,11 @@ async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> Non
         paid = Paid(9, "a hold")
         return [
             await compressions.save_vectors(connection, job, VECTORS, made, paid) is not None
-            for job in (other, one)
+            for job in (other, one, one, other)
         ]
 
-    assert await machine.transact(save_both) == [False, True]
+    # Whoever is not told that its commit went through saves it again.
+    assert await machine.transact(save_both) == [False, True, True, False]
     hashes = [VECTORS.content_hash, hash_text("Another text.")]
     found = await machine.transact(lambda c: compressions.find_vectors(c, hashes, VECTORS.embedder))
     assert found == {VECTORS.content_hash: made}

@@ -43,15 +43,18 @@ class PlainEmbedder:
     """Makes vectors of a few numbers."""
 
     name = "test/plain"
-    dimensions = 4
     piece_tokens_max = 100
     card: ModelCard | None = None
+
+    def __init__(self, dimensions: int = 4) -> None:
+        self.dimensions = dimensions
 
     def count(self, text: str) -> int:
         return len(text.split())
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        rows = np.asarray([[len(text), 1, 2, 3] for text in texts], dtype=np.float32)
+        numbers = range(1, self.dimensions)
+        rows = np.asarray([[len(text), *numbers] for text in texts], dtype=np.float32)
         return Embedded(rows / np.linalg.norm(rows, axis=1, keepdims=True), 0)
 
     async def close(self) -> None:
@@ -175,6 +178,18 @@ async def test_another_embedder_reads_all_anew_and_nothing_is_mixed(place: Place
     plain = PlainEmbedder()
     assert (await place.put(plain, source(HALL))).texts == 1
     assert len(await place.search(plain, OUR_PROJECT, "village hall")) == 1
+
+
+async def test_an_embedder_whose_vectors_come_to_have_another_size_reads_all_anew(
+    place: Place,
+) -> None:
+    assert (await place.put(PlainEmbedder(4), source(HALL))).texts == 1
+    larger = PlainEmbedder(6)
+    assert (await place.put(larger, source(HALL))) == Indexed(1, 1, 0)
+    (found,) = await place.search(larger, OUR_PROJECT, "village hall")
+    assert found.source_id == source(HALL).id
+    assert await place.count("dialectic_memory where dimensions = 6") == 1
+    assert await place.count("dialectic_memory") == 1
 
 
 async def test_a_text_without_words_is_indexed_and_found_nowhere(place: Place) -> None:
@@ -335,8 +350,29 @@ async def test_the_index_finds_nearly_all_that_comparing_one_by_one_finds(place:
     assert hits >= 0.95 * wanted * 6
 
 
+async def test_more_may_be_asked_for_than_the_index_gives_at_once(place: Place) -> None:
+    rng = np.random.default_rng(7)
+    await place.app.transact(OURS.id, lambda c: put_random(c, OURS, 0, 80, rng, index_from=0))
+    asked = Question(
+        embedding_model="test/random",
+        vector=rng.normal(size=256).tolist(),
+        words="",
+        word_weight=0.0,
+        limit=1_500,
+    )
+    found = await place.app.transact(
+        OURS.id, lambda c: memory.match_chunks(c, OUR_PROJECT, asked, index_from=0)
+    )
+    assert len(found) == 80
+
+
 async def put_random(
-    connection: Connection, tenant: Tenant, number: int, size: int, rng: np.random.Generator
+    connection: Connection,
+    tenant: Tenant,
+    number: int,
+    size: int,
+    rng: np.random.Generator,
+    index_from: int = 300,
 ) -> None:
     rows = rng.normal(size=(size, 256))
     pieces = tuple(
@@ -361,4 +397,4 @@ async def put_random(
         dimensions=256,
         pieces=pieces,
     )
-    await memory.put_source(connection, new, index_from=300)
+    await memory.put_source(connection, new, index_from=index_from)

@@ -408,11 +408,20 @@ async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_togethe
             assert shorter
             for label, text in shorter.items():
                 assert re.fullmatch(r"Idea [A-D], passages", label)
-                (whole,) = [whole for whole in wholes.values() if text.splitlines()[-1] in whole]
+                last = text.removesuffix("\n\n[…]").splitlines()[-1]
+                (whole,) = [whole for whole in wholes.values() if last in whole]
                 kept = [part for part in text.split("\n\n") if part in whole]
                 assert kept == sorted(kept, key=whole.index), "in the order of the document"
                 assert len(text) < len(whole)
             assert row["flags"] == ["retrieved: passages of 4 of 4 documents"]
+            manifest = row["manifest"]
+            labels = [label.removesuffix(", passages") for label in read]
+            assert sorted(item["label"] for item in manifest["items"]) == sorted(labels)
+            told = [item for item in manifest["items"] if item["status"] == "compressed"]
+            assert {f"{item['label']}, passages" for item in told} == shorter.keys()
+            assert {item["compressor"] for item in told} == {"retrieve/1 builtin/static"}
+            spared = sum(i["tokens_before"] - i["tokens_after"] for i in manifest["items"])
+            assert manifest["tokens_before"] == manifest["tokens_after"] + spared > WINDOW_TOKENS
 
         verdict, *_ = record.select("verdict")
         await contributions.regenerate(stage.engine, stage.account, verdict["id"])

@@ -19,7 +19,11 @@ from dialectic import contributions, embedded, sessions
 from dialectic.domain.ask import Given
 from dialectic.domain.place import ResourceKind
 from dialectic.ledger import audit
+from dialectic.pipeline.abstract import Abstractor
+from dialectic.pipeline.embed import Library
+from dialectic.pipeline.parts import Kind, Part
 from dialectic.pipeline.run import run_job
+from dialectic.pipeline.shorten import Ledger, TextShortener
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import open_simulator
 from dialectic.search import search_project
@@ -403,6 +407,50 @@ async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
     assert sum(abstract.strip() in text for text in sent) == 3
 
 
+async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_place_of_an_abstract(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    process, home = write_process(tmp_path), tmp_path / "home"
+    refused = {"contains": "Write the shorter version", "fault": "400_context_length"}
+    script = {**SHORT, "rules": [refused]}
+    async with open_small_shop(
+        server, template, home, script, window=6_000, answer=500, embedder="builtin/static"
+    ) as shop:
+        stage = shop.stage
+        session_id = await stage.play(
+            [WRITER], until="thesis", resources=LONG_RESOURCES, process=str(process)
+        )
+        (document,) = (await stage.record(session_id)).contributions
+        holds = await shop.list_holds()
+        # A writer whose window does not even hold what the text is for is not asked at all.
+        other = await stage.create([WRITER], until="thesis", process=str(process))
+        await sessions.generate(stage.engine, stage.account, other)
+        job, asked = await claim_alone(shop, other), shop.calls
+        engine, wallet_id = stage.worker_engine, stage.account.wallet_id
+        card = engine.catalog.load_card(WRITER)
+        narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
+        shortener = TextShortener(
+            engine,
+            job,
+            card,
+            Library(engine, job, wallet_id),
+            write_text(60, "Task"),
+            Abstractor(engine, job, wallet_id, narrow),
+            Ledger(),
+        )
+        made = await shortener.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
+        assert shop.calls == asked
+        assert await verify(stage) == []
+    assert [(row["purpose"], row["state"]) for row in holds] == [
+        ("compression", "voided"),
+        ("call", "posted"),
+    ]
+    (item,) = list_shortened(document)
+    assert item["compressor"] == f"abstract/1 {WRITER}"
+    for text in (made.text, list_calls(shop, "chat")[1].body["messages"][-1]["content"]):
+        assert "passages left out" in text
+
+
 # -- those who count otherwise ---------------------------------------------------------------------
 
 
@@ -424,7 +472,24 @@ async def test_a_prompt_that_is_turned_away_as_too_long_is_shortened_once_more(
     assert sizes[1] <= 0.9 * sizes[0]
     assert [row["state"] for row in holds] == ["voided", "posted"]
     (item,) = list_shortened(document)
-    assert (item["cost_credits"], item["compressor"]) == (0, "extract/1 builtin/static")
+    assert (item["cost_credits"], item["compressor"]) == (0, "extract/2 builtin/static")
+
+
+async def test_what_was_paid_to_shorten_a_prompt_that_is_turned_away_is_told_once(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    script = {**SHORT, "rules": [{"calls": "1", "fault": "400_context_length"}]}
+    home = tmp_path / "home"
+    twice = Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(600))
+    async with open_small_shop(server, template, home, script, window=6_000, answer=500) as shop:
+        resources = (*LONG_RESOURCES, twice)
+        session_id = await shop.stage.play([WRITER], until="thesis", resources=resources)
+        (document,) = (await shop.stage.record(session_id)).contributions
+        holds = await shop.list_holds()
+        assert await verify(shop.stage) == []
+    paid = [row["charged_credits"] for row in holds if row["purpose"] == "embedding"]
+    assert len(paid) == 2, "one text, although it stands there twice, and what it is for"
+    assert document["manifest"]["cost_credits"] == sum(paid)
 
 
 async def test_a_prompt_that_is_turned_away_twice_fails_and_costs_nothing(

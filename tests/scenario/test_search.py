@@ -19,7 +19,7 @@ from dialectic.cli.search import build_entry
 from dialectic.domain.ask import Ask, Given
 from dialectic.domain.place import ResourceKind
 from dialectic.engine import open_engine
-from dialectic.errors import FundsError, ProviderMalformed, UsageError
+from dialectic.errors import FundsError, ProviderError, ProviderMalformed, UsageError
 from dialectic.ledger import wallets
 from dialectic.ledger.wallets import Deposit
 from dialectic.process_files import load_process
@@ -125,13 +125,49 @@ async def test_an_embedder_that_costs_money_is_paid_once_for_a_text_and_each_tim
     assert again.hits == first.hits
     assert again.embedded_tokens < first.embedded_tokens
     holds = await list_holds(stage)
-    assert [hold["purpose"] for hold in holds] == ["embedding", "embedding"]
-    assert [hold["cost_credits"] for hold in holds] == [
-        3 * first.embedded_tokens,
-        3 * again.embedded_tokens,
-    ]
-    assert len(simulator.log.calls) == 2
+    assert [hold["purpose"] for hold in holds] == ["embedding"] * 3
+    texts, asked, asked_again = (hold["cost_credits"] for hold in holds)
+    assert (texts + asked, asked_again) == (3 * first.embedded_tokens, 3 * again.embedded_tokens)
+    assert len(simulator.log.calls) == 3
     assert await verify(stage) == []
+
+
+async def test_those_who_search_at_once_pay_for_the_texts_once(
+    stage: Stage, simulator: Simulator
+) -> None:
+    buyer = paid(stage)
+    await put_in(stage, 1_000_000)
+    project_id = await make_project(stage, HALL, TAX)
+    await asyncio.gather(
+        *(
+            search_project(buyer.engine, buyer.account, project_id, f"key {number}")
+            for number in range(3)
+        )
+    )
+    assert len(simulator.log.calls) == 4, "the texts, and three questions"
+
+
+async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
+    server: embedded.Server, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "PART_TOKENS_MAX", 10)
+    rule = {"wire": "openai", "route": "embeddings", "fault": "500_server", "calls": "2"}
+    async with open_simulator({**SCRIPT, "rules": [rule], "keep_bodies": True}) as simulator:
+        (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
+        catalog = build_catalog(Settings.load({"DIALECTIC_HOME": str(tmp_path)}))
+        async with open_stage(server, template, tmp_path, catalog) as stage:
+            buyer = paid(stage)
+            await put_in(stage, 1_000_000)
+            project_id = await make_project(stage, HALL, TAX, f"{HALL}\n\n{TAX}")
+            with pytest.raises(ProviderError):
+                await search_project(buyer.engine, buyer.account, project_id, "the key")
+            found = await search_project(buyer.engine, buyer.account, project_id, "the key")
+            assert await verify(stage) == []
+        await catalog.close()
+    assert found.documents == 3
+    answered = [call for call in simulator.log.calls if call.status == 200]
+    read = [text for call in answered for text in call.body["input"]]
+    assert len(read) == len(set(read)), "nothing is read twice that was paid for"
 
 
 async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:

@@ -207,6 +207,19 @@ def test_a_text_that_was_counted_is_not_counted_again(encoding: tiktoken.Encodin
     assert watched.asked == 2
 
 
+def test_of_a_text_that_was_changed_only_the_paragraphs_that_are_new_are_counted(
+    encoding: tiktoken.Encoding,
+) -> None:
+    remembered = counting._Remembered(bytes_max=80_000)
+    watched = Watched(encoding, "watched")
+    paragraphs = [f"{number}. A booking service for a village hall.\n\n" for number in range(30)]
+    remembered.count(watched, "".join(paragraphs))
+    assert watched.asked == 30
+    changed = "".join([*paragraphs[3:20], "Another one.\n\n", *paragraphs[22:]])
+    assert remembered.count(watched, changed) == len(encoding.encode_ordinary(changed))
+    assert watched.asked == 31
+
+
 def test_only_so_many_counts_are_remembered_and_those_asked_for_last(
     encoding: tiktoken.Encoding,
 ) -> None:

@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from dialectic import vocabulary
 from dialectic.errors import ConfigurationError
-from dialectic.vocabulary import ENCODINGS, RUN_CHARS, count_text, load_encoding
+from dialectic.vocabulary import (
+    ENCODINGS,
+    RUN_CHARS,
+    count_text,
+    load_encoding,
+    split_paragraphs,
+)
 
 every_encoding = pytest.mark.parametrize("name", ENCODINGS)
 
@@ -161,3 +167,27 @@ def test_a_hostile_text_is_counted_to_its_end(kind: str) -> None:
     encoding, text = load_encoding("o200k_base"), HOSTILE[kind]
     tenth = len(encoding.encode_ordinary(text[: len(text) // 10]))
     assert count_text(encoding, text) == pytest.approx(10 * tenth, rel=0.01, abs=60)
+
+
+@every_encoding
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *"\n \t/.…-|a#é\u2003\x1c\x85\ud800",
+                "\n\n",
+                "\r\n",
+                "//",
+                "[…]",
+                "Words of it",
+                "'s",
+                "12345",
+            ]
+        ),
+        max_size=40,
+    ).map("".join)
+)
+def test_the_paragraphs_of_a_text_have_as_many_tokens_as_the_whole(name: str, text: str) -> None:
+    encoding, parts = load_encoding(name), split_paragraphs(text)
+    assert "".join(parts) == text
+    assert sum(count_text(encoding, part) for part in parts) == count_text(encoding, text)

@@ -221,12 +221,15 @@ def _finish(
         request = build_request(draft.material, draft.card, _texts(shorter))
     count = find_counter(draft.card.tokenizer)
     items = [_enter(c, values, shorter.get(c.part.key), count) for c in draft.candidates if shorter]
+    searched = draft.material.searched
+    left_out = sum(each.tokens_before - each.tokens_after for each in searched)
+    weighing_credits = spent_credits - sum(item.cost_credits for item in items)
     manifest = Manifest(
-        tokens_before=draft.tokens,
+        tokens_before=draft.tokens + left_out,
         tokens_after=tokens,
         tokens_max=draft.tokens_max,
-        weighing_credits=spent_credits - sum(item.cost_credits for item in items),
-        items=tuple(items),
+        weighing_credits=weighing_credits + draft.material.searching_credits,
+        items=(*searched, *items),
     )
     request = fit(request, draft.card, gives_way=bool(draft.material.chunks))
     return Fitted(request, manifest, tokens)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -24,8 +24,8 @@ from dialectic.ledger.holds import HoldState, Purpose, derive_side_key
 from dialectic.limits import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.hold import build_hold
-from dialectic.retrieval.base import Embedded, Piece
-from dialectic.retrieval.chunk import build_reading, cut
+from dialectic.retrieval.base import Embedded, Embedder, Piece
+from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut, cut_evenly
 from dialectic.store import compressions, jobs, memory
 from dialectic.store.compressions import Paid, StoredVectors, VectorsKey, hash_text
 from dialectic.store.database import Connection
@@ -75,45 +75,44 @@ class Library:
 
         async def work(connection: Connection) -> set[str]:
             return await compressions.list_known_vectors(
-                connection, by_hash, self.engine.embedder.name
+                connection, by_hash, name_reading(self.engine.embedder)
             )
 
         known = await self.engine.db.transact(self.job.tenant_id, work)
         return [text for name, text in by_hash.items() if name not in known]
 
-    def is_known(self, text: str) -> bool:
-        """Say whether this job has had the vectors of a text already, paid for or not."""
-        return hash_text(text) in self._known
-
     async def load(self, text: str) -> Vectors:
-        """Load the vectors of a text; those that nobody has made are made now.
+        """Load the vectors of a text; those that nobody has made are made now, and say their cost.
 
         Raises `TextBusy` if a job elsewhere is making them.
         """
         name = hash_text(text)
-        if name not in self._known:
-            embedder = self.engine.embedder
-            async with self.engine.turns.lock((self.job.tenant_id, embedder.name, name)):
-                found = await self._find(text, name)
-                self._known[name] = found or await self._make(text, name)
-        return self._known[name]
+        if (known := self._known.get(name)) is not None:
+            return known
+        async with self.engine.turns.lock((self.job.tenant_id, self.engine.embedder.name, name)):
+            made = await self._find(text, name) or await self._make(text, name)
+        # They are told as paid for once, however often they are needed.
+        self._known[name] = replace(made, cost_credits=0)
+        return made
 
     async def _find(self, text: str, name: str) -> Vectors | None:
         embedder = self.engine.embedder
 
         async def work(connection: Connection) -> dict[str, StoredVectors]:
-            return await compressions.find_vectors(connection, [name], embedder.name)
+            return await compressions.find_vectors(connection, [name], name_reading(embedder))
 
         stored = (await self.engine.db.transact(self.job.tenant_id, work)).get(name)
         return None if stored is None else unpack(stored, text, embedder.dimensions)
 
     async def _make(self, text: str, name: str) -> Vectors:
-        embedder, key = self.engine.embedder, VectorsKey(name, self.engine.embedder.name)
+        embedder = self.engine.embedder
+        key = VectorsKey(name, name_reading(embedder))
         if embedder.card is not None and (found := await self._claim(text, key)) is not None:
             return found
 
         def read() -> tuple[tuple[Piece, ...], list[str]]:
-            pieces = cut(text, embedder)
+            # What costs money is cut as the index cuts it: neither reads what the other has read.
+            pieces = (cut if embedder.card is not None else cut_evenly)(text, embedder)
             return pieces, [build_reading(piece, embedder) for piece in pieces]
 
         pieces, readings = await asyncio.to_thread(read)
@@ -225,6 +224,12 @@ class Library:
 
 
 # -- as they are kept -----------------------------------------------------------------------------
+
+
+def name_reading(embedder: Embedder) -> str:
+    """Name what vectors depend on beside the text: who makes them, their size, how it is cut."""
+    way = f"cut/{CUT_VERSION}" if embedder.card is not None else f"even/{CUT_VERSION}"
+    return f"{embedder.name} {embedder.dimensions} {way}"
 
 
 def pack(pieces: Sequence[Piece], rows: Matrix, tokens: int) -> StoredVectors:

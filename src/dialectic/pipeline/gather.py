@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 from dialectic.domain.chunk import Chunk
 from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
 from dialectic.domain.label import build_label, order_for_reader, tell_apart
+from dialectic.domain.manifest import Entry
 from dialectic.domain.message import FinishReason
 from dialectic.domain.place import (
     About,
@@ -117,6 +118,9 @@ class Material:
     left_out: tuple[str, ...] = ()
     # What was said in the turns before this one.
     chunks: tuple[Chunk, ...] = ()
+    # What is told of inputs that were searched together, and what the questions cost.
+    searched: tuple[Entry, ...] = ()
+    searching_credits: int = 0
 
     @property
     def said(self) -> tuple[str, ...]:

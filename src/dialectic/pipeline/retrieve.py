@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dialectic.domain.job import ExecutePayload, Job
+from dialectic.domain.manifest import Entry
 from dialectic.domain.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import find_input_max, find_output_cap
@@ -22,13 +23,15 @@ from dialectic.pipeline.gather import Item, Material
 from dialectic.pipeline.hold import Outlook, judge_ahead
 from dialectic.pipeline.look import Scene
 from dialectic.pipeline.merge import measure_items
+from dialectic.pipeline.parts import Kind
 from dialectic.pipeline.shorten import build_purpose
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.chunk import build_reading
-from dialectic.retrieval.index import Source, prepare, store
+from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.render import MARK
 from dialectic.retrieval.search import Found, Query, build_queries, find, order_for_reading
 from dialectic.store.memory import Scope
+from dialectic.tokens import find_counter
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
@@ -38,6 +41,8 @@ PASSAGES_MAX = 500
 # What a passage takes at least, with what stands around it.
 PASSAGE_TOKENS_MIN = 40
 LABEL = "{label}, passages"
+# The way it is done, as the manifest names it.
+RETRIEVE = "retrieve/1"
 SEPARATOR = " > "
 
 Measure = Callable[[Sequence[Item]], list[int]]
@@ -68,30 +73,40 @@ async def retrieve(
     library = Library(engine, job, scene.wallet_id)
     texts = [*(each.item.text for each in searched), *(query.text for query in queries)]
     await _judge(engine, job, library, texts, material, card)
-    await _index(engine, job, scene, library, searched)
+    costs = await _index(engine, job, scene, library, searched)
+    rows, asking_credits = await _ask(library, queries)
     found = await find(
         engine.db,
         job.tenant_id,
         engine.embedder,
         Scope(project_id=scene.project_id, source_ids=tuple(s.version_id for s in searched)),
         queries,
-        await _ask(library, queries),
+        rows,
         limit=min(PASSAGES_MAX, max(1, room_tokens // PASSAGE_TOKENS_MIN)),
     )
     items = await asyncio.to_thread(
         choose_passages, found, searched, room_tokens, lambda items: measure_items(items, card)
     )
-    # Where nothing is found, as in texts without words, they are shortened like any other.
-    return build_retrieved(material, items) if items else material
+    if not items:
+        # Where nothing is found, as in texts without words, they are shortened like any other.
+        return replace(material, searching_credits=asking_credits + sum(costs.values()))
+    entries = await asyncio.to_thread(
+        enter_passages, searched, items, costs, f"{RETRIEVE} {engine.embedder.name}", card
+    )
+    return build_retrieved(material, items, entries, asking_credits)
 
 
-def build_retrieved(material: Material, items: Sequence[Item]) -> Material:
+def build_retrieved(
+    material: Material, items: Sequence[Item], entries: Sequence[Entry], asking_credits: int
+) -> Material:
     """Build what a turn is made of with passages in the place of its inputs."""
     note = f"retrieved: passages of {len(items)} of {len(material.words.inputs)} documents"
     return replace(
         material,
         words=replace(material.words, inputs=tuple(items)),
         flags=(*material.flags, note),
+        searched=tuple(entries),
+        searching_credits=asking_credits,
     )
 
 
@@ -118,17 +133,22 @@ async def _judge(
 
 async def _index(
     engine: Engine, job: Job, scene: Scene, library: Library, searched: Sequence[Searched]
-) -> None:
-    """Make documents searchable that are not; their vectors are made and paid for one by one."""
+) -> dict[UUID, int]:
+    """Make documents searchable that are not, one by one; tell what the vectors of each cost."""
     embedder = engine.embedder
     sources = [
         Source(each.version_id, scene.project_id, scene.session_id, each.item.text)
         for each in searched
     ]
     missing = await prepare(engine.db, job.tenant_id, embedder, sources)
+    if embedder.card is None:
+        await index(engine.db, job.tenant_id, embedder, missing)
+        return {}
     rows: dict[str, list[float]] = {}
+    costs: dict[UUID, int] = {}
     for entry in missing.sources:
         vectors = await library.load(entry.source.text)
+        costs[entry.source.id] = vectors.cost_credits
         readings = await asyncio.to_thread(
             lambda pieces: [build_reading(piece, embedder) for piece in pieces], vectors.pieces
         )
@@ -136,17 +156,20 @@ async def _index(
     unread = [rows[reading] for reading in missing.readings.values()]
     made = Embedded(_build_rows(unread, embedder), 0)
     await store(engine.db, job.tenant_id, embedder, missing, made)
+    return costs
 
 
-async def _ask(library: Library, queries: Sequence[Query]) -> Matrix:
-    """Load the vectors of questions, one for each."""
+async def _ask(library: Library, queries: Sequence[Query]) -> tuple[Matrix, int]:
+    """Load the vectors of questions, one for each, and tell what they cost."""
     import numpy as np
 
-    asked = []
+    asked, spent = [], 0
     for query in queries:
-        row = (await library.load(query.text)).rows.mean(axis=0)
+        vectors = await library.load(query.text)
+        row = vectors.rows.mean(axis=0)
         asked.append(row / max(float(np.linalg.norm(row)), 1e-9))
-    return np.asarray(asked, dtype=np.float32)
+        spent += vectors.cost_credits
+    return np.asarray(asked, dtype=np.float32), spent
 
 
 def _build_rows(rows: Sequence[Sequence[float]], embedder: Embedder) -> Matrix:
@@ -189,6 +212,34 @@ def build_passages(found: Sequence[Found], items: Mapping[UUID, Item]) -> list[I
     return [_tell(items[source_id], pieces) for source_id, pieces in by_source.items()]
 
 
+def enter_passages(
+    searched: Sequence[Searched],
+    items: Sequence[Item],
+    costs: Mapping[UUID, int],
+    name: str,
+    card: ModelCard,
+) -> list[Entry]:
+    """Enter what is told of each document that was searched, nothing of some, for the manifest."""
+    count = find_counter(card.tokenizer)
+    told = {item.source_id: item for item in items}
+    entries = []
+    for each in searched:
+        whole, passages = each.item, told.get(each.item.source_id)
+        is_whole = passages == whole
+        entries.append(
+            Entry(
+                kind=Kind.INPUT,
+                label=whole.label,
+                source_id=whole.source_id,
+                tokens_before=count(whole.text),
+                tokens_after=0 if passages is None else count(passages.text),
+                compressor=None if is_whole else name,
+                cost_credits=costs.get(each.version_id, 0),
+            )
+        )
+    return entries
+
+
 def _tell(item: Item, pieces: Sequence[Found]) -> Item:
     """Tell the passages of a document; one of which all is told is told as it is."""
     text = render_passages(item.text, pieces)
@@ -214,4 +265,6 @@ def render_passages(text: str, pieces: Sequence[Found]) -> str:
         if path and not passage.lstrip("# \t").startswith(path):
             parts.append(f"({SEPARATOR.join(path)})")
         parts.append(passage)
+    if text[pieces[-1].end :].strip():
+        parts.append(MARK)
     return "\n\n".join(parts)

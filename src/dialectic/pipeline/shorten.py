@@ -16,12 +16,13 @@ from dialectic.domain.model import ModelCard
 from dialectic.domain.price import is_play
 from dialectic.domain.process import Compressor
 from dialectic.engine import Engine
+from dialectic.errors import ContextWindowError
 from dialectic.pipeline.abstract import Abstractor
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.compress import Goal, Shortened
 from dialectic.pipeline.embed import Library, score_likeness
 from dialectic.pipeline.gather import Material, Words
-from dialectic.pipeline.hold import Outlook, judge_ahead
+from dialectic.pipeline.hold import Outlook, free, judge_ahead
 from dialectic.pipeline.look import Scene
 from dialectic.pipeline.measure import Draft
 from dialectic.pipeline.parts import Kind, Part, PartKey
@@ -32,7 +33,7 @@ from dialectic.store.database import Connection
 from dialectic.tokens import bound_tokens, find_counter
 
 # The way an extract is made; a change of it is another name, and old ones are not used any more.
-EXTRACT = "extract/1"
+EXTRACT = "extract/2"
 GAP = "\n[…]\n"
 
 
@@ -97,9 +98,8 @@ class TextShortener:
         extra = await self.library.estimate([*read, self.purpose]) if read else 0
         extra_play = 0
         if self.abstractor is not None:
-            cost = await self.abstractor.estimate(
-                [part.text for part in victims], self.purpose, goal.tokens
-            )
+            new = await self._list_new([part.text for part in victims])
+            cost = await self.abstractor.estimate(new, self.purpose, goal.tokens) if new else 0
             if is_play(self.abstractor.writer):
                 extra_play += cost
             else:
@@ -113,6 +113,22 @@ class TextShortener:
             extra_play_credits=extra_play,
         )
         await judge_ahead(self.engine, self.job, outlook, wallet_id=self.library.wallet_id)
+
+    async def _list_new(self, texts: Sequence[str]) -> list[str]:
+        """List those texts of which there is no abstract for this yet; the others cost nothing."""
+        by_hash = {hash_text(text): text for text in texts}
+
+        async def work(connection: Connection) -> set[str]:
+            return await compressions.list_known_compressions(
+                connection,
+                by_hash,
+                purpose_hash=hash_text(self.purpose),
+                compressor=self.compressor,
+                tokenizer=self.card.tokenizer,
+            )
+
+        known = await self.engine.db.transact(self.job.tenant_id, work)
+        return [text for name, text in by_hash.items() if name not in known]
 
     def _needs_vectors(self, part: Part, draft: Draft) -> bool:
         """An extract is made by vectors; an abstract needs them only for what it is worth."""
@@ -167,25 +183,29 @@ class TextShortener:
         return Shortened(made.text, key.compressor, key.budget_tokens, cost)
 
     async def _abstract(self, part: Part, key: CompressionKey) -> Shortened:
+        """Have an abstract written; an extract takes its place where none of use comes."""
         assert self.abstractor is not None, "asked only where a process wants abstracts"
         writer, text, spent = self.abstractor.writer, part.text, 0
         room = await self.abstractor.find_room(part.label, self.purpose, key.budget_tokens)
+        if room < key.budget_tokens:
+            return await self._extract(part, key)  # its writer would read less than it is to write
         if await asyncio.to_thread(find_counter(writer.tokenizer), text) > room:
             # Even its writer cannot read it whole.
             shorter, spent = await self._cut(text, room, writer.tokenizer)
             text = shorter.text
         count = find_counter(self.card.tokenizer)
-        cost = await self.abstractor.write(part, text, self.purpose, key, count)
-        found = await self._find(key)
-        if found is None:
-            # What was answered is of no use. An extract takes its place, and nobody is asked again.
+        try:
+            spent += await self.abstractor.write(part, text, self.purpose, key, count)
+        except ContextWindowError:
+            # The writer counts otherwise than we do. It has not read it, so its money is free.
+            await self.engine.db.transact(self.job.tenant_id, lambda c: free(c, self.job))
+        if (found := await self._find(key)) is None:
             made = await self._extract(part, key)
-            return replace(made, cost_credits=made.cost_credits + spent + cost)
-        return Shortened(found.text, key.compressor, key.budget_tokens, spent + cost)
+            return replace(made, cost_credits=made.cost_credits + spent)
+        return Shortened(found.text, key.compressor, key.budget_tokens, spent)
 
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
         """Make an extract; return it with what the vectors for it cost just now."""
-        is_known = [self.library.is_known(each) for each in (text, self.purpose)]
         vectors, aim = await self.library.load(text), await self.library.load(self.purpose)
         count = find_counter(tokenizer)
 
@@ -194,9 +214,7 @@ class TextShortener:
             short = clip(text, budget_tokens, count) if made is None else made.text
             return Compressed(short, count(text), count(short))
 
-        fresh = zip((vectors, aim), is_known, strict=True)
-        cost = sum(each.cost_credits for each, known in fresh if not known)
-        return await asyncio.to_thread(work), cost
+        return await asyncio.to_thread(work), vectors.cost_credits + aim.cost_credits
 
 
 def expect_victims(draft: Draft, goal: Goal) -> list[Part]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Embedder, Piece
@@ -20,9 +21,13 @@ from dialectic.retrieval.topics import find_shifts
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter
 
+# Raised when texts come to be cut otherwise: they are read and indexed anew.
+CUT_VERSION = 1
 # No piece has more characters than this per token it may have: some tokenizers call any long word
 # one token.
 CHARS_PER_TOKEN_MAX = 8
+# Few texts have so many tokens that this is too much.
+EVEN_CHARS_PER_TOKEN = 3
 # What the splitter sees at a time; its work on some texts grows with the square of it.
 SLICE_CHARS = 8_000
 # Headings take at most this share of what the embedder reads.
@@ -59,6 +64,20 @@ def cut(text: str, embedder: Embedder) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
+def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
+    """Cut a text along its headings and lines into pieces of about one length, in order.
+
+    Several times as fast as `cut`, which looks for subjects: enough to tell what each part of a
+    text is about.
+    """
+    cutter = _Cutter(text, embedder)
+    pieces: list[Piece] = []
+    for span in _join(cutter.find_sections(), embedder.piece_tokens_max):
+        for start, end, tokens in cutter.pack(span):
+            pieces.append(Piece(len(pieces), start, end, text[start:end], span.path, tokens))
+    return tuple(pieces)
+
+
 def build_reading(piece: Piece, embedder: Embedder) -> str:
     """Build what the embedder reads of a piece: the headings it stands under, and its text."""
     shown, _ = decide_breadcrumb(piece.heading_path, embedder)
@@ -69,10 +88,16 @@ def build_reading(piece: Piece, embedder: Embedder) -> str:
 
 def decide_breadcrumb(path: tuple[str, ...], embedder: Embedder) -> tuple[tuple[str, ...], int]:
     """Decide which headings are read with a piece, and count them: the outermost give way."""
-    room = embedder.piece_tokens_max // BREADCRUMB_SHARE
+    return _decide_breadcrumb(path, embedder.piece_tokens_max // BREADCRUMB_SHARE, embedder.count)
+
+
+@lru_cache(maxsize=1_000)
+def _decide_breadcrumb(
+    path: tuple[str, ...], room: int, count: Callable[[str], int]
+) -> tuple[tuple[str, ...], int]:
     for first in range(len(path)):
         # The line end between them and the text is counted with them.
-        tokens = embedder.count(SEPARATOR.join(path[first:]) + "\n") + 1
+        tokens = count(SEPARATOR.join(path[first:]) + "\n") + 1
         if tokens <= room:
             return path[first:], tokens
     return (), 0
@@ -105,10 +130,37 @@ class _Cutter:
         if self._fits(span.start, span.end, self._count(span.start, span.end), room):
             yield from self._trim(span.start, span.end)
             return
+        yield from self._split(span.start, span.end, room)
+
+    def _split(self, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
         splitter = self._load_splitter(room)
-        for low, high in self._slice(span.start, span.end):
+        for low, high in self._slice(start, end):
             for offset, words in splitter.chunk_indices(self._text[low:high]):
                 yield from self._trim(low + offset, low + offset + len(words))
+
+    def find_sections(self) -> Iterator[_Span]:
+        """Give sections as they are, their tokens only guessed at."""
+        for section in build_outline(self._text).sections:
+            start, end, path = section.start, section.end, section.heading_path
+            tokens = (end - start) // EVEN_CHARS_PER_TOKEN
+            is_whole = tokens <= self._room(path)
+            is_bare = is_whole and "\n" not in self._text[start:end].strip()
+            yield _Span(start, end, path, tokens, is_whole, is_bare)
+
+    def pack(self, span: _Span) -> Iterator[tuple[int, int, int]]:
+        """Give stretches that should fit, with their tokens, about; what surely may not is counted.
+
+        What is a little longer after all does no harm: its end is not read, or blurs the rest.
+        """
+        room = self._room(span.path)
+        for low, high in self._slice(span.start, span.end, room * EVEN_CHARS_PER_TOKEN):
+            for start, end in self._trim(low, high):
+                tokens = (end - start) // EVEN_CHARS_PER_TOKEN
+                if self._text[start:end].isascii() or self._count(start, end) <= room:
+                    yield start, end, tokens
+                    continue
+                for begin, stop in self._split(start, end, room):
+                    yield begin, stop, self._count(begin, stop)
 
     def _cut_topics(self, section: Section, outline: Outline) -> Iterator[_Span]:
         fence_starts = [start for start, _ in outline.fences]
@@ -123,10 +175,12 @@ class _Cutter:
             tokens = self._count(low, high)
             yield _Span(low, high, section.heading_path, tokens, is_whole=False)
 
-    def _slice(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _slice(
+        self, start: int, end: int, chars_max: int = SLICE_CHARS
+    ) -> Iterator[tuple[int, int]]:
         """Give stretches of bounded length, each to the end of a line or a word if there is one."""
-        while end - start > SLICE_CHARS:
-            low, high = start + SLICE_CHARS // 2, start + SLICE_CHARS
+        while end - start > chars_max:
+            low, high = start + chars_max // 2, start + chars_max
             marks = (self._text.rfind(mark, low, high) + 1 for mark in ("\n\n", "\n", ". ", " "))
             place = next((found for found in marks if found > 0), high)
             yield start, place

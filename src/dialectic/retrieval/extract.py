@@ -7,7 +7,7 @@ vectors are given. Knows no database, no money and no model.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -43,6 +43,8 @@ CROWDING = 0.6
 REMEMBERED_CHARS_MAX = 500_000
 # Parts are counted one by one, which comes out a little above what they have together.
 SLACK = 1.1
+# What comes out below this share of the budget so counted fits, and is not counted as a whole.
+SURE_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +86,19 @@ def extract(
     tokens = count(text)
     if find_floor_tokens(tokens) > budget_tokens < tokens:
         return None
-    parts, weighed = _analyse(text) if len(text) <= REMEMBERED_CHARS_MAX else _read(text)
+    is_remembered = len(text) <= REMEMBERED_CHARS_MAX
+    parts, weighed = (_analyse if is_remembered else _read)(text)
     total = len(parts.passages)
     if tokens <= budget_tokens:
         spans = tuple((one.start, one.end) for one in parts.passages)
         return Extract(text, tokens, spans, total, total)
-    costs = _count_costs(text, parts, count)
+    costs = _price(text, count) if is_remembered else _count_costs(text, parts, count)
     worth = _rate_pieces(pieces, rows, purpose)
     homes = _find_homes(pieces, parts)
     order = _Choice(parts, weighed, costs, worth, homes).order(int(budget_tokens * SLACK))
-    kept = _fit(text, parts, order, budget_tokens, count)
+    kept, short = _fit(text, parts, order, budget_tokens, count)
     if not kept:
         return None
-    short = render(text, parts, kept)
     spans = tuple((parts.passages[n].start, parts.passages[n].end) for n in kept)
     return Extract(short, count(short), spans, len(kept), total)
 
@@ -111,20 +113,50 @@ _analyse = lru_cache(maxsize=4)(_read)
 
 
 def _fit(
-    text: str, parts: Passages, order: Sequence[int], budget_tokens: int, count: Count
-) -> list[int]:
-    """Take as much of an order as fits, exactly.
+    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count
+) -> tuple[list[int], str]:
+    """Take as much of an order as fits, exactly; return the passages and what they make.
 
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    taken = 0
-    for step in (1 << bit for bit in reversed(range(len(parts.passages).bit_length()))):
-        if taken + step <= len(order):
-            candidate = render(text, parts, sorted(order[: taken + step]))
-            if count(candidate) <= budget_tokens:
-                taken += step
-    return sorted(order[:taken])
+    kept, short = _try_steps(text, parts, order, budget_tokens, count, SURE_SHARE)
+    if count(short) > budget_tokens:
+        kept, short = _try_steps(text, parts, order, budget_tokens, count, 0.0)
+    return kept, short
+
+
+def _try_steps(
+    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count, sure_share: float
+) -> tuple[list[int], str]:
+    """Take passages step by step; what comes to less than a share of the budget is not counted."""
+    taken, short = 0, ""
+    for step in _list_steps(len(parts.passages)):
+        if taken + step > len(order.passages):
+            continue
+        if order.tokens[taken + step - 1] <= budget_tokens * sure_share:
+            taken, short = taken + step, ""
+            continue
+        candidate = render(text, parts, sorted(order.passages[: taken + step]))
+        if count(candidate) <= budget_tokens:
+            taken, short = taken + step, candidate
+    kept = sorted(order.passages[:taken])
+    return kept, short or (render(text, parts, kept) if kept else "")
+
+
+def _list_steps(passages: int) -> Iterator[int]:
+    """List the steps in which an order is tried: halves, down to one of five hundred."""
+    least = max(1, passages // 500)
+    return (1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Passages in the order in which they are worth keeping."""
+
+    passages: list[int]
+    # About as many tokens each has together with all before it.
+    tokens: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +175,12 @@ def _count_costs(text: str, parts: Passages, count: Count) -> _Costs:
         ],
         mark=count(f" {MARK}") + 1,
     )
+
+
+@lru_cache(maxsize=4)
+def _price(text: str, count: Count) -> _Costs:
+    """Price the passages of a text that is remembered, once for each who counts its tokens."""
+    return _count_costs(text, _analyse(text)[0], count)
 
 
 def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDArray[np.float64]:
@@ -209,42 +247,50 @@ class _Choice:
             for number in members:
                 self._prices[number] += costs.frames[frame]
 
-    def order(self, tokens_max: int) -> list[int]:
+    def order(self, tokens_max: int) -> _Order:
         """List passages until they have so many tokens together."""
-        heap = [(-self._rate(number), number) for number in range(len(self._frames))]
+        rate, kept, said = self._build_rate(), self._kept, self._said
+        heap = [(-rate(number), number) for number in range(len(self._frames))]
         heapq.heapify(heap)
-        order: list[int] = []
+        order = _Order([], [])
         spent = looks = 0
         while heap:
             rated, number = heap[0]
-            if self._kept[number + 1] or self._is_said(number):
+            if kept[number + 1] or (self._words[number] in said and not self._may_repeat[number]):
                 heapq.heappop(heap)
                 continue
-            now, looks = -self._rate(number), looks + 1
+            now, looks = -rate(number), looks + 1
             if now > rated and looks < LOOKS_MAX:
                 heapq.heapreplace(heap, (now, number))
                 continue
             spent, looks = spent + self._cost(number), 0
             if spent > tokens_max:
                 break
-            order.append(number)
+            order.passages.append(number)
+            order.tokens.append(spent)
             for cheaper in self._keep(number):
-                if not self._kept[cheaper + 1]:
-                    heapq.heappush(heap, (-self._rate(cheaper), cheaper))
+                if not kept[cheaper + 1]:
+                    heapq.heappush(heap, (-rate(cheaper), cheaper))
         return order
-
-    def _is_said(self, number: int) -> bool:
-        return self._words[number] in self._said and not self._may_repeat[number]
 
     def _cost(self, number: int) -> int:
         gaps = 1 - self._kept[number] - self._kept[number + 2]
         return self._prices[number] + self._costs.mark * gaps
 
-    def _rate(self, number: int) -> float:
-        home = self._homes[number]
-        crowd = self._taken_tokens[home] / self._piece_tokens[home]
-        gain = sum(map(self._left.__getitem__, self._words[number]))
-        return gain * self._near[home] * (1 - CROWDING * crowd) / max(self._cost(number), 1)
+    def _build_rate(self) -> Callable[[int], float]:
+        """Build what rates a passage at this moment; it is asked thousands of times."""
+        words, worth, prices = self._words, self._left.__getitem__, self._prices
+        kept, mark = self._kept, self._costs.mark
+        homes, near = self._homes, self._near
+        taken, tokens = self._taken_tokens, self._piece_tokens
+
+        def rate(number: int) -> float:
+            home = homes[number]
+            cost = prices[number] + mark * (1 - kept[number] - kept[number + 2])
+            gain = sum(map(worth, words[number])) * near[home]
+            return gain * (1 - CROWDING * taken[home] / tokens[home]) / max(cost, 1)
+
+        return rate
 
     def _keep(self, number: int) -> list[int]:
         """Keep a passage; list those that became cheaper by it."""

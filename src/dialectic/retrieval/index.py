@@ -15,13 +15,10 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from dialectic.retrieval.base import Embedded, Embedder
-from dialectic.retrieval.chunk import build_reading, cut
+from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut
 from dialectic.store import memory
 from dialectic.store.database import Connection, Database
 from dialectic.store.memory import NewPiece, NewSource
-
-# Raised when texts come to be cut otherwise: they are indexed anew.
-CUT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ async def prepare(
     hashes = await asyncio.to_thread(lambda: {s.id: hash_source(s.text) for s in sources})
 
     async def look(connection: Connection) -> set[UUID]:
-        return await memory.list_indexed(connection, embedder.name, hashes)
+        return await memory.list_indexed(connection, embedder.name, embedder.dimensions, hashes)
 
     there = await db.transact(tenant_id, look)
     new = {source.id: source for source in sources if source.id not in there}
@@ -100,6 +97,32 @@ async def read(embedder: Embedder, missing: Missing) -> Embedded:
     """Have the embedder read what is missing, and nothing else: the only step that costs money."""
     assert missing.embedding_model == embedder.name, "an embedder reads what was cut for it"
     return await embedder.embed(list(missing.readings.values()))
+
+
+def split(missing: Missing, embedder: Embedder, tokens_max: int) -> list[Missing]:
+    """Split what is missing by sources, so that a part that is read is kept whatever comes next.
+
+    Only a part of a single source has more tokens than this. What two parts share, the first reads.
+    """
+    parts: list[Missing] = []
+    read: set[str] = set()
+    for entry in missing.sources:
+        hashes = dict.fromkeys(piece.content_hash for piece in entry.pieces)
+        new = [key for key in hashes if key in missing.readings and key not in read]
+        own = {key: missing.readings[key] for key in new}
+        tokens = sum(map(embedder.count, own.values()))
+        read |= own.keys()
+        if parts and parts[-1].tokens + tokens <= tokens_max:
+            last = parts[-1]
+            parts[-1] = replace(
+                last,
+                sources=(*last.sources, entry),
+                readings=last.readings | own,
+                tokens=last.tokens + tokens,
+            )
+        else:
+            parts.append(replace(missing, sources=(entry,), readings=own, tokens=tokens))
+    return parts
 
 
 async def store(

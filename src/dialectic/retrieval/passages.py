@@ -13,6 +13,8 @@ from dataclasses import dataclass
 # A passage is never longer: a sentence that does not end is cut between words, or anywhere.
 PASSAGE_CHARS_MAX = 480
 CODE_LINES_MAX = 8
+# No word is cut short to so many letters.
+LONG_WORD_CHARS = 7
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
@@ -22,6 +24,7 @@ _ROW = re.compile(r"[ \t]*\|")
 _TABLE_RULE = re.compile(r"[ \t]*\|[ \t]*:?-[ \t|:-]*$")
 # Where a sentence may end. Only one blank is looked at, so that a run of them is not read twice.
 _END = re.compile(r"[.!?…][\"'”’)\]*_]{0,3}(?=\s)|[。！？]")
+_SIGN = re.compile(r"\S")
 _LAST_WORD = re.compile(r"[\w.]{1,12}$")
 _ABBREVIATIONS = frozenset(
     "al approx art bzw ca cf ch co corp dr e.g eg eq etc fig i.e ie inc jr ltd max min mr mrs ms "
@@ -87,13 +90,17 @@ class _Reader:
         self._block = 0
         self._frames: list[Frame] = []
         self._passages: list[Passage] = []
-        # The headings above the present line: their level, and their place among the frames.
-        self._path: list[tuple[int, int]] = []
+        # The headings above the present line: their levels, and their places among the frames.
+        self._levels: list[int] = []
+        self._path: tuple[int, ...] = ()
 
     def read(self) -> Passages:
         while self._at < len(self._lines):
             line = self._line(self._at)
-            if not line.strip() or _RULE.match(line):
+            bare = line.lstrip()
+            if bare and bare[0] not in _BEGINNINGS:
+                self._read_prose(Kind.PROSE)
+            elif not bare or _RULE.match(line):
                 self._at += 1
             elif mark := _find_fence(line):
                 self._read_code(mark)
@@ -111,9 +118,7 @@ class _Reader:
         return self._text[start:end]
 
     def _add(self, start: int, end: int, kind: Kind, frame: int | None = None) -> None:
-        frames = tuple(place for _, place in self._path)
-        if frame is not None:
-            frames = (*frames, frame)
+        frames = self._path if frame is None else (*self._path, frame)
         self._passages.append(Passage(start, end, kind, self._block, frames))
 
     def _add_frame(self, start: int, end: int, closing: str = "") -> int:
@@ -121,9 +126,11 @@ class _Reader:
         return len(self._frames) - 1
 
     def _read_heading(self, level: int) -> None:
-        while self._path and self._path[-1][0] >= level:
-            self._path.pop()
-        self._path.append((level, self._add_frame(*self._lines[self._at])))
+        while self._levels and self._levels[-1] >= level:
+            self._levels.pop()
+        above = self._path[: len(self._levels)]
+        self._levels.append(level)
+        self._path = (*above, self._add_frame(*self._lines[self._at]))
         self._at += 1
 
     def _is_table(self) -> bool:
@@ -167,8 +174,11 @@ class _Reader:
         while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
             end = self._lines[self._at][1]
             self._at += 1
-        for sentence in _find_sentences(self._text, start, end):
-            for cut in _cut_long(self._text, *sentence):
+        for begin, stop in _find_sentences(self._text, start, end):
+            if stop - begin <= PASSAGE_CHARS_MAX:
+                self._add(begin, stop, kind)
+                continue
+            for cut in _cut_long(self._text, begin, stop):
                 self._add(*cut, kind)
 
     def _begins_block(self, line: str) -> bool:
@@ -205,19 +215,26 @@ def _find_lines(text: str) -> list[tuple[int, int]]:
     return lines
 
 
-def _find_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Find the sentences between two places, without the blanks between them."""
+    spans = []
     begin = start
     for found in _END.finditer(text, start, end):
+        stop = found.end()
         if found[0] == "." and _is_abbreviated(text, begin, found.start()):
             continue
-        yield from _trim(text, begin, found.end())
-        begin = found.end()
-    yield from _trim(text, begin, end)
+        spans.append((begin, stop))
+        after = _SIGN.search(text, stop, end)
+        begin = end if after is None else after.start()
+    if rest := text[begin:end].rstrip():
+        spans.append((begin, begin + len(rest)))
+    return spans
 
 
 def _is_abbreviated(text: str, begin: int, point: int) -> bool:
     """Tell whether a point ends a word that was cut short, an initial or the number of an item."""
+    if point - begin >= LONG_WORD_CHARS and text[point - LONG_WORD_CHARS : point].isalpha():
+        return False  # as most
     word = _LAST_WORD.search(text, max(begin, point - 13), point)
     if word is None:
         return False

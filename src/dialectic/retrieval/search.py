@@ -6,6 +6,7 @@ database is asked. Knows no money.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +134,9 @@ async def find(
         return [await memory.match_chunks(connection, scope, asked) for asked in questions]
 
     answers = await db.transact(tenant_id, look)
-    return choose(answers, [query.angle.weight for query in queries], limit)
+    weights = [query.angle.weight for query in queries]
+    # Comparing hundreds of pieces takes a while, and others wait for the event loop.
+    return await asyncio.to_thread(choose, answers, weights, limit)
 
 
 def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: int) -> list[Found]:

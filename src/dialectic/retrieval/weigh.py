@@ -6,6 +6,7 @@ rank in a token vocabulary tells in any language. Knows no vectors and no budget
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -49,20 +50,37 @@ class Weighed:
 
 def weigh(texts: Sequence[str]) -> Weighed:
     """Weigh the words of all passages of one text against each other and against language."""
-    numbers: dict[str, int] = {}
-    # As they are written, which is looked up sooner than it is brought into one form.
-    written: dict[str, int] = {}
+    read = _Reader()
     words: list[tuple[int, ...]] = []
     for text in texts:
         mark = _LIST_MARK.match(text)
-        found = _WORD.findall(text, mark.end() if mark else 0)
-        for word in found:
-            if word not in written:
-                written[word] = numbers.setdefault(_stem(word), len(numbers))
-        words.append(tuple(sorted({written[word] for word in found})))
-    common = {number for word, number in written.items() if word.islower()}
-    names = {number for word, number in written.items() if not word[0].isdigit()} - common
-    return Weighed(words, _rate_all(list(numbers), words, names))
+        runs = (text[mark.end() :] if mark else text).split()
+        words.append(tuple(sorted(set(itertools.chain.from_iterable(map(read.__getitem__, runs))))))
+    common = {number for word, number in read.written.items() if word.islower()}
+    names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
+    return Weighed(words, _rate_all(list(read.numbers), words, names))
+
+
+class _Reader(dict[str, tuple[int, ...]]):
+    """The words of each run of signs between blanks, as numbers; most runs stand there often.
+
+    No word has white space in it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[str, int] = {}
+        # Words as they are written.
+        self.written: dict[str, int] = {}
+
+    def __missing__(self, run: str) -> tuple[int, ...]:
+        found = []
+        for word in _WORD.findall(run):
+            number = self.numbers.setdefault(_stem(word), len(self.numbers))
+            self.written[word] = number
+            found.append(number)
+        self[run] = numbers = tuple(found)
+        return numbers
 
 
 def _stem(word: str) -> str:

@@ -133,6 +133,21 @@ async def find_compression(
     return Compressed(row["content"], row["tokens_before"], row["tokens_after"])
 
 
+async def list_known_compressions(
+    connection: Connection,
+    hashes: Collection[str],
+    *,
+    purpose_hash: str,
+    compressor: str,
+    tokenizer: str,
+) -> set[str]:
+    """List those texts, by their hashes, that were made shorter for this, to whatever length."""
+    rows = await connection.fetch(
+        SQL["list_known_compressions"], list(hashes), purpose_hash, compressor, tokenizer
+    )
+    return {row["content_hash"] for row in rows}
+
+
 async def claim_compression(connection: Connection, job: Job, key: CompressionKey) -> bool:
     """Claim that a job makes a shorter text; False if it is there or another does."""
     return bool(

@@ -243,12 +243,13 @@ async def wait(connection: Connection, job: Job, wait: Wait) -> None:
 
 
 async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: str) -> None:
-    """Let a job wait for another, which is made, or set going again if it ended badly.
+    """Let a job wait for another, which is made, or set going again if nobody needed it any more.
 
-    If that one has completed meanwhile, the job runs again at once.
+    If that one has completed meanwhile, the job runs again at once. If it has failed, the job fails
+    with it, unless someone has asked for the job since then.
     """
     await insert_job(connection, job.tenant_id, needed)
-    await connection.execute(SQL["rerun_job"], needed.id)
+    await connection.execute(SQL["rerun_job"], needed.id, job.id)
     await _fenced(connection, "wait_for", job, needed.id, reason)
 
 

@@ -93,11 +93,11 @@ class Match:
 
 
 async def list_indexed(
-    connection: Connection, embedding_model: str, hashes: Mapping[UUID, str]
+    connection: Connection, embedding_model: str, dimensions: int, hashes: Mapping[UUID, str]
 ) -> set[UUID]:
-    """List those sources whose text, by its hash, an embedder has read."""
+    """List those sources whose text, by its hash, an embedder has read into vectors of a size."""
     rows = await connection.fetch(
-        SQL["list_indexed"], embedding_model, list(hashes), list(hashes.values())
+        SQL["list_indexed"], embedding_model, list(hashes), list(hashes.values()), dimensions
     )
     return {row["source_id"] for row in rows}
 

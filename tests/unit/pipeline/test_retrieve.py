@@ -78,7 +78,7 @@ def test_neighbours_stand_together_gaps_are_marked_and_headings_named() -> None:
         build_found(1, 5, "Costs", "Roof"),
     ]
     assert render_passages(TEXT, pieces) == (
-        f"(Costs)\n\n{WORDS[0]} {WORDS[1]}\n\n[…]\n\n(Costs > Roof)\n\n{WORDS[5]}"
+        f"(Costs)\n\n{WORDS[0]} {WORDS[1]}\n\n[…]\n\n(Costs > Roof)\n\n{WORDS[5]}\n\n[…]"
     )
     text = "# House\n\n## Roof\n\nIt leaks."
     for start, path in ((0, ("House", "Roof")), (9, ("House", "Roof"))):

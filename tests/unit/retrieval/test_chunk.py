@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dialectic.domain.model import ModelCard
 from dialectic.retrieval import chunk
 from dialectic.retrieval.base import Embedded, Embedder, Piece
-from dialectic.retrieval.chunk import build_reading, cut
+from dialectic.retrieval.chunk import build_reading, cut, cut_evenly
 from dialectic.retrieval.sections import build_outline
 from dialectic.retrieval.static import StaticEmbedder
 from dialectic.retrieval.topics import find_shifts
@@ -89,6 +89,20 @@ def test_pieces_cover_any_text_and_every_reading_fits(lines: list[str]) -> None:
         for piece in pieces:
             assert piece.tokens == embedder.count(piece.text)
             assert embedder.count(build_reading(piece, embedder)) <= embedder.piece_tokens_max
+        even = cut_evenly(text, embedder)
+        require_lossless(text, even)
+        for piece in even:
+            room = embedder.piece_tokens_max
+            assert len(piece.text) <= 3 * room
+            assert piece.text.isascii() or embedder.count(piece.text) <= room
+
+
+def test_pieces_of_one_length_stand_under_their_headings_and_end_with_lines() -> None:
+    lines = "The hall is booked by the hour, and the key hangs at the bakery.\n" * 40
+    pieces = cut_evenly(f"# Hall\n\n{lines}\n## Keys\n\n{lines}", EMBEDDER)
+    assert {piece.heading_path for piece in pieces} == {("Hall",), ("Hall", "Keys")}
+    assert all(piece.text.endswith("bakery.") for piece in pieces)
+    assert len(pieces) < 14
 
 
 @given(LINES)
@@ -167,6 +181,7 @@ def test_hostile_text_is_read_in_proportion_to_its_length(build: Callable[[int],
         reader = WordReader()
         text = build(length)
         require_lossless(text, cut(text, reader))
+        require_lossless(text, cut_evenly(text, reader))
         read.append(reader.chars_read)
     # Four times the text, and a little more for what is not a whole slice.
     assert read[1] <= 4.5 * read[0]

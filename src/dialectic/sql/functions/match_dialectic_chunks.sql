@@ -23,6 +23,8 @@ declare
   -- So many places of words are looked at, the rarest words first: in a large scope the most common
   -- words of a question take most of the time and decide least.
   v_places_max constant bigint := 8000;
+  -- No more may be asked of the index at once; it goes on until it has given enough.
+  c_breadth_max constant integer := 1000;
   v_tenant uuid := dialectic.current_tenant();
   v_size integer := vector_dims(p_vector);
   v_sources uuid[];
@@ -59,7 +61,7 @@ begin
   if v_pieces >= p_index_from and to_regclass('dialectic.memory_vectors_' || v_size) is not null
     and current_setting('hnsw.iterative_scan', true) is not null then
     perform set_config('hnsw.iterative_scan', 'strict_order', true),
-      set_config('hnsw.ef_search', v_depth::text, true),
+      set_config('hnsw.ef_search', least(v_depth, c_breadth_max)::text, true),
       set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true);
     execute format(v_near, 'm.is_graphed') into v_ids, v_likeness
       using p_vector, v_tenant, p_project_id, p_embedding_model, v_sources, v_depth,

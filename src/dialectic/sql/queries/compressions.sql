@@ -24,6 +24,7 @@ where v.completed_at is null and not exists (
 returning v.id
 
 -- name: save_vectors
+-- Whoever is not told that its commit went through saves the same again.
 insert into dialectic_text_vectors as v
   (tenant_id, id, session_id, content_hash, embedder, job_id, attempt, pieces, vectors, tokens,
    cost_credits, hold_key, completed_at)
@@ -32,13 +33,21 @@ on conflict (tenant_id, id) do update
 set pieces = excluded.pieces, vectors = excluded.vectors, tokens = excluded.tokens,
   cost_credits = excluded.cost_credits, hold_key = excluded.hold_key,
   completed_at = excluded.completed_at
-where v.completed_at is null and (v.job_id, v.attempt) = (excluded.job_id, excluded.attempt)
+where (v.job_id, v.attempt) = (excluded.job_id, excluded.attempt)
+  and (v.completed_at is null or v.hold_key = excluded.hold_key)
 returning v.id
 
 -- name: find_compression
 select content, tokens_before, tokens_after
 from dialectic_compressions
 where id = $1 and completed_at is not null
+
+-- name: list_known_compressions
+-- Of some texts, those that were made shorter for a purpose, to whatever length.
+select distinct content_hash
+from dialectic_compressions
+where content_hash = any ($1) and purpose_hash = $2 and compressor = $3 and tokenizer = $4
+  and completed_at is not null
 
 -- name: claim_compression
 insert into dialectic_compressions as c
@@ -62,5 +71,6 @@ on conflict (tenant_id, id) do update
 set content = excluded.content, tokens_before = excluded.tokens_before,
   tokens_after = excluded.tokens_after, cost_credits = excluded.cost_credits,
   hold_key = excluded.hold_key, completed_at = excluded.completed_at
-where c.completed_at is null and (c.job_id, c.attempt) = (excluded.job_id, excluded.attempt)
+where (c.job_id, c.attempt) = (excluded.job_id, excluded.attempt)
+  and (c.completed_at is null or c.hold_key = excluded.hold_key)
 returning c.id

@@ -200,7 +200,9 @@ from dialectic_generation_jobs
 where id = $1
 
 -- name: rerun_job
--- One that ended badly runs again for someone who needs it, with those of its children that did.
+-- A job that was cancelled runs again for someone who needs it ($2), with those of its children that did
+-- not complete. One that failed does so only for a document that someone asked for anew since then:
+-- others of the same work would only let it fail once more.
 update dialectic_generation_jobs j
 set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
     run_at = dialectic.now()
@@ -208,7 +210,13 @@ where (j.id = $1 or j.parent_job_id = $1)
   and j.status in ('failed', 'retry_loop_failed', 'cancelled')
   and exists (
     select from dialectic_generation_jobs own
-    where own.id = $1 and own.status in ('failed', 'retry_loop_failed', 'cancelled')
+    join dialectic_generation_jobs reader
+      on reader.tenant_id = own.tenant_id and reader.id = $2
+    where own.id = $1 and (
+      own.status = 'cancelled'
+      or own.status in ('failed', 'retry_loop_failed')
+        and reader.payload ->> 'replaces' is not null and reader.created_at > own.completed_at
+    )
   )
 
 -- name: rerun_failed

@@ -1,12 +1,12 @@
 -- Pieces of documents for search: what is indexed, what was embedded before, what answers a question.
 
 -- name: list_indexed
--- Of some sources, those whose text is indexed by an embedder as it is now.
+-- Of some sources, those whose text is indexed by an embedder as both are now.
 select s.source_id
 from unnest($2::uuid[], $3::text[]) as asked (source_id, source_hash)
 join dialectic_memory_sources s
   on s.tenant_id = (select current_tenant()) and s.source_id = asked.source_id
-  and s.embedding_model = $1 and s.source_hash = asked.source_hash
+  and s.embedding_model = $1 and s.source_hash = asked.source_hash and s.dimensions = $4
 
 -- name: find_vectors
 -- Of some pieces, the vectors that the same words were given before, wherever they stand.
@@ -26,7 +26,8 @@ on conflict (tenant_id, source_id, embedding_model) do update
   set source_hash = excluded.source_hash, project_id = excluded.project_id,
     session_id = excluded.session_id, dimensions = excluded.dimensions,
     piece_count = excluded.piece_count, word_count = 0, created_at = excluded.created_at
-  where dialectic_memory_sources.source_hash <> excluded.source_hash
+  where (dialectic_memory_sources.source_hash, dialectic_memory_sources.dimensions)
+    is distinct from (excluded.source_hash, excluded.dimensions)
 returning source_id
 
 -- name: be_patient
