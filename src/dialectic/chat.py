@@ -118,19 +118,28 @@ async def send(
     turns, outcome = await asking.converse(continues=question.continues)
     said = build_exchange(question.id, message, card, turns, outcome)
 
-    async def work(connection: Connection) -> None:
-        if question.replaces_id is not None:
+    async def work(connection: Connection) -> bool:
+        is_kept = chat.is_new or await chats.lock(connection, chat.id)
+        if is_kept and question.replaces_id is not None:
             await chats.rewind(connection, chat.id, question.replaces_id)
-        await chats.save_exchange(
-            connection, tenant_id=account.tenant_id, user_id=account.user_id, chat=chat, said=said
-        )
+        if is_kept:
+            await chats.save_exchange(
+                connection,
+                tenant_id=account.tenant_id,
+                user_id=account.user_id,
+                chat=chat,
+                said=said,
+            )
         for number, turn in enumerate(turns):
             actual = judge_reply(card, turn.held, turn.answer.reply)
             # An answer is paid for once: the further calls for it have names of their own.
             answer_id = uuid5(said.answer_id, str(number)) if number else said.answer_id
             await holds.settle(connection, turn.held.key, actual, answer_id)
+        return is_kept
 
-    await engine.db.transact(account.tenant_id, work)
+    if not await engine.db.transact(account.tenant_id, work):
+        # What was asked was answered and is paid for; there is nowhere to keep it.
+        raise NotFound(f"Chat {chat.id} was deleted while its question was answered.")
     return Reply(
         chat_id=chat.id,
         question_id=said.question_id,

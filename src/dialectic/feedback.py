@@ -140,6 +140,8 @@ async def _keep_feedback(
     said: _Feedback,
 ) -> Kept:
     session_id, stage_slug = place
+    # The file is written anew from all that was said: two who speak do so one after another.
+    await connection.execute(SQL["lock_session"], session_id)
     session = await records.load_session(connection, session_id)
     iteration = said.iteration or session["iteration_count"]
     scene = await load_scene(engine, connection, session_id, iteration)

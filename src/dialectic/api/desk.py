@@ -18,6 +18,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from dialectic.api.caller import Visitor
+from dialectic.api.fields import build_etag
 from dialectic.domain.access import Scope
 from dialectic.engine import Engine
 from dialectic.idempotency import run_once
@@ -71,14 +72,14 @@ class Act:
         work: Work,
         *,
         status: int = 200,
-        headers: dict[str, str] | None = None,
+        has_etag: bool = False,
         then: Then | None = None,
     ) -> Response:
         """Do the work in one commit and answer with what it gives; the rest is done behind it."""
 
         async def once(connection: Connection, effect_id: UUID) -> Answer:
-            view = await work(connection, effect_id)
-            return Answer(status, view.model_dump_json(by_alias=True).encode(), headers or {})
+            body = (await work(connection, effect_id)).model_dump_json(by_alias=True).encode()
+            return Answer(status, body, {"ETag": build_etag(body)} if has_etag else {})
 
         caller = self.desk.visitor.caller
         answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
@@ -137,7 +138,8 @@ def allow_act(scope: Scope) -> Callable[[Request, str | None], Act]:
     def open_act(request: Request, key: Key = None) -> Act:
         desk = _find_desk(request)
         desk.visitor.caller.require(scope)
-        asked = f"{request.method} {request.url.path}?{request.url.query}".encode()
+        query = request.scope["query_string"]
+        asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
         body = getattr(request.state, "body_sha256", b"")
         return Act(desk, key, hashlib.sha256(asked + b"\0" + body).digest())
 

@@ -30,7 +30,9 @@ class Wish(BaseModel):
 class View(BaseModel):
     """What a client is shown."""
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        populate_by_name=True, serialize_by_alias=True, from_attributes=True
+    )
 
 
 def _parse_dollars(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter
 from dialectic import bundle, contributions, projects, sessions
 from dialectic.api.desk import Reading
 from dialectic.api.fields import Name, View
-from dialectic.api.pages import Listing
+from dialectic.api.pages import Listing, list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
@@ -222,7 +222,7 @@ async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
     await publish_project(desk.engine, desk.account.tenant_id, project_id)
     await describe_project(desk.engine, desk.account.tenant_id, project_id)
     paths = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
-    return Listing(items=[FileView(path=path) for path in paths], next_cursor=None)
+    return list_whole([FileView(path=path) for path in paths])
 
 
 @router.get(

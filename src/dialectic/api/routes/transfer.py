@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-import shutil
+import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request, Response
@@ -26,6 +26,7 @@ from starlette.responses import StreamingResponse
 from dialectic import bundle, projects, search
 from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
+from dialectic.api.guard import is_json, read_media_type, wrong_media_type
 from dialectic.api.routes.acting import publish
 from dialectic.api.routes.projects import (
     ProjectId,
@@ -109,9 +110,12 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
 
 async def read_resource(request: Request) -> ResourceWish:
     """Read a resource out of a form or out of JSON."""
-    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
+    media_type = read_media_type(request)
+    if is_json(media_type):
         body = await request.body()
         return _parse(lambda: ResourceWish.model_validate_json(body))
+    if media_type != MULTIPART:
+        raise wrong_media_type("application/json", MULTIPART)
     async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
         file = _take_file(form)
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
@@ -163,6 +167,8 @@ PROJECT_FORM = {
 )
 async def upload_project(request: Request, act: Writing) -> Response:
     """Make a project whose prompt is a file: text, Markdown, PDF or DOCX."""
+    if read_media_type(request) != MULTIPART:
+        raise wrong_media_type(MULTIPART)
     async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
         text = (await read_file(request, _take_file(form))).text
         fields = {
@@ -181,9 +187,11 @@ def name_by(act: Act, fields: dict[str, str]) -> Act:
 
 async def read_file(request: Request, file: UploadFile) -> Uploaded:
     """Read a file of a form as text: text, Markdown, PDF or DOCX."""
-    limits = Limits(text_bytes_max=request.app.state.engine.settings.max_prompt_bytes)
-    data = await file.read(limits.file_bytes_max + 1)
-    return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
+    state = request.app.state
+    limits = Limits(text_bytes_max=state.engine.settings.max_prompt_bytes)
+    async with state.reading:
+        data = await file.read(limits.file_bytes_max + 1)
+        return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
 
 
 # -- whole projects -------------------------------------------------------------------------------
@@ -202,23 +210,22 @@ async def export_project(
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
 ) -> Response:
     """Take a project away as one zip file, which can be imported unless it is `finished` only."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="dialectic-"))
-    out = folder / "export.zip"
-    export = bundle.export_project(desk.engine, desk.account, project_id, out, finished=finished)
-    try:
+    # The folder is gone before the first byte is sent: whoever leaves, and whatever dies, leaves
+    # nothing behind. The file itself goes with whoever reads it.
+    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
+        out = Path(folder, "export.zip")
+        export = bundle.export_project(
+            desk.engine, desk.account, project_id, out, finished=finished
+        )
         exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
         if exported is None:
-            await asyncio.to_thread(shutil.rmtree, folder)
             return Response(status_code=CLIENT_LEFT)
-        size = (await asyncio.to_thread(out.stat)).st_size
-    except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder)
-        raise
+        file = await asyncio.to_thread(out.open, "rb")
     headers = {
-        "Content-Length": str(size),
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
-    return StreamingResponse(_read_pieces(folder, out), headers=headers, media_type=BYTES)
+    return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 
 
 async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
@@ -251,13 +258,11 @@ async def _wait_until_gone(request: Request) -> None:
         pass
 
 
-async def _read_pieces(folder: Path, path: Path) -> AsyncIterator[bytes]:
-    try:
-        with await asyncio.to_thread(path.open, "rb") as file:
-            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-                yield piece
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder)
+async def read_pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    """Read a file to its end, piece by piece."""
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
 
 
 class ImportedView(View):
@@ -341,7 +346,7 @@ async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
 
 
 async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
-    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
+    if read_media_type(request) != MULTIPART:
         async for piece in request.stream():
             yield piece
         return
