@@ -253,6 +253,28 @@ async def test_a_body_of_another_kind_is_refused_by_name(
     assert "Content-Type" in problem["detail"]
 
 
+async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(house: House) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=x; charset=undefined"}
+    content = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nA\r\n--x--\r\n'
+    )
+    answer = await house.anna.client.post("/projects/upload", content=content, headers=headers)
+    check_problem(answer, 400, "invalid_request")
+
+
+async def test_what_is_no_archive_is_refused_and_not_told_where_it_lay(house: House) -> None:
+    headers = {"Content-Type": "application/zip"}
+    answer = await house.anna.client.post("/projects/import", content=b"PK", headers=headers)
+    problem = check_problem(answer, 422, "invalid_bundle")
+    assert problem["detail"].startswith("The archive is no zip file")
+
+
+async def test_a_compressed_body_is_refused_by_name(house: House) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = await house.anna.client.post("/projects", content=b"{}", headers=headers)
+    check_problem(answer, 415, "unsupported_media_type")
+
+
 async def test_a_boundary_that_speaks_of_json_is_no_json(house: House) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=jsonjson"}
     part = b'--jsonjson\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'

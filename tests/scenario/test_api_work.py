@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from dialectic import contributions, embedded, feedback, sessions
+from dialectic.api.routes.acting import RESPONSES_MAX
 from dialectic.domain.access import Scope
 from dialectic.store.database import Address, Connection
 from dialectic.store.records import Account
@@ -189,9 +190,7 @@ async def test_of_two_who_say_something_at_once_both_are_kept(
 
     async def speak(connection: Connection) -> None:
         said = feedback.Said("thesis", "The first to speak.")
-        await feedback.give_feedback_in(
-            house.engine, connection, told.account, session_id, said
-        )
+        await feedback.say_in(house.engine, connection, told.account, session_id, [said])
         begun.set()
         await may_end.wait()
 
@@ -221,9 +220,7 @@ async def test_a_project_is_not_deleted_while_its_work_begins(house: House, told
 
     working = asyncio.create_task(house.engine.db.transact(account.tenant_id, generate))
     await begun.wait()
-    deleting = asyncio.create_task(
-        house.anna.client.delete(f"/projects/{session['project_id']}")
-    )
+    deleting = asyncio.create_task(house.anna.client.delete(f"/projects/{session['project_id']}"))
     await until_waited_for(told)
     may_end.set()
     await working
@@ -296,7 +293,14 @@ async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
     path = f"/sessions/{session_id}/submit"
     wrong = {"responses": [{"contribution_id": lines[0]["id"]}]}
     check_problem(await anna.client.post(path, json=wrong), 422, "validation_failed")
-    started = await anna.client.post(path, json={"responses": [response], "feedback": "Go on."})
+    elsewhere = {"contribution_id": told.session["id"], "rating": 1}
+    check_problem(await anna.client.post(path, json={"responses": [elsewhere]}), 404, "not_found")
+    theirs = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    other = {"contribution_id": theirs[0]["id"], "rating": 1}
+    refused = await anna.client.post(path, json={"responses": [other]})
+    check_problem(refused, 400, "invalid_request")
+    said = {"responses": [response] * RESPONSES_MAX, "feedback": "Go on."}
+    started = await anna.client.post(path, json=said)
     assert started.status_code == 202, started.text
     assert started.json()["status"] == "generating_antithesis"
     again = await anna.client.post(path, json={"feedback": "Said too late."})

@@ -108,7 +108,7 @@ class EventStream(Response):
             raise _TooSlow from None
 
     async def _open(self, send: Send) -> bytes:
-        """Begin the response if that is still to be done; return what its first piece begins with."""
+        """Begin the response if it has not begun; return what its first piece begins with."""
         if self._has_started:
             return b""
         self._has_started = True

@@ -71,6 +71,8 @@ class Guard:
             await self._app(scope, guarded, send)
 
     async def _guard(self, request: Request, receive: Receive) -> Receive:
+        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise HTTPException(415, "The body must not be compressed: send it as it is.")
         media_type = read_media_type(request)
         upload_bytes_max = self._limits.find_upload(request.scope["path"], media_type)
         bytes_max = upload_bytes_max or self._limits.json_bytes_max

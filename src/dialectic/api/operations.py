@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from dialectic.api.metrics import Exposition, Metrics
 from dialectic.engine import Engine
-from dialectic.notify.hub import Hub
 from dialectic.errors import ConfigurationError, DatabaseBusy, DialecticError
+from dialectic.notify.hub import Hub
 from dialectic.store import figures
 from dialectic.store.migrate import find_upgrade
 

@@ -194,7 +194,9 @@ def _list_methods(request: Request) -> list[str]:
     return [
         method
         for method in METHODS
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes
+        )
     ]
 
 

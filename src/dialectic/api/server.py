@@ -68,7 +68,7 @@ class _Protocol(H11Protocol):
 
     def _expect(self) -> None:
         """Wait for the client only so long, unless it is the client who waits for us."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
             self._forget()
         elif self._giving_up is None:
             self._giving_up = self.loop.call_later(HEAD_MAX_S, self.transport.close)

@@ -48,9 +48,7 @@ class Knock:
         """Read the headers of a request, whose names are in lower case."""
         is_forwarded = any(name in headers for name in FORWARDING_HEADERS)
         is_by_stranger = headers.get("sec-fetch-site") in ("cross-site", "same-site")
-        return cls(
-            headers.get("host"), headers.get("origin"), scheme, is_forwarded, is_by_stranger
-        )
+        return cls(headers.get("host"), headers.get("origin"), scheme, is_forwarded, is_by_stranger)
 
 
 def is_loopback(host: str) -> bool:

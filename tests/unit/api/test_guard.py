@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from starlette.types import Message, Receive, Scope, Send
 
 from dialectic.api import guard

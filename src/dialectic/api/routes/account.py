@@ -148,9 +148,7 @@ async def get_wallet(desk: Reading) -> WalletView:
         id=found.id,
         user_id=found.user_id,
         is_count_only=found.is_count_only,
-        money=_build_money(
-            found.balance_credits, found.held_credits, found.available_credits
-        ),
+        money=_build_money(found.balance_credits, found.held_credits, found.available_credits),
         play_money=_build_money(
             found.play_balance_credits, found.play_held_credits, found.play_available_credits
         ),

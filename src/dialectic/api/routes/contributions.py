@@ -313,10 +313,8 @@ async def rate_contribution(
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
-        rating_id = uuid5(effect_id, "rating")
-        kept = await feedback.rate_in(
-            act.engine, connection, act.account, contribution_id, wish.rating, rating_id
-        )
+        rated = feedback.Rated(contribution_id, wish.rating, uuid5(effect_id, "rating"))
+        kept = await feedback.rate_in(act.engine, connection, act.account, rated)
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 

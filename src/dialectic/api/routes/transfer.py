@@ -10,8 +10,8 @@ import dataclasses
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
@@ -21,6 +21,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from dialectic import bundle, projects, search
@@ -41,7 +42,7 @@ from dialectic.api.routes.projects import (
 from dialectic.domain.access import Scope
 from dialectic.domain.bundle import LIMITS
 from dialectic.domain.project_rows import ProjectRows
-from dialectic.errors import TooLarge
+from dialectic.errors import StorageUnavailable, TooLarge, UsageError
 from dialectic.publish import describe_project
 from dialectic.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.storage.archive import open_archive
@@ -116,12 +117,35 @@ async def read_resource(request: Request) -> ResourceWish:
         return _parse(lambda: ResourceWish.model_validate_json(body))
     if media_type != MULTIPART:
         raise wrong_media_type("application/json", MULTIPART)
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
+    async with open_form(request) as form:
         file = _take_file(form)
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
         text = (await read_file(request, file)).text
         fields = {"kind": str(form.get("kind") or ""), "name": name[:500], "text": text}
     return _parse(lambda: ResourceWish.model_validate(fields))
+
+
+@asynccontextmanager
+async def open_form(request: Request) -> AsyncIterator[FormData]:
+    """Open a form with one file, which lies on disk if it is large."""
+    try:
+        with refusing_for_want_of_room():
+            form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
+    except UnicodeError:
+        raise HTTPException(400, "The form is in an encoding that nobody knows.") from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+@contextmanager
+def refusing_for_want_of_room() -> Iterator[None]:
+    """Say of a disk that takes no more that it is ours, and not what was sent, that is wrong."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageUnavailable(f"There is no room for it here: {error.strerror}.") from error
 
 
 def _parse(parse: Callable[[], T]) -> T:
@@ -169,7 +193,7 @@ async def upload_project(request: Request, act: Writing) -> Response:
     """Make a project whose prompt is a file: text, Markdown, PDF or DOCX."""
     if read_media_type(request) != MULTIPART:
         raise wrong_media_type(MULTIPART)
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
+    async with open_form(request) as form:
         text = (await read_file(request, _take_file(form))).text
         fields = {
             "prompt": text,
@@ -217,7 +241,8 @@ async def export_project(
         export = bundle.export_project(
             desk.engine, desk.account, project_id, out, finished=finished
         )
-        exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
+        with speaking_of(out):
+            exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
         if exported is None:
             return Response(status_code=CLIENT_LEFT)
         file = await asyncio.to_thread(out.open, "rb")
@@ -226,6 +251,17 @@ async def export_project(
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
+
+
+@contextmanager
+def speaking_of(path: Path) -> Iterator[None]:
+    """Tell nobody where an archive lies on this machine, nor blame them for its disk."""
+    try:
+        yield
+    except UsageError as error:
+        if isinstance(error.__cause__, OSError):
+            raise StorageUnavailable(error.message) from error
+        raise type(error)(error.message.replace(str(path), "The archive")) from None
 
 
 async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
@@ -300,7 +336,7 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with open_archive(path) as archive, bundle.refusing_broken_rules():
+    with speaking_of(path), open_archive(path) as archive, bundle.refusing_broken_rules():
         intake = await bundle.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
@@ -333,7 +369,7 @@ async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with await asyncio.to_thread(path.open, "wb") as file:
+        with refusing_for_want_of_room(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
                 if size > LIMITS.archive_bytes_max:
@@ -350,7 +386,7 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
         async for piece in request.stream():
             yield piece
         return
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
+    async with open_form(request) as form:
         file = _take_file(form)
         while piece := await file.read(PIECE_BYTES):
             yield piece
