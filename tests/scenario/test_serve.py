@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import io
 import json
-import os
 import resource
 import signal
 import tempfile
@@ -184,15 +183,19 @@ async def raw(
         writer.transport.abort()
 
 
+def list_names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
 async def test_an_archive_is_gone_before_anyone_has_read_it(
     house: House, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = sorted(os.listdir(tmp_path))
+    before = list_names(tmp_path)
     made = await house.anna.make_project()
     path = f"/projects/{made['id']}/export"
     async with open_client(running, house) as client, client.stream("GET", path) as answer:
-        assert sorted(os.listdir(tmp_path)) == before
+        assert list_names(tmp_path) == before
         data = await answer.aread()
     assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
     assert len(data) == int(answer.headers["content-length"])

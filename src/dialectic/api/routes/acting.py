@@ -15,7 +15,6 @@ from dialectic.api.openapi import more_problems
 from dialectic.api.routes.sessions import SessionId, SessionView, load_view
 from dialectic.domain.price import parse_usd
 from dialectic.feedback import RATING_MAX, RATING_MIN, Rated, Said
-from dialectic.publish import publish_project
 from dialectic.store.database import Connection
 
 router = APIRouter(tags=["acting"], responses=more_problems(402))
@@ -85,13 +84,7 @@ async def generate_session(session_id: SessionId, act: Spending) -> Response:
         project_ids.append((await load_view(connection, session_id)).project_id)
         return JobsView(job_ids=job_ids)
 
-    return await act.answer(work, status=202, then=lambda: publish(act, project_ids))
-
-
-async def publish(act: Act, project_ids: list[UUID]) -> None:
-    """Carry files to storage; those of an answer that is told again are there already."""
-    for project_id in dict.fromkeys(project_ids):
-        await publish_project(act.engine, act.account.tenant_id, project_id)
+    return await act.answer(work, status=202, then=lambda: act.publish(project_ids))
 
 
 async def _steer(
@@ -109,7 +102,7 @@ async def _steer(
         project_ids.append(view.project_id)
         return view
 
-    return await act.answer(work, status=status, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=status, then=lambda: act.publish(project_ids))
 
 
 @router.post("/sessions/{session_id}/submit", status_code=202, response_model=SessionView)
@@ -198,4 +191,4 @@ async def give_feedback(session_id: SessionId, wish: FeedbackWish, act: Writing)
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))

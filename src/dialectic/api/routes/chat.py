@@ -23,7 +23,6 @@ from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
 from dialectic.api.pages import Listing, Paging, list_page
 from dialectic.api.problem import build_problem
-from dialectic.api.routes.acting import publish
 from dialectic.api.routes.projects import ProjectView
 from dialectic.api.routes.projects import build_view as build_project
 from dialectic.api.routes.sessions import OutputTokens
@@ -365,7 +364,7 @@ async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectWish, act: Writ
         project_ids.append(new.id)
         return build_project(await projects.load_in(connection, new.id))
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:

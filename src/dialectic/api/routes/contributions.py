@@ -14,7 +14,7 @@ from dialectic.api.desk import JSON, Reading, Spending, Writing
 from dialectic.api.fields import Slug, View, Wish, build_etag, matches
 from dialectic.api.openapi import more_problems
 from dialectic.api.pages import Listing, Paging, list_page, list_whole
-from dialectic.api.routes.acting import FeedbackView, JobsView, publish
+from dialectic.api.routes.acting import FeedbackView, JobsView
 from dialectic.api.routes.projects import ResourceView, build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.errors import PreconditionFailed
@@ -284,7 +284,7 @@ async def edit_contribution(
         project_ids.append(edited.project_id)
         return build_view(await contributions.load_in(connection, edited.id))
 
-    return await act.answer(work, has_etag=True, then=lambda: publish(act, project_ids))
+    return await act.answer(work, has_etag=True, then=lambda: act.publish(project_ids))
 
 
 @router.post(
@@ -318,7 +318,7 @@ async def rate_contribution(
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 @router.get("/sessions/{session_id}/jobs")

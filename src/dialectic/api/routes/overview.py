@@ -22,7 +22,7 @@ from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
 from dialectic.api.routes.sessions import SessionId, SessionWish, build_ask
-from dialectic.api.routes.transfer import BINARY, BYTES
+from dialectic.api.routes.transfer import BYTES, describe_file
 from dialectic.domain.quote import Quote
 from dialectic.errors import NotFound
 from dialectic.publish import describe_project, publish_project
@@ -228,7 +228,7 @@ async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
 @router.get(
     "/projects/{project_id}/file",
     response_class=Response,
-    responses={200: {"content": {BYTES: {"schema": BINARY}}, "description": "The file."}},
+    responses=describe_file("The file."),
 )
 async def read_file(
     project_id: ProjectId,

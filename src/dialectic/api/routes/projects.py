@@ -8,15 +8,13 @@ from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
-from starlette.background import BackgroundTask
 
 from dialectic import projects
-from dialectic.api.desk import Act, Desk, Reading, Writing
+from dialectic.api.desk import Act, Reading, Writing, put_behind
 from dialectic.api.fields import Line, Name, View, Wish
 from dialectic.api.pages import Listing, Paging, list_page
 from dialectic.domain.ask import Given
 from dialectic.domain.place import ResourceKind
-from dialectic.publish import publish_project
 from dialectic.store import lists
 from dialectic.store.database import Connection
 
@@ -161,12 +159,7 @@ async def create(wish: ProjectWish, act: Act) -> Response:
         return build_view(await projects.load_in(connection, new.id))
 
     made: list[UUID] = []
-    return await act.answer(work, status=201, then=lambda: _publish(act.desk, made))
-
-
-async def _publish(desk: Desk, project_ids: list[UUID]) -> None:
-    for project_id in dict.fromkeys(project_ids):
-        await publish_project(desk.engine, desk.account.tenant_id, project_id)
+    return await act.answer(work, status=201, then=lambda: act.publish(made))
 
 
 @router.get("/projects")
@@ -198,7 +191,7 @@ async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writin
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
     """Delete a project with everything in it. What was paid stays in the books."""
     deleted = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
-    behind = BackgroundTask(projects.delete_files, act.engine, act.account, deleted)
+    behind = put_behind(lambda: projects.delete_files(act.engine, act.account, deleted))
     return Response(status_code=204, background=behind)
 
 

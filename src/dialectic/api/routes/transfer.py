@@ -28,7 +28,6 @@ from dialectic import bundle, projects, search
 from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
 from dialectic.api.guard import is_json, read_media_type, wrong_media_type
-from dialectic.api.routes.acting import publish
 from dialectic.api.routes.projects import (
     ProjectId,
     ProjectView,
@@ -73,6 +72,13 @@ def describe_bodies(**bodies: dict[str, Any]) -> dict[str, Any]:
 
 
 BINARY = {"type": "string", "format": "binary"}
+
+
+def describe_file(words: str) -> dict[int | str, dict[str, Any]]:
+    """Describe an answer that is a file."""
+    return {200: {"content": {BYTES: {"schema": BINARY}}, "description": words}}
+
+
 RESOURCE_FORM = {
     "type": "object",
     "required": ["kind", "file"],
@@ -106,7 +112,7 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
         project_ids.append(project_id)
         return build_resource(await lists.load_document(connection, resource_id))
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 async def read_resource(request: Request) -> ResourceWish:
@@ -224,7 +230,7 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 @router.get(
     "/projects/{project_id}/export",
     response_class=StreamingResponse,
-    responses={200: {"content": {BYTES: {"schema": BINARY}}, "description": "The archive."}},
+    responses=describe_file("The archive."),
 )
 async def export_project(
     project_id: ProjectId,
