@@ -10,23 +10,31 @@ import dataclasses
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
-from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from dialectic import bundle, projects, search
 from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
+from dialectic.api.files import (
+    MULTIPART,
+    in_turn,
+    open_form,
+    read_file,
+    read_pieces,
+    receive,
+    speaking_of,
+    take_file,
+    while_awaited,
+)
 from dialectic.api.guard import is_json, read_media_type, wrong_media_type
 from dialectic.api.routes.projects import (
     ProjectId,
@@ -39,23 +47,16 @@ from dialectic.api.routes.projects import (
     create,
 )
 from dialectic.domain.access import Scope
-from dialectic.domain.bundle import LIMITS
 from dialectic.domain.project_rows import ProjectRows
-from dialectic.errors import StorageUnavailable, TooLarge, UsageError
 from dialectic.publish import describe_project
 from dialectic.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.storage.archive import open_archive
 from dialectic.store import lists
 from dialectic.store.database import Connection
-from dialectic.uploads.limits import Limits
-from dialectic.uploads.reading import Uploaded, read_upload
 
 router = APIRouter(tags=["projects"])
-PIECE_BYTES = 1 << 18
-FIELD_BYTES_MAX = 10_000
 # Makers of clients know these bytes, and not those of zip files.
 BYTES = "application/octet-stream"
-MULTIPART = "multipart/form-data"
 # Nobody reads it; figures and logs know it by the number that proxies give it.
 CLIENT_LEFT = 499
 T = TypeVar("T")
@@ -124,34 +125,11 @@ async def read_resource(request: Request) -> ResourceWish:
     if media_type != MULTIPART:
         raise wrong_media_type("application/json", MULTIPART)
     async with open_form(request) as form:
-        file = _take_file(form)
+        file = take_file(form)
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
         text = (await read_file(request, file)).text
         fields = {"kind": str(form.get("kind") or ""), "name": name[:500], "text": text}
     return _parse(lambda: ResourceWish.model_validate(fields))
-
-
-@asynccontextmanager
-async def open_form(request: Request) -> AsyncIterator[FormData]:
-    """Open a form with one file, which lies on disk if it is large."""
-    try:
-        with refusing_for_want_of_room():
-            form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
-    except UnicodeError:
-        raise HTTPException(400, "The form is in an encoding that nobody knows.") from None
-    try:
-        yield form
-    finally:
-        await form.close()
-
-
-@contextmanager
-def refusing_for_want_of_room() -> Iterator[None]:
-    """Say of a disk that takes no more that it is ours, and not what was sent, that is wrong."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageUnavailable(f"There is no room for it here: {error.strerror}.") from error
 
 
 def _parse(parse: Callable[[], T]) -> T:
@@ -163,19 +141,6 @@ def _parse(parse: Callable[[], T]) -> T:
 
 def _locate(error: ValidationError) -> list[Any]:
     return [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
-
-
-def _take_file(form: FormData) -> UploadFile:
-    file = form.get("file")
-    if not isinstance(file, UploadFile):
-        missing = {
-            "type": "missing",
-            "loc": ("body", "file"),
-            "msg": "Field required",
-            "input": None,
-        }
-        raise RequestValidationError([missing])
-    return file
 
 
 PROJECT_FORM = {
@@ -200,7 +165,7 @@ async def upload_project(request: Request, act: Writing) -> Response:
     if read_media_type(request) != MULTIPART:
         raise wrong_media_type(MULTIPART)
     async with open_form(request) as form:
-        text = (await read_file(request, _take_file(form))).text
+        text = (await read_file(request, take_file(form))).text
         fields = {
             "prompt": text,
             **{key: str(form[key]) for key in ("name", "domain") if key in form},
@@ -213,15 +178,6 @@ def name_by(act: Act, fields: dict[str, str]) -> Act:
     """Name a request by what its form says: the form itself is written differently each time."""
     said = repr(sorted(fields.items())).encode()
     return dataclasses.replace(act, fingerprint=hashlib.sha256(act.fingerprint + said).digest())
-
-
-async def read_file(request: Request, file: UploadFile) -> Uploaded:
-    """Read a file of a form as text: text, Markdown, PDF or DOCX."""
-    state = request.app.state
-    limits = Limits(text_bytes_max=state.engine.settings.max_prompt_bytes)
-    async with state.reading:
-        data = await file.read(limits.file_bytes_max + 1)
-        return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
 
 
 # -- whole projects -------------------------------------------------------------------------------
@@ -248,7 +204,7 @@ async def export_project(
             desk.engine, desk.account, project_id, out, finished=finished
         )
         with speaking_of(out):
-            exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
+            exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
         if exported is None:
             return Response(status_code=CLIENT_LEFT)
         file = await asyncio.to_thread(out.open, "rb")
@@ -257,54 +213,6 @@ async def export_project(
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
-
-
-@contextmanager
-def speaking_of(path: Path) -> Iterator[None]:
-    """Tell nobody where an archive lies on this machine, nor blame them for its disk."""
-    try:
-        yield
-    except UsageError as error:
-        if isinstance(error.__cause__, OSError):
-            raise StorageUnavailable(error.message) from error
-        raise type(error)(error.message.replace(str(path), "The archive")) from None
-
-
-async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
-    """Do what takes long when it is its turn: many at once only make each other slow."""
-    try:
-        async with turns:
-            return await work
-    finally:
-        work.close()
-
-
-async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Do what takes long before the first byte, or give it up when its client has left: None.
-
-    A client that lost its patience asks again, and what nobody takes would be made many times over.
-    """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_wait_until_gone(request))
-    try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else None
-    finally:
-        for task in (doing, leaving):
-            task.cancel()
-        await asyncio.wait({doing, leaving})
-
-
-async def _wait_until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def read_pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Read a file to its end, piece by piece."""
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            yield piece
 
 
 class ImportedView(View):
@@ -368,34 +276,6 @@ async def _publish(act: Act, taken: list[ProjectRows]) -> None:
     for rows in taken[-1:]:
         await bundle.publish_rows(act.engine, act.account, rows)
         await describe_project(act.engine, act.account.tenant_id, rows.project.id)
-
-
-@asynccontextmanager
-async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
-    """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with refusing_for_want_of_room(), await asyncio.to_thread(path.open, "wb") as file:
-            async for piece in _list_pieces(request):
-                size += len(piece)
-                if size > LIMITS.archive_bytes_max:
-                    raise TooLarge(
-                        f"The archive is larger than {LIMITS.archive_bytes_max:,} bytes."
-                    )
-                digest.update(piece)
-                await asyncio.to_thread(file.write, piece)
-        yield path, digest.digest()
-
-
-async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
-    if read_media_type(request) != MULTIPART:
-        async for piece in request.stream():
-            yield piece
-        return
-    async with open_form(request) as form:
-        file = _take_file(form)
-        while piece := await file.read(PIECE_BYTES):
-            yield piece
 
 
 # -- words ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
-from dialectic.api.routes.transfer import read_file, while_awaited
+from dialectic.api.files import read_file, while_awaited
 
 
 class Client:
