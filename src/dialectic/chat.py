@@ -85,19 +85,25 @@ async def send(
         turns, outcome = await asking.converse(continues=question.continues)
         said = build_exchange(question.id, message, card, turns, outcome)
 
-        async def work(connection: Connection) -> None:
-            if question.replaces_id is not None:
+        async def work(connection: Connection) -> bool:
+            is_kept = chat.is_new or await chats.lock(connection, chat.id)
+            if is_kept and question.replaces_id is not None:
                 await chats.rewind(connection, chat.id, question.replaces_id)
-            await chats.save_exchange(
-                connection,
-                tenant_id=account.tenant_id,
-                user_id=account.user_id,
-                chat=chat,
-                said=said,
-            )
+            if is_kept:
+                await chats.save_exchange(
+                    connection,
+                    tenant_id=account.tenant_id,
+                    user_id=account.user_id,
+                    chat=chat,
+                    said=said,
+                )
             await asking.settle(connection, turns, said.answer_id)
+            return is_kept
 
-        await engine.db.transact(account.tenant_id, work)
+        is_kept = await engine.db.transact(account.tenant_id, work)
+    if not is_kept:
+        # What was asked was answered and is paid for; there is nowhere to keep it.
+        raise NotFound(f"Chat {chat.id} was deleted while its question was answered.")
     return Reply(
         chat_id=chat.id,
         question_id=said.question_id,

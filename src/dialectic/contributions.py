@@ -91,12 +91,20 @@ async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, An
     return dict(row)
 
 
+async def lock_in(connection: Connection, contribution_id: UUID) -> UUID:
+    """Keep a document as it is until the end of the transaction; return the first version's id.
+
+    Whoever looks at it before they change it must look after this.
+    """
+    row = await load_in(connection, contribution_id)
+    first_id: UUID = row["original_model_contribution_id"] or row["id"]
+    await connection.fetchval(SQL["lock_versions"], first_id)
+    return first_id
+
+
 async def _load_first(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
     """Load the first version of a document, locked against whoever else makes the next one."""
-    row = await load_in(connection, contribution_id)
-    first_id = row["original_model_contribution_id"] or row["id"]
-    await connection.fetchval(SQL["lock_versions"], first_id)
-    return await load_in(connection, first_id)
+    return await load_in(connection, await lock_in(connection, contribution_id))
 
 
 async def _load_newest(connection: Connection, first_id: UUID) -> dict[str, Any]:

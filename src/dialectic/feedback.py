@@ -6,6 +6,7 @@ asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,7 +17,7 @@ from dialectic.domain.place import UserFeedback
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, UsageError
-from dialectic.pipeline.look import load_scene
+from dialectic.pipeline.look import Scene, load_scene
 from dialectic.publish import publish_project
 from dialectic.store import records
 from dialectic.store.database import Connection
@@ -38,20 +39,24 @@ async def give_feedback(
     said = Said(stage_slug, content=text, target_id=target_id)
 
     async def work(connection: Connection) -> Kept:
-        return await give_feedback_in(engine, connection, account, session_id, said)
+        return await say_in(engine, connection, account, session_id, [said])
 
-    kept = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, kept.project_id)
-    return kept.path
+    return await _keep(engine, account, work)
 
 
 async def rate(engine: Engine, account: Account, contribution_id: UUID, rating: int) -> str:
     """Keep a person's rating of a contribution; later prompts tell it."""
-    feedback_id = uuid4()
+    rated = Rated(contribution_id, rating)
 
     async def work(connection: Connection) -> Kept:
-        return await rate_in(engine, connection, account, contribution_id, rating, feedback_id)
+        return await rate_in(engine, connection, account, rated)
 
+    return await _keep(engine, account, work)
+
+
+async def _keep(
+    engine: Engine, account: Account, work: Callable[[Connection], Awaitable[Kept]]
+) -> str:
     kept = await engine.db.transact(account.tenant_id, work)
     await publish_project(engine, account.tenant_id, kept.project_id)
     return kept.path
@@ -69,6 +74,15 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Rated:
+    """How a person rates a contribution."""
+
+    contribution_id: UUID
+    rating: int
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """Where feedback stands."""
 
@@ -76,109 +90,155 @@ class Kept:
     project_id: UUID
 
 
-async def give_feedback_in(
-    engine: Engine, connection: Connection, account: Account, session_id: UUID, said: Said
-) -> Kept:
-    """Keep what a person says in the caller's transaction."""
-    content, _ = clean_text(said.content)
-    if not content.strip():
-        raise UsageError("The feedback is empty. Give it as an argument or with --file.")
-    if said.target_id is None:
-        feedback = _Feedback("stage", content=content, id=said.id)
-    else:
-        target = await load_contribution(connection, said.target_id)
-        if (target["session_id"], target["stage"]) != (session_id, said.stage_slug):
-            raise UsageError(
-                f"Contribution {said.target_id} is of stage {target['stage']!r} of session "
-                f"{target['session_id']}, not of {said.stage_slug!r} of session {session_id}."
-            )
-        feedback = _Feedback.about(target, "response", content=content, id=said.id)
-    return await _keep_feedback(
-        engine, connection, account, (session_id, said.stage_slug), feedback
-    )
+async def rate_in(engine: Engine, connection: Connection, account: Account, rated: Rated) -> Kept:
+    """Keep a rating in the caller's transaction, in the session of what is rated."""
+    row = await load_contribution(connection, rated.contribution_id)
+    return await say_in(engine, connection, account, row["session_id"], [rated])
 
 
-async def rate_in(
+async def say_in(
     engine: Engine,
     connection: Connection,
     account: Account,
-    contribution_id: UUID,
-    rating: int,
-    feedback_id: UUID,
+    session_id: UUID,
+    said: Sequence[Said | Rated],
 ) -> Kept:
-    """Keep a rating in the caller's transaction."""
-    if not RATING_MIN <= rating <= RATING_MAX:
-        raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
-    row = await load_contribution(connection, contribution_id)
-    rated = _Feedback.about(row, "rating", rating=rating, id=feedback_id)
-    place = (row["session_id"], row["stage"])
-    return await _keep_feedback(engine, connection, account, place, rated)
+    """Keep all that a person says of a session at once, in the caller's transaction.
+
+    However much that is, the file of a stage is written once. Returns where the last of it stands.
+    """
+    # The file is written anew from all that was said: two who speak do so one after another.
+    await connection.execute(SQL["lock_session"], session_id)
+    session = await records.load_session(connection, session_id)
+    targets = await _load_targets(connection, session_id, said)
+    found = [_understand(one, targets, session["iteration_count"]) for one in said]
+    scenes = {
+        place: await _load_stage(engine, connection, session_id, place)
+        for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
+    }
+    await connection.executemany(
+        SQL["insert_feedback"],
+        [
+            (
+                account.tenant_id,
+                one.id,
+                session_id,
+                account.user_id,
+                one.stage_slug,
+                one.iteration,
+                one.target_id,
+                one.kind,
+                one.content,
+                one.rating,
+            )
+            for one in found
+        ],
+    )
+    rows = await connection.fetch(SQL["list_feedback"], session_id)
+    files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
+    owner = next(iter(scenes.values())).owner
+    await records.put_resources(connection, account.tenant_id, owner, files)
+    return Kept(files[-1].path, owner.project_id)
 
 
-@dataclass(frozen=True, slots=True)
+async def _load_targets(
+    connection: Connection, session_id: UUID, said: Sequence[Said | Rated]
+) -> dict[UUID, dict[str, Any]]:
+    """Load the contributions that are spoken of; all must be of the session."""
+    ids = [one.contribution_id if isinstance(one, Rated) else one.target_id for one in said]
+    found = {
+        target_id: await load_contribution(connection, target_id)
+        for target_id in dict.fromkeys(ids)
+        if target_id is not None
+    }
+    for target_id, row in found.items():
+        if row["session_id"] != session_id:
+            raise UsageError(
+                f"Contribution {target_id} is of session {row['session_id']}, not of {session_id}."
+            )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Feedback:
+    """Feedback as it is kept: about a stage, or about all versions of a contribution."""
+
+    id: UUID
     kind: str
+    stage_slug: str
+    iteration: int
+    target_id: UUID | None = None
     content: str = ""
     rating: int | None = None
-    target_id: UUID | None = None
-    # That of the contribution it is about; the session's current one if it is about a stage.
-    iteration: int | None = None
-    id: UUID = field(default_factory=uuid4)
-
-    @classmethod
-    def about(cls, row: dict[str, Any], kind: str, **said: Any) -> _Feedback:
-        """Speak of a contribution: of all its versions, and of the iteration it was made in."""
-        first_id = row["original_model_contribution_id"] or row["id"]
-        return cls(kind, target_id=first_id, iteration=row["iteration_number"], **said)
 
 
-async def _keep_feedback(
-    engine: Engine,
-    connection: Connection,
-    account: Account,
-    place: tuple[UUID, str],
-    said: _Feedback,
-) -> Kept:
-    session_id, stage_slug = place
-    session = await records.load_session(connection, session_id)
-    iteration = said.iteration or session["iteration_count"]
+def _understand(
+    one: Said | Rated, targets: Mapping[UUID, dict[str, Any]], iteration: int
+) -> _Feedback:
+    """Say what feedback is about: a contribution's own iteration, else the session's current."""
+    if isinstance(one, Rated):
+        if not RATING_MIN <= one.rating <= RATING_MAX:
+            raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
+        about = _describe_target(targets[one.contribution_id])
+        return _Feedback(id=one.id, kind="rating", rating=one.rating, **about)
+    content, _ = clean_text(one.content)
+    if not content.strip():
+        raise UsageError("The feedback is empty. Give it as an argument or with --file.")
+    if one.target_id is None:
+        stage = one.stage_slug
+        return _Feedback(
+            id=one.id, kind="stage", stage_slug=stage, iteration=iteration, content=content
+        )
+    about = _describe_target(targets[one.target_id])
+    if about["stage_slug"] != one.stage_slug:
+        raise UsageError(
+            f"Contribution {one.target_id} is of stage {about['stage_slug']!r}, not of "
+            f"{one.stage_slug!r}."
+        )
+    return _Feedback(id=one.id, kind="response", content=content, **about)
+
+
+def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "target_id": row["original_model_contribution_id"] or row["id"],
+        "stage_slug": row["stage"],
+        "iteration": row["iteration_number"],
+    }
+
+
+async def _load_stage(
+    engine: Engine, connection: Connection, session_id: UUID, place: tuple[str, int]
+) -> Scene:
+    """Load the scene of a stage that has begun."""
+    stage_slug, iteration = place
     scene = await load_scene(engine, connection, session_id, iteration)
-    stage = scene.process.load_stage(stage_slug)
+    scene.process.load_stage(stage_slug)  # which there may not be
     status = await connection.fetchval(SQL["find_stage_status"], session_id, iteration, stage_slug)
     if status in (None, "waiting"):
         raise Conflict(
             f"Stage {stage_slug!r} has not begun in iteration {iteration}: there is nothing to "
             "say about it yet."
         )
-    await connection.execute(
-        SQL["insert_feedback"],
-        account.tenant_id,
-        said.id,
-        session_id,
-        account.user_id,
-        stage_slug,
-        iteration,
-        said.target_id,
-        said.kind,
-        said.content,
-        said.rating,
-    )
-    rows = await connection.fetch(SQL["list_feedback"], session_id)
+    return scene
+
+
+def _build_file(
+    session_id: UUID, place: tuple[str, int], scene: Scene, rows: Sequence[Any]
+) -> NewResource:
+    """Build the file of all that was said about a stage."""
+    stage_slug, iteration = place
     entries = [
-        _describe(row)
-        for row in rows
-        if (row["stage_slug"], row["iteration_number"]) == (stage_slug, iteration)
+        _describe(row) for row in rows if (row["stage_slug"], row["iteration_number"]) == place
     ]
-    resource = NewResource(
+    folder = scene.build_folder(scene.process.load_stage(stage_slug))
+    return NewResource(
         resource_type="user_feedback",
-        path=build_path(UserFeedback(scene.build_folder(stage))),
+        path=build_path(UserFeedback(folder)),
         text="\n\n".join(entries) + "\n",
         session_id=session_id,
         iteration_number=iteration,
         stage_slug=stage_slug,
     )
-    await records.put_resources(connection, account.tenant_id, scene.owner, [resource])
-    return Kept(resource.path, scene.project_id)
 
 
 def _describe(row: Any) -> str:

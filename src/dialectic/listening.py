@@ -6,6 +6,16 @@ import socket
 
 from dialectic.errors import ConfigurationError
 
+# Connections that are accepted there take these over. Whoever is gone without a word, or takes
+# nothing of what is sent to it, is hung up on after two minutes instead of a quarter of an hour.
+# Not every system knows them all.
+WATCH = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPINTVL": 15,
+    "TCP_KEEPCNT": 4,
+    "TCP_USER_TIMEOUT": 120_000,
+}
+
 
 def bind(host: str, port: int) -> socket.socket:
     """Take a port, or say why it cannot be had."""
@@ -18,6 +28,10 @@ def bind(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"{host!r} is no address to listen on: {error}.") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in WATCH.items():
+            if hasattr(socket, name):
+                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         listening.bind(address)
     except OSError as error:
         listening.close()

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -297,6 +298,15 @@ async def test_the_owner_needs_no_token_until_someone_has_one(address: Address) 
             await accounts.enter_without_token(db, "127.0.0.1", local)
 
 
+async def test_the_door_does_not_open_because_time_passes(address: Address) -> None:
+    async with stopped_clock(address) as (db, _):
+        await _revoke_all(address)
+        issued = await issue(db, await add_user(db))
+        await set_clock(db.fetch, issued.expires_at + timedelta(days=1))
+        with pytest.raises(TokenMissing):
+            await accounts.enter_without_token(db, "127.0.0.1", Knock("127.0.0.1:8000"))
+
+
 async def _revoke_all(address: Address) -> None:
     connection = await asyncpg.connect(address.url)
     await connection.execute("update dialectic.access_tokens set revoked_at = now()")
@@ -372,6 +382,41 @@ async def test_a_session_lasts_twelve_hours_and_is_forgotten_after_them(
     assert [row["kind"] for row in left] == ["api"]
     buckets = await admin.fetch("select from request_buckets where token_id = $1", issued.id)
     assert buckets == []
+
+
+async def test_which_tokens_have_ended_is_told_of_each_that_is_shown(address: Address) -> None:
+    async with stopped_clock(address) as (db, _):
+        user = await add_user(db)
+        lasting, short, revoked = [
+            await accounts.issue_token(db, user, name="a", life_days=days) for days in (30, 1, 30)
+        ]
+        root = await issue(db, user)
+        session = await accounts.open_session(db, root.secret.reveal(), requests_per_minute=MANY)
+        browser = await enter(db, session.cookie.reveal())
+        shown = [lasting.id, short.id, revoked.id, browser.token_id, uuid4()]
+        assert await list_ended(db, user, shown) == {shown[-1]}
+        stranger = await add_user(db)
+        assert await list_ended(db, stranger, shown) == set(shown)
+        await accounts.revoke_token(db, user, revoked.id)
+        await accounts.revoke_token(db, user, root.id)
+        assert await list_ended(db, user, shown) == {revoked.id, browser.token_id, shown[-1]}
+        await set_clock(db.fetch, short.expires_at)
+        assert await list_ended(db, user, shown) == {*shown[1:]}
+
+
+async def test_whoever_came_without_a_token_is_out_when_there_is_one(address: Address) -> None:
+    nobody = UUID(int=0)
+    async with Database.open(address, APP_ROLE, size=1) as db:
+        await _revoke_all(address)
+        owner = accounts.build_owner(await accounts.load_owner(db))
+        assert await list_ended(db, owner, [nobody]) == set()
+        await issue(db, await add_user(db))
+        assert await list_ended(db, owner, [nobody]) == {nobody}
+
+
+async def list_ended(db: Database, caller: Caller, token_ids: list[Any]) -> set[UUID]:
+    shown = [(caller.tenant_id, token_id) for token_id in token_ids]
+    return await db.transact(caller.tenant_id, lambda c: store.list_ended_tokens(c, shown))
 
 
 # -- organisations ---------------------------------------------------------------------------------

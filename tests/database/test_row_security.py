@@ -95,6 +95,7 @@ FUNCTIONS_OF_BOTH = {
 MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
 KNOWING_PEOPLE = {
     *("open_account", "add_account", "find_account", "list_users", "find_token", "has_tokens"),
+    "list_ended_tokens",
     *("create_organization", "set_member", "remove_member", "list_tenants"),
     *("claim_key", "clock"),
 }

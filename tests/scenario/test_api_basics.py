@@ -205,6 +205,84 @@ async def test_wrong_ways_are_problems_too(
     check_problem(await house.anna.client.request(method, path), status, code)
 
 
+async def test_what_can_be_done_at_a_path_is_told_to_whoever_tries_something_else(
+    house: House,
+) -> None:
+    made = await house.anna.make_project()
+    for method in ("POST", "OPTIONS", "TRACE"):
+        answer = await house.anna.client.request(method, f"/projects/{made['id']}")
+        problem = check_problem(answer, 405, "method_not_allowed")
+        assert answer.headers["allow"] == "GET, PATCH, DELETE"
+        assert "GET, PATCH, DELETE" in problem["detail"]
+
+
+async def test_no_path_leads_to_another_one(house: House) -> None:
+    answer = await house.anna.client.get("/projects/", follow_redirects=False)
+    problem = check_problem(answer, 404, "not_found")
+    assert "/docs" in problem["detail"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs"])
+async def test_whoever_only_wants_to_know_whether_need_not_read_it(house: House, path: str) -> None:
+    async with house.knock() as client:
+        asked = await client.head(f"http://house.test{path}")
+        read = await client.get(f"http://house.test{path}")
+    assert asked.status_code == read.status_code
+    assert asked.headers["content-type"] == read.headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type"),
+    [
+        ("/projects", "text/plain"),
+        ("/projects", ""),
+        ("/projects", "multipart/form-data; boundary=x"),
+        ("/projects/upload", "application/x-www-form-urlencoded"),
+        ("/projects/{id}/resources", "text/markdown"),
+    ],
+)
+async def test_a_body_of_another_kind_is_refused_by_name(
+    house: House, path: str, media_type: str
+) -> None:
+    made = await house.anna.make_project()
+    headers = {"Content-Type": media_type} if media_type else {}
+    answer = await house.anna.client.post(
+        path.format(id=made["id"]), content=b'{"prompt": "p"}', headers=headers
+    )
+    problem = check_problem(answer, 415, "unsupported_media_type")
+    assert "Content-Type" in problem["detail"]
+
+
+async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(house: House) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=x; charset=undefined"}
+    content = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nA\r\n--x--\r\n'
+    )
+    answer = await house.anna.client.post("/projects/upload", content=content, headers=headers)
+    check_problem(answer, 400, "invalid_request")
+
+
+async def test_what_is_no_archive_is_refused_and_not_told_where_it_lay(house: House) -> None:
+    headers = {"Content-Type": "application/zip"}
+    answer = await house.anna.client.post("/projects/import", content=b"PK", headers=headers)
+    problem = check_problem(answer, 422, "invalid_bundle")
+    assert problem["detail"].startswith("The archive is no zip file")
+
+
+async def test_a_compressed_body_is_refused_by_name(house: House) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = await house.anna.client.post("/projects", content=b"{}", headers=headers)
+    check_problem(answer, 415, "unsupported_media_type")
+
+
+async def test_a_boundary_that_speaks_of_json_is_no_json(house: House) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=jsonjson"}
+    part = b'--jsonjson\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    content = part + "Ein Saal für alle.".encode("utf-16") + b"\r\n--jsonjson--\r\n"
+    made = await house.anna.client.post("/projects/upload", content=content, headers=headers)
+    assert made.json()["prompt"] == "Ein Saal für alle."
+
+
 @pytest.mark.parametrize(
     ("wish", "status", "code"),
     [

@@ -170,6 +170,27 @@ async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(house: House) 
     check_problem(await house.anna.client.get(path), 404, "not_found")
 
 
+async def test_a_chat_that_is_deleted_while_a_model_thinks_is_gone_and_its_answer_paid_for(
+    house: House, simulator: Simulator
+) -> None:
+    chat_id = (await house.anna.post("/chat", build_wish()))["chat_id"]
+    simulator.hold("door")
+    asking = asyncio.create_task(
+        house.anna.client.post("/chat", json=build_wish("Wait.", chat_id=chat_id))
+    )
+    await simulator.wait_arrived(2)
+    assert (await house.anna.client.delete(f"/chats/{chat_id}")).status_code == 204
+    simulator.release("door")
+    check_problem(await asking, 404, "not_found")
+    wallet = await house.anna.get("/wallet")
+    assert wallet["money"]["held"] == "0"
+    assert [one["type"] for one in (await house.anna.get("/wallet/transactions"))["items"]][:2] == [
+        "usage",
+        "usage",
+    ]
+    assert await find_breaches(house) == []
+
+
 async def test_whoever_leaves_while_a_model_thinks_is_answered_later_and_asked_once(
     house: House, simulator: Simulator
 ) -> None:

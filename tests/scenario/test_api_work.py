@@ -10,16 +10,19 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
-from dialectic import embedded
+from dialectic import contributions, embedded, feedback, sessions
+from dialectic.api.routes.acting import RESPONSES_MAX
 from dialectic.domain.access import Scope
-from dialectic.store.database import Address
+from dialectic.store.database import Address, Connection
 from dialectic.store.records import Account
 from tests.database.machine import database_of_a_module
 from tests.scenario.house import Guest, House, check_problem, open_house
+from tests.waiting import until_someone_waits
 
 MODELS = ["offline/skeptic", "offline/architect"]
 
@@ -143,6 +146,96 @@ async def test_a_person_edits_what_they_have_seen_and_nothing_newer(
     assert [one["is_latest"] for one in versions[-2:]] == [False, True]
 
 
+async def test_of_two_who_edit_what_both_have_seen_one_is_told(
+    anna: Guest, house: House, told: Told
+) -> None:
+    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    path = f"/contributions/{lines[-1]['id']}"
+    etag = (await anna.client.get(path)).headers["etag"]
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def edit(connection: Connection) -> None:
+        await contributions.edit_in(
+            house.engine, connection, told.account, UUID(lines[-1]["id"]), "The first.", uuid4()
+        )
+        begun.set()
+        await may_end.wait()
+
+    first = asyncio.create_task(house.engine.db.transact(told.account.tenant_id, edit))
+    await begun.wait()
+    second = asyncio.create_task(
+        anna.client.put(path, json={"content": "The second."}, headers={"If-Match": etag})
+    )
+    await until_waited_for(told)
+    may_end.set()
+    await first
+    check_problem(await second, 412, "precondition_failed")
+    newest = (await anna.get(f"{path}/versions"))["items"][-1]
+    assert (await anna.get(f"/contributions/{newest['id']}"))["content"] == "The first."
+
+
+async def until_waited_for(told: Told) -> None:
+    admin = await asyncpg.connect(told.address.url)
+    try:
+        await until_someone_waits(admin)
+    finally:
+        await admin.close()
+
+
+async def test_of_two_who_say_something_at_once_both_are_kept(
+    anna: Guest, house: House, told: Told
+) -> None:
+    session_id = UUID(told.session["id"])
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def speak(connection: Connection) -> None:
+        said = feedback.Said("thesis", "The first to speak.")
+        await feedback.say_in(house.engine, connection, told.account, session_id, [said])
+        begun.set()
+        await may_end.wait()
+
+    first = asyncio.create_task(house.engine.db.transact(told.account.tenant_id, speak))
+    await begun.wait()
+    wish = {"stage": "thesis", "text": "The second to speak."}
+    second = asyncio.create_task(anna.post(f"/sessions/{session_id}/feedback", wish))
+    await until_waited_for(told)
+    may_end.set()
+    await first
+    await second
+    documents = (await anna.get(f"/sessions/{session_id}/documents"))["items"]
+    (kept,) = [one for one in documents if one["kind"] == "user_feedback"]
+    text = (await anna.client.get(f"/documents/{kept['id']}/content")).text
+    assert "The first to speak." in text
+    assert "The second to speak." in text
+
+
+async def test_a_project_is_not_deleted_while_its_work_begins(house: House, told: Told) -> None:
+    session = await house.anna.make_session()
+    account, begun, may_end = house.anna.account, asyncio.Event(), asyncio.Event()
+
+    async def generate(connection: Connection) -> None:
+        await sessions.generate_in(house.engine, connection, account, UUID(session["id"]))
+        begun.set()
+        await may_end.wait()
+
+    working = asyncio.create_task(house.engine.db.transact(account.tenant_id, generate))
+    await begun.wait()
+    deleting = asyncio.create_task(house.anna.client.delete(f"/projects/{session['project_id']}"))
+    await until_waited_for(told)
+    may_end.set()
+    await working
+    check_problem(await deleting, 409, "conflict")
+    assert (await house.anna.get(f"/sessions/{session['id']}"))["status"] == "generating_thesis"
+
+
+async def test_an_edit_names_the_state_that_it_leaves(anna: Guest, told: Told) -> None:
+    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    wish = {"content": f"Mine {uuid4()}."}
+    edited = await anna.client.put(f"/contributions/{lines[0]['id']}", json=wish)
+    read = await anna.client.get(f"/contributions/{edited.json()['id']}")
+    assert edited.headers["etag"] == read.headers["etag"]
+
+
 async def test_feedback_and_ratings_are_kept(anna: Guest, told: Told) -> None:
     session_id = told.session["id"]
     lines = (await anna.get(f"/sessions/{session_id}/contributions"))["items"]
@@ -220,7 +313,14 @@ async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
     path = f"/sessions/{session_id}/submit"
     wrong = {"responses": [{"contribution_id": lines[0]["id"]}]}
     check_problem(await anna.client.post(path, json=wrong), 422, "validation_failed")
-    started = await anna.client.post(path, json={"responses": [response], "feedback": "Go on."})
+    elsewhere = {"contribution_id": told.session["id"], "rating": 1}
+    check_problem(await anna.client.post(path, json={"responses": [elsewhere]}), 404, "not_found")
+    theirs = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    other = {"contribution_id": theirs[0]["id"], "rating": 1}
+    refused = await anna.client.post(path, json={"responses": [other]})
+    check_problem(refused, 400, "invalid_request")
+    said = {"responses": [response] * RESPONSES_MAX, "feedback": "Go on."}
+    started = await anna.client.post(path, json=said)
     assert started.status_code == 202, started.text
     assert started.json()["status"] == "generating_antithesis"
     again = await anna.client.post(path, json={"feedback": "Said too late."})
@@ -391,7 +491,9 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
 
 
 async def test_an_organisation_has_members_who_come_and_go(house: House) -> None:
-    made = await house.anna.post("/organizations", {"name": "Bakers"})
+    key = {"Idempotency-Key": str(uuid4())}
+    made = await house.anna.post("/organizations", {"name": "Bakers"}, headers=key)
+    assert await house.anna.post("/organizations", {"name": "Bakers"}, headers=key) == made
     tenants = (await house.anna.get("/me"))["tenants"]
     assert (made["id"], "organization") in {(one["id"], one["kind"]) for one in tenants}
     assert [one["role"] for one in (await house.anna.get("/members"))["items"]] == ["owner"]

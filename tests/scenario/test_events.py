@@ -15,10 +15,11 @@ import pytest
 
 from chaos.event_clients import Frame, Line
 from chaos.event_server import build_app, build_caller, open_plain_engine, serving
+from dialectic.api import events
 from dialectic.domain.ask import Ask
 from dialectic.domain.event import format_id
 from dialectic.engine import Engine
-from dialectic.notify import channel
+from dialectic.notify import channel, stream
 from dialectic.notify.hub import Hub, open_hub
 from dialectic.process_files import load_process
 from dialectic.projects import create_session
@@ -186,6 +187,28 @@ async def test_who_does_not_read_is_dropped_and_resumes(
     assert len(seen) < len(words)
     back = await house.call(last_id=line.last_id)
     assert seen + await read_words(back, len(words) - len(seen)) == words
+
+
+async def test_who_does_not_read_what_it_missed_is_dropped_too(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "TAIL_MAX_BYTES", 0)
+    monkeypatch.setattr(stream, "PAGE", 1)
+    for name in ("SEND_MAX_S", "END_MAX_S"):
+        monkeypatch.setattr(events, name, 0.2)
+    await house.tell(*(str(n) for n in range(30)), size_bytes=300_000)
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.setblocking(False)
+    line = await house.open_line(Line(house.port, "/events?after=0"), narrow)
+    async with asyncio.timeout(PATIENCE_S):
+        while house.hub.count_streams():
+            await house.engine.db.fetch("select 1")
+    seen = await read_to_the_end(line)
+    assert 0 < len(seen) < 30
+    monkeypatch.undo()
+    rest = await read(await house.call(last_id=line.last_id), 30 - len(seen))
+    assert [frame.data["data"]["word"] for frame in [*seen, *rest]] == [str(n) for n in range(30)]
 
 
 async def test_streams_end_with_their_server_and_go_on_with_the_next(house: House) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
+import resource
 import signal
+import tempfile
+import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +20,9 @@ import httpx2
 import pytest
 
 from dialectic import embedded
-from dialectic.api.server import Running, open_server
+from dialectic.api import server as server_of_api
+from dialectic.api.server import FILES_MAX, Running, open_server
+from dialectic.notify import hub
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.store.database import Address
@@ -23,6 +30,7 @@ from tests.database.machine import database_of_a_module
 from tests.scenario.house import House, check_problem, open_house
 from tests.scenario.shop import MODELS, TEXT, configure
 from tests.scenario.test_run import open_home, wait_for
+from tests.waiting import PATIENCE_S
 
 WRITER = "sim/writer"
 SCRIPT: dict[str, Any] = {
@@ -104,6 +112,105 @@ async def test_a_body_without_a_length_is_counted_as_it_comes(
     check_problem(answer, 413, "too_large")
 
 
+async def test_a_stream_ends_with_the_token_that_it_was_opened_with(
+    house: House, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "TOKENS_S", 0.0)
+    made = await house.anna.post("/tokens", {"name": "lost", "scopes": ["read"]})
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    async with (
+        open_client(running, house) as client,
+        client.stream("GET", "/events") as kept,
+        client.stream("GET", "/events", headers=headers) as lost,
+    ):
+        await house.anna.client.delete(f"/tokens/{made['id']}")
+        async with asyncio.timeout(PATIENCE_S):
+            assert b"event:" not in await lost.aread()
+        assert house.hub.count_streams() == 1
+        assert not kept.is_closed
+
+
+async def test_whoever_connects_and_says_nothing_is_not_waited_for(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_of_api, "HEAD_MAX_S", 0.05)
+    for said in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"):
+        async with raw(running) as (reader, writer):
+            writer.write(said)
+            async with asyncio.timeout(PATIENCE_S):
+                assert await reader.read() == b""
+
+
+async def test_a_line_that_is_answered_is_kept_and_then_waited_for_no_longer(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_of_api, "HEAD_MAX_S", 0.2)
+    async with raw(running) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"ok\n" in await reader.readuntil(b"ok\n")
+        # Refused before its body, which never comes to its end.
+        writer.write(b"POST /api/v1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        assert b" 401 " in await reader.readuntil(b"}")
+        writer.write(b"x")
+        async with asyncio.timeout(PATIENCE_S):
+            assert await reader.read() in (b"", b"]}")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 70_000],
+    ids=["nonsense", "a huge head"],
+)
+async def test_what_is_no_request_is_a_problem_too(running: Running, said: bytes) -> None:
+    async with raw(running) as (reader, writer):
+        writer.write(said)
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    assert b" 400 " in head.splitlines()[0]
+    assert b"application/problem+json" in head.lower()
+    assert json.loads(body)["code"] == "invalid_request"
+
+
+@contextlib.asynccontextmanager
+async def raw(
+    running: Running,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    host, port = running.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+async def test_an_archive_is_gone_before_anyone_has_read_it(
+    house: House, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = list_names(tmp_path)
+    made = await house.anna.make_project()
+    path = f"/projects/{made['id']}/export"
+    async with open_client(running, house) as client, client.stream("GET", path) as answer:
+        assert list_names(tmp_path) == before
+        data = await answer.aread()
+    assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+    assert len(data) == int(answer.headers["content-length"])
+
+
+async def test_a_server_takes_as_many_files_as_the_system_lets_it(house: House) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        async with open_server(house.app, house.hub, host="127.0.0.1", port=0):
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, FILES_MAX), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 async def test_streams_end_at_once_when_the_server_leaves(house: House) -> None:
     async with (
         open_server(house.app, house.hub, host="127.0.0.1", port=0) as running,
@@ -138,7 +245,8 @@ async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_com
         assert alive.status_code == 200
         assert (ready.status_code, figures.status_code) == (503, 503)
         assert ready.headers["retry-after"] == "2"
-        check_problem(away, 503, "database_busy")
+        problem = check_problem(away, 503, "database_busy")
+        assert name not in problem["detail"], "it is nobody's business where it is"
         assert away.headers["retry-after"] == "2"
         assert (await house.anna.client.get("/projects")).status_code == 200
 

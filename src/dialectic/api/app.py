@@ -33,14 +33,18 @@ LOOPBACK = "127.0.0.1"
 # How long questions whose clients are gone may still take when the server stops.
 DRAIN_S = 30.0
 EXPORTS_AT_ONCE = 4
+# Each is a process that may take a gigabyte, and a thread that others need.
+DOCUMENTS_READ_AT_ONCE = 2
 
 
 def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIApp:
     """Build the application around an engine and a hub of events that are open."""
     app, metrics = build_api(), Metrics()
-    app.state.engine, app.state.hub, app.state.metrics = engine, hub, metrics
+    app.state.engine, app.state.hub = engine, hub
+    app.state.glances = operations.open_glances(engine, hub, metrics)
     app.state.undertakings = Undertakings(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
+    app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
     entry = Entry(engine, listens_at=listens_at)
     limits = Limits(
         # A text may be twice as long in JSON, with all its quotes and line ends.
@@ -64,6 +68,8 @@ def build_api() -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
+        # Behind a proxy that does TLS it would lead a client, and its token, away from it.
+        redirect_slashes=False,
         openapi_tags=TAGS,
         generate_unique_id_function=name_operation,
         separate_input_output_schemas=False,

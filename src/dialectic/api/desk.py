@@ -7,7 +7,8 @@ Everything runs in transactions of the caller's tenant. What changes something i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 from uuid import UUID
@@ -18,12 +19,17 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from dialectic.api.caller import Visitor
+from dialectic.api.fields import build_etag
 from dialectic.domain.access import Scope
 from dialectic.engine import Engine
+from dialectic.errors import DialecticError
 from dialectic.idempotency import run_once
+from dialectic.publish import publish_project
 from dialectic.store.database import Connection
 from dialectic.store.idempotency import Answer
 from dialectic.store.records import Account
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -71,34 +77,44 @@ class Act:
         work: Work,
         *,
         status: int = 200,
-        headers: dict[str, str] | None = None,
+        has_etag: bool = False,
         then: Then | None = None,
     ) -> Response:
         """Do the work in one commit and answer with what it gives; the rest is done behind it."""
 
         async def once(connection: Connection, effect_id: UUID) -> Answer:
-            view = await work(connection, effect_id)
-            return Answer(status, view.model_dump_json(by_alias=True).encode(), headers or {})
+            body = (await work(connection, effect_id)).model_dump_json(by_alias=True).encode()
+            return Answer(status, body, {"ETag": build_etag(body)} if has_etag else {})
 
         caller = self.desk.visitor.caller
         answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
         return build_response(answer, then)
+
+    async def publish(self, project_ids: Iterable[UUID]) -> None:
+        """Carry files to storage; those of an answer that is told again are there already."""
+        for project_id in dict.fromkeys(project_ids):
+            await publish_project(self.engine, self.account.tenant_id, project_id)
 
 
 def build_response(answer: Answer, then: Then | None = None) -> Response:
     """Build the response of an answer; one that is told again says so."""
     headers = {**answer.headers, **({REPLAYED: "true"} if answer.is_repeated else {})}
     media_type = headers.pop("content-type", JSON)
-    return Response(answer.body, answer.status, headers, media_type, _put_behind(then))
+    behind = None if then is None else put_behind(then)
+    return Response(answer.body, answer.status, headers, media_type, behind)
 
 
-def _put_behind(then: Then | None) -> BackgroundTask | None:
-    """Let something be done when the answer is sent; files that stay are carried by workers."""
-    if then is None:
-        return None
+def put_behind(then: Then) -> BackgroundTask:
+    """Let something be done when the answer is sent, which holds whatever becomes of it.
+
+    Files that stay are carried by workers.
+    """
 
     async def behind() -> None:
-        await then()
+        try:
+            await then()
+        except DialecticError as error:
+            logger.warning("what an answer leaves to do was not done: %s", error.code)
 
     return BackgroundTask(behind)
 
@@ -137,7 +153,8 @@ def allow_act(scope: Scope) -> Callable[[Request, str | None], Act]:
     def open_act(request: Request, key: Key = None) -> Act:
         desk = _find_desk(request)
         desk.visitor.caller.require(scope)
-        asked = f"{request.method} {request.url.path}?{request.url.query}".encode()
+        query = request.scope["query_string"]
+        asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
         body = getattr(request.state, "body_sha256", b"")
         return Act(desk, key, hashlib.sha256(asked + b"\0" + body).digest())
 

@@ -25,7 +25,11 @@ def add_documents(app: FastAPI) -> None:
     """Serve the page and what it needs."""
     for path, (name, media_type) in ASSETS.items():
         app.add_api_route(
-            path, _serve(name, media_type), include_in_schema=False, response_class=Response
+            path,
+            _serve(name, media_type),
+            methods=["GET", "HEAD"],
+            include_in_schema=False,
+            response_class=Response,
         )
 
 

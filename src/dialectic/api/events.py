@@ -29,8 +29,13 @@ from dialectic.store.records import Account
 # Clients come back after a while that differs from one to the next: not all at once.
 RETRY_MIN_MS = 1000
 RETRY_MAX_MS = 3000
+# How long a client may take for one piece: none at all are read by one that is stuck, and what it
+# missed would be held ready for it for ever.
+SEND_MAX_S = 30.0
 # What a client that was too slow has for reading the end of its stream.
 END_MAX_S = 5.0
+# The token of whoever is at the machine itself, as long as nobody has one.
+NO_TOKEN = UUID(int=0)
 ID_MAX_CHARS = 100
 
 HEADERS = [
@@ -40,6 +45,10 @@ HEADERS = [
 ]
 
 FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
+
+
+class _TooSlow(Exception):
+    """The client does not read."""
 
 
 class EventStream(Response):
@@ -56,7 +65,7 @@ class EventStream(Response):
         del scope
         pumping = asyncio.current_task()
         assert pumping is not None
-        was_ended = False
+        was_ended = has_left = False
 
         def end() -> None:
             """Also a write that the client does not read is given up."""
@@ -65,28 +74,56 @@ class EventStream(Response):
                 was_ended = True
                 pumping.cancel()
 
+        def leave() -> None:
+            nonlocal has_left
+            has_left = True
+            end()
+
         self._follower.on_end = end
-        watching = asyncio.create_task(_watch(receive, end))
+        watching = asyncio.create_task(_watch(receive, leave))
         try:
             await self._pump(send)
+        except _TooSlow:
+            pass
         except asyncio.CancelledError:
             if not was_ended or pumping.uncancel():
                 raise
         finally:
             was_ended = True
             watching.cancel()
-        if self._has_started:
-            await _finish(send)
+        if not has_left:
+            await self._finish(send)
 
     async def _pump(self, send: Send) -> None:
         tenant_id = self._follower.account.tenant_id
         async with contextlib.aclosing(self._follower.follow()) as told:
-            first = await anext(told)
-            self._has_started = True
-            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await send(_chunk(render_retry() + self._render(tenant_id, first)))
             async for part in told:
-                await send(_chunk(self._render(tenant_id, part)))
+                await self._write(send, self._render(tenant_id, part))
+
+    async def _write(self, send: Send, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(SEND_MAX_S):
+                await send(_chunk(await self._open(send) + data))
+        except TimeoutError:
+            raise _TooSlow from None
+
+    async def _open(self, send: Send) -> bytes:
+        """Begin the response if it has not begun; return what its first piece begins with."""
+        if self._has_started:
+            return b""
+        self._has_started = True
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        return render_retry()
+
+    async def _finish(self, send: Send) -> None:
+        """End the response; for a client that does not read, the server hangs up after a while.
+
+        A stream that is ended before it has begun says nothing but when to come back.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_MAX_S):
+                last = await self._open(send)
+                await send({"type": "http.response.body", "body": last, "more_body": False})
 
     def _render(self, tenant_id: UUID, told: Told) -> bytes:
         if isinstance(told, State):
@@ -96,17 +133,10 @@ class EventStream(Response):
         return b"".join([event.wire for event in told])
 
 
-async def _watch(receive: Receive, end: Callable[[], None]) -> None:
+async def _watch(receive: Receive, leave: Callable[[], None]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    end()
-
-
-async def _finish(send: Send) -> None:
-    """End the response; for a client that does not read, the server hangs up after a while."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(END_MAX_S):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+    leave()
 
 
 def _chunk(data: bytes) -> Message:
@@ -119,8 +149,18 @@ def render_retry() -> bytes:
     return f"retry: {pause_ms}\n".encode()
 
 
-def build_stream(engine: Engine, hub: Hub, account: Account, request: Request) -> EventStream:
-    """Build the stream a request asks for: from `Last-Event-ID` or `?after=`, of `?session=`."""
+def build_stream(
+    engine: Engine,
+    hub: Hub,
+    account: Account,
+    request: Request,
+    *,
+    token_id: UUID | None = None,
+) -> EventStream:
+    """Build the stream a request asks for: from `Last-Event-ID` or `?after=`, of `?session=`.
+
+    It ends with the token that the request came with.
+    """
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     follower = Follower(
         hub=hub,
@@ -128,6 +168,7 @@ def build_stream(engine: Engine, hub: Hub, account: Account, request: Request) -
         account=account,
         after=after[:ID_MAX_CHARS] if after else None,
         session_id=parse_session(request.query_params.get("session")),
+        token_id=token_id,
     )
     return EventStream(follower)
 

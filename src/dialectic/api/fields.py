@@ -30,7 +30,7 @@ class Wish(BaseModel):
 class View(BaseModel):
     """What a client is shown."""
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True, from_attributes=True)
 
 
 def _parse_dollars(value: Any) -> Any:
@@ -43,8 +43,9 @@ def _parse_dollars(value: Any) -> Any:
 def _check_dollars(text: str) -> str:
     try:
         parse_usd(text)
-    except UsageError as error:
-        raise ValueError(error.message) from None
+    except UsageError:
+        msg = "no amount of dollars: write digits with up to six decimals, as in `20` or `0.5`"
+        raise ValueError(msg) from None
     return text
 
 

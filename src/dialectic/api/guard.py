@@ -1,11 +1,12 @@
 """What comes in, before anything reads it: who sends it, how much of it, how deep it is nested.
 
-A body is counted as it arrives, whatever its headers promise; JSON is held back until all of it is
-there and is sound. Knows nothing of what bodies mean.
+A body is counted and timed as it arrives, whatever its headers promise; JSON is held back until all
+of it is there and is sound. Knows nothing of what bodies mean.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
@@ -23,6 +24,9 @@ PREFIX = "/api/"
 JSON_DEPTH_MAX = 64
 # For fields of forms, headers of parts, and what escapes add to a text in JSON.
 OVERHEAD_BYTES = 1 << 20
+# What a client has for its body: so long for nothing, and this much more for what has come.
+BODY_GRACE_S = 30.0
+BODY_BYTES_PER_S = 2_000
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
@@ -33,9 +37,9 @@ class Limits:
     json_bytes_max: int
     uploads: Mapping[str, int]
 
-    def find_upload(self, path: str, content_type: str) -> int | None:
+    def find_upload(self, path: str, media_type: str) -> int | None:
         """Find the limit of a file that is sent there; None if what is sent is none."""
-        if "json" in content_type:
+        if is_json(media_type):
             return None
         ends = (limit for end, limit in self.uploads.items() if path.endswith(end))
         return next(ends, None)
@@ -67,8 +71,10 @@ class Guard:
             await self._app(scope, guarded, send)
 
     async def _guard(self, request: Request, receive: Receive) -> Receive:
-        content_type = request.headers.get("content-type", "").lower()
-        upload_bytes_max = self._limits.find_upload(request.url.path, content_type)
+        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise HTTPException(415, "The body must not be compressed: send it as it is.")
+        media_type = read_media_type(request)
+        upload_bytes_max = self._limits.find_upload(request.scope["path"], media_type)
         bytes_max = upload_bytes_max or self._limits.json_bytes_max
         promised = request.headers.get("content-length", "")
         if promised.isdecimal() and int(promised) > bytes_max:
@@ -77,7 +83,7 @@ class Guard:
         if upload_bytes_max is not None:
             return counted
         body = await _read(counted)
-        _check(body, is_json="json" in content_type)
+        _check(body, media_type)
         request.scope["state"]["body_sha256"] = hashlib.sha256(body).digest()
         return _replay(body, receive)
 
@@ -87,13 +93,35 @@ def too_large(bytes_max: int) -> HTTPException:
     return HTTPException(413, f"The body is larger than the {bytes_max:,} bytes that are allowed.")
 
 
+def read_media_type(request: Request) -> str:
+    """Read what kind of body a request says it has, without what it says beside that."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def is_json(media_type: str) -> bool:
+    """Say whether a body of that kind is JSON."""
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def wrong_media_type(*wanted: str) -> HTTPException:
+    """Say that a body is of a kind that is not taken here, and which one is."""
+    return HTTPException(415, f"The body must be {' or '.join(wanted)}: say so in `Content-Type`.")
+
+
 def _count(receive: Receive, bytes_max: int) -> Receive:
-    seen = 0
+    clock = asyncio.get_running_loop().time
+    begun_s, seen, is_whole = clock(), 0, False
 
     async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, is_whole
+        give_up_at_s = None if is_whole else begun_s + BODY_GRACE_S + seen / BODY_BYTES_PER_S
+        try:
+            async with asyncio.timeout_at(give_up_at_s):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408, "The body came too slowly. Send it again.") from None
         seen += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
         if seen > bytes_max:
             raise too_large(bytes_max)
         return message
@@ -122,12 +150,16 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _check(body: bytes, *, is_json: bool) -> None:
+def _check(body: bytes, media_type: str) -> None:
+    if not body:
+        return
+    if not is_json(media_type):
+        raise wrong_media_type("application/json")
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"The body is not UTF-8 text (byte {error.start}).") from None
-    if is_json and is_too_deep(body, JSON_DEPTH_MAX):
+    if is_too_deep(body, JSON_DEPTH_MAX):
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
 
 

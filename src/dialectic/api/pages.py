@@ -1,19 +1,25 @@
-"""Pages of lists: cursors that clients hand back unread. Pure."""
+"""Pages of lists: cursors that clients hand back unread, and how a page is answered.
+
+Knows not what is listed: that is fetched and shown by functions it is given.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
+from dialectic.api.desk import Desk
 from dialectic.errors import InvalidCursor
-from dialectic.store.lists import Page
+from dialectic.store.database import Connection
+from dialectic.store.lists import Page, Rows
 
 T = TypeVar("T")
 LIMIT_MAX = 200
@@ -25,6 +31,21 @@ Cursor = Annotated[
     Query(description="`next_cursor` of the page before this one.", max_length=200),
 ]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which page a client asks for."""
+
+    cursor: str | None
+    limit: int
+
+
+def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Wanted:
+    return Wanted(cursor, limit)
+
+
+Paging: TypeAlias = Annotated[Wanted, Depends(_read_wanted)]
 
 
 class Listing(BaseModel, Generic[T]):
@@ -91,3 +112,44 @@ def build_listing(
         return rows, None
     last = rows[limit - 1]
     return rows[:limit], build_cursor(kind, last["created_at"], last["id"])
+
+
+async def list_page(
+    desk: Desk,
+    kind: str,
+    wanted: Wanted,
+    fetch: Callable[[Connection, Page], Awaitable[Rows]],
+    build: Callable[[dict[str, Any]], T],
+    *,
+    within: Callable[[Connection], Awaitable[object]] | None = None,
+) -> Listing[T]:
+    """Answer with a page of rows by their time and id; `within` raises if there is no such list."""
+    page = build_page(kind, wanted.cursor, wanted.limit)
+
+    async def work(connection: Connection) -> Rows:
+        if within is not None:
+            await within(connection)
+        return await fetch(connection, page)
+
+    kept, following = build_listing(kind, await desk.transact(work), wanted.limit)
+    return Listing(items=[build(row) for row in kept], next_cursor=following)
+
+
+async def list_numbered(
+    desk: Desk,
+    kind: str,
+    wanted: Wanted,
+    fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
+    build: Callable[[dict[str, Any]], T],
+) -> Listing[T]:
+    """Answer with a page of rows by their number, the highest first."""
+    limit = wanted.limit
+    before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
+    rows = await desk.transact(lambda connection: fetch(connection, before, limit + 1))
+    following = build_cursor(kind, rows[limit - 1]["id"]) if len(rows) > limit else None
+    return Listing(items=[build(row) for row in rows[:limit]], next_cursor=following)
+
+
+def list_whole(items: Sequence[T]) -> Listing[T]:
+    """Answer with all there is of a list that is never long."""
+    return Listing(items=list(items), next_cursor=None)

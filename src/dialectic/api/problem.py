@@ -6,6 +6,7 @@ hold a secret, and an unexpected error tells nothing but the id of its request.
 
 from __future__ import annotations
 
+import logging
 import math
 from http import HTTPStatus
 from typing import Any
@@ -16,19 +17,31 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from dialectic.errors import (
     ConfigurationError,
+    Conflict,
     DatabaseBusy,
+    DatabaseFull,
+    DatabaseUnreachable,
     DialecticError,
     EndpointBusy,
     FundsError,
+    InProgress,
     InvalidValue,
     ProviderError,
+    SchemaChanged,
+    StorageMismatch,
+    StorageUnavailable,
+    TooManyStreams,
 )
+
+logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:dialectic:problem:"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 RETRY_AFTER_S = 2.0
 ERRORS_SHOWN_MAX = 20
 # What HTTP itself refuses, by its status; all else has its code in the tree of errors.
@@ -37,6 +50,7 @@ CODES = {
     404: "not_found",
     405: "method_not_allowed",
     406: "not_acceptable",
+    408: "request_timeout",
     413: "too_large",
     415: "unsupported_media_type",
 }
@@ -73,16 +87,35 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if kind.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    # Of an error that is our own fault, the message may name what is nobody's business.
-    detail = error.message if kind.status != HTTPStatus.INTERNAL_SERVER_ERROR else UNEXPECTED
     title = (kind.__doc__ or "").strip().splitlines()[0]
-    return _build(request, (kind.status, kind.code, title), detail, headers)
+    return _build(request, (kind.status, kind.code, title), _tell(error, title), headers)
 
 
 UNEXPECTED = (
     "Something unexpected happened. This is a fault of the program; nothing that was saved is "
     "lost. The request's id finds it in the logs."
 )
+OVERTAKEN = (
+    "Something that this belongs to was changed or deleted at the same moment. Look at it again."
+)
+# What these say names hosts, folders and statements, for the operator.
+OF_THE_OPERATOR = (
+    DatabaseBusy,
+    DatabaseFull,
+    DatabaseUnreachable,
+    SchemaChanged,
+    StorageMismatch,
+    StorageUnavailable,
+)
+
+
+def _tell(error: DialecticError, title: str) -> str:
+    """Tell an error's own words, unless they name what is nobody's business."""
+    if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UNEXPECTED
+    if isinstance(error, OF_THE_OPERATOR):
+        return f"{title} Nothing that was saved is lost. Try again a little later."
+    return error.message
 
 
 def find_wait(error: DialecticError) -> float | None:
@@ -95,7 +128,7 @@ def find_wait(error: DialecticError) -> float | None:
         case ProviderError():
             wait_s = error.retry_after_s
             return wait_s if wait_s is not None and 0 < wait_s < 86_400 else None
-        case DatabaseBusy() | ConfigurationError():
+        case DatabaseBusy() | ConfigurationError() | TooManyStreams() | InProgress():
             return RETRY_AFTER_S
         case _:
             wait_s = getattr(error, "retry_after_s", None)
@@ -109,31 +142,62 @@ def _build(
     headers: dict[str, str] | None = None,
     errors: list[FieldError] | None = None,
 ) -> Response:
-    status, code, title = kind
+    request_id = request.scope.get("state", {}).get("request_id", "")
+    body = _render(kind, detail, (request.url.path, request_id), errors or [])
+    return Response(body, kind[0], headers=headers, media_type=MEDIA_TYPE)
+
+
+def _render(
+    kind: tuple[int, str, str], detail: str, asked: tuple[str, str], errors: list[FieldError]
+) -> bytes:
+    (status, code, title), (path, request_id) = kind, asked
     problem = Problem(
         type=f"{TYPE_PREFIX}{code}",
         title=title,
         status=status,
         detail=detail,
         code=code,
-        instance=request.url.path,
-        request_id=request.scope.get("state", {}).get("request_id", ""),
-        errors=errors or [],
+        instance=path,
+        request_id=request_id,
+        errors=errors,
     )
-    return Response(
-        problem.model_dump_json(),
-        status,
-        headers=headers,
-        media_type=MEDIA_TYPE,
-    )
+    return problem.model_dump_json().encode()
+
+
+def render_broken(detail: str) -> bytes:
+    """Build the answer to what is no request: nobody knows what it asks for."""
+    return _render((400, CODES[400], "Bad Request"), detail, ("", ""), [])
+
+
+def build_unexpected(request: Request) -> Response:
+    """Build the answer to what nobody foresaw."""
+    return _build(request, (500, "internal", "Internal Server Error"), UNEXPECTED)
 
 
 def build_refusal(request: Request, error: HTTPException) -> Response:
     """Build the answer to what HTTP itself refuses: an unknown path, a method, a size."""
-    status = error.status_code
+    status, headers = error.status_code, dict(error.headers or {})
     code = CODES.get(status, "internal" if status >= 500 else "invalid_request")
     title = HTTPStatus(status).phrase
-    return _build(request, (status, code, title), str(error.detail), dict(error.headers or {}))
+    detail = str(error.detail)
+    if status == HTTPStatus.NOT_FOUND and detail == title:
+        detail = "There is nothing at this path. `/docs` shows what there is."
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_list_methods(request))
+        detail = f"Only {headers['Allow']} can be done here. `/docs` shows what there is."
+    return _build(request, (status, code, title), detail, headers)
+
+
+def _list_methods(request: Request) -> list[str]:
+    """List what can be done at a path: the framework names the methods of its first route alone."""
+    routes = request.app.router.routes
+    return [
+        method
+        for method in METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes
+        )
+    ]
 
 
 def build_invalid(request: Request, error: RequestValidationError) -> Response:
@@ -179,12 +243,19 @@ def install(app: FastAPI) -> None:
         del error  # its words may repeat the value
         return build_problem(request, InvalidValue("A value of the request cannot be stored."))
 
+    async def on_broken_rule(request: Request, error: Exception) -> Response:
+        assert isinstance(error, asyncpg.IntegrityConstraintViolationError)
+        # Services look before they write. What they saw was there then and is not any more.
+        logger.warning("a rule of the database was broken: %s", error.constraint_name)
+        return build_problem(request, Conflict(OVERTAKEN))
+
     async def on_unexpected(request: Request, error: Exception) -> Response:
         del error  # told by `trace`, without its words
-        return _build(request, (500, "internal", "Internal Server Error"), UNEXPECTED)
+        return build_unexpected(request)
 
     app.add_exception_handler(DialecticError, on_known)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.add_exception_handler(asyncpg.DataError, on_unstorable)
+    app.add_exception_handler(asyncpg.IntegrityConstraintViolationError, on_broken_rule)
     app.add_exception_handler(Exception, on_unexpected)

@@ -1,26 +1,35 @@
 """The application on a port: started, told to stop, drained. Nothing else of the API knows uvicorn.
 
 Signals are left to whoever started it. When it stops, streams of events end at once, requests have
-a while to be answered, and then the listener is gone.
+a while to be answered, and then the listener is gone. Nobody who connects and says nothing is
+waited for for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from dialectic.api.problem import MEDIA_TYPE, render_broken
 from dialectic.listening import bind
 from dialectic.notify.hub import Hub
 
 KEEP_ALIVE_S = 75
 DRAIN_S = 30
 BACKLOG = 2048
+# How long a client may take for the head of a request, and for the rest of one that was answered.
+HEAD_MAX_S = 20.0
+# Every stream is a socket; what a shell allows is far less than the streams of one tenant.
+FILES_MAX = 65_536
 
 
 class _Quiet(uvicorn.Server):
@@ -37,6 +46,47 @@ class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+class _Protocol(H11Protocol):
+    """HTTP as uvicorn speaks it, with an end to what it would wait for without one."""
+
+    _giving_up: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # Between two requests uvicorn waits as long as it does for an idle connection.
+        self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._forget()
+
+    def _expect(self) -> None:
+        """Wait for the client only so long, unless it is the client who waits for us."""
+        if self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
+            self._forget()
+        elif self._giving_up is None:
+            self._giving_up = self.loop.call_later(HEAD_MAX_S, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or has far too much of a head, as all else that is refused."""
+        body = render_broken(msg)
+        headers = [("Content-Type", MEDIA_TYPE), ("Connection", "close")]
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class Running:
@@ -60,6 +110,7 @@ class Running:
 @contextlib.asynccontextmanager
 async def open_server(app: ASGIApp, hub: Hub, *, host: str, port: int) -> AsyncIterator[Running]:
     """Open a server that answers from here on; port 0 lets the system choose one."""
+    _allow_many_files()
     with contextlib.closing(bind(host, port)) as listening:
         server = _Quiet(_configure(app))
         task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -76,11 +127,21 @@ async def open_server(app: ASGIApp, hub: Hub, *, host: str, port: int) -> AsyncI
     await task  # what made it end by itself, if anything did
 
 
+def _allow_many_files() -> None:
+    """Let this process have as many sockets as it needs, if the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES_MAX if hard == resource.RLIM_INFINITY else min(FILES_MAX, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def _configure(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
         loop="none",
+        # Whatever else is installed: this one has a limit for the heads of requests.
+        http=_Protocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -16,10 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialectic.api.metrics import METHODS, Metrics
-from dialectic.api.problem import UNEXPECTED
+from dialectic.api.problem import build_unexpected
 from dialectic.telemetry import OFF, Span, Telemetry, about
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class Trace:
         except Exception as error:  # noqa: BLE001  the edge of the API; the answer was sent already
             _tell_unexpected(error, request_id)
             if not status:
-                await _answer_plainly(send_on)
+                await build_unexpected(Request(scope))(scope, receive, send_on)
         finally:
             elapsed_s = time.perf_counter() - begun
             route = _name_route(scope)
@@ -151,10 +152,3 @@ def _tell_unexpected(error: Exception, request_id: str) -> None:
         ),
     )
     logger.debug("unexpected", exc_info=error)
-
-
-async def _answer_plainly(send: Send) -> None:
-    body = json.dumps({"title": "Internal Server Error", "status": 500, "detail": UNEXPECTED})
-    headers = [(b"content-type", b"application/problem+json")]
-    await send({"type": "http.response.start", "status": 500, "headers": headers})
-    await send({"type": "http.response.body", "body": body.encode()})

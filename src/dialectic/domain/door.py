@@ -39,12 +39,16 @@ class Knock:
     origin: str | None = None
     scheme: str = "http"
     is_forwarded: bool = False
+    # Whether a browser says that a page of another site or port asks, as it does also of requests
+    # that have no Origin: pictures, scripts, links.
+    is_by_stranger: bool = False
 
     @classmethod
     def read(cls, headers: Mapping[str, str], scheme: str = "http") -> Knock:
         """Read the headers of a request, whose names are in lower case."""
         is_forwarded = any(name in headers for name in FORWARDING_HEADERS)
-        return cls(headers.get("host"), headers.get("origin"), scheme, is_forwarded)
+        is_by_stranger = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        return cls(headers.get("host"), headers.get("origin"), scheme, is_forwarded, is_by_stranger)
 
 
 def is_loopback(host: str) -> bool:
@@ -74,7 +78,8 @@ def decide_access(listens_at: str, knock: Knock, *, has_tokens: bool) -> Access:
     if not is_loopback(listens_at) or has_tokens or knock.is_forwarded:
         return Access.UNKNOWN
     own_origin = f"{knock.scheme}://{knock.host}".lower()
-    if not is_local(knock) or (knock.origin is not None and knock.origin.lower() != own_origin):
+    is_foreign = knock.origin is not None and knock.origin.lower() != own_origin
+    if not is_local(knock) or is_foreign or knock.is_by_stranger:
         return Access.FOREIGN
     return Access.AS_OWNER
 

@@ -35,6 +35,8 @@ class Subscription:
     seq: int
     # Called when it is ended from outside: its follower may be stuck elsewhere.
     on_end: Callable[[], None] = _ignore
+    # What its follower came in with; None: nothing that could be taken away.
+    token_id: UUID | None = None
     is_slow: bool = False
     _is_ended: bool = False
     _queue: deque[Event] = field(default_factory=deque)
@@ -56,6 +58,8 @@ class Subscription:
 
     def end(self) -> None:
         """Give nothing more, from now on."""
+        if self._is_ended:
+            return
         self._is_ended = True
         self._queue.clear()
         self._wake()
@@ -91,8 +95,9 @@ class Channel:
     # Everything up to here was handed out; everything after `floor_seq` is in the tail.
     seq: int = 0
     floor_seq: int = 0
-    places: int = 0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    # Everyone who has a place; and those among them who are given what happens.
+    places: set[Subscription] = field(default_factory=set)
     subscriptions: set[Subscription] = field(default_factory=set)
     _tail: deque[Event] = field(default_factory=deque)
     _tail_bytes: int = 0

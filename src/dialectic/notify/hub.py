@@ -5,7 +5,7 @@ mean. A hint in the server (NOTIFY) says that there may be news; it is only a hi
 follows, the hub also looks by itself: every second, and twenty times a second for a while after
 there was news, for commits that gave no hint of their own. Looking is at the same time the probe
 of the connection: one that fails or hangs is replaced, and what was committed meanwhile is found
-by its number.
+by its number. Now and then it also asks which tokens have ended, and ends the streams of theirs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import asyncpg
 from dialectic.domain.event import build_event
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
 from dialectic.notify.channel import TAIL_MAX, Channel, Subscription
+from dialectic.store.accounts import list_ended_tokens
 from dialectic.store.database import (
     APP_ROLE,
     CONNECTION_LOST,
@@ -42,6 +43,8 @@ QUICK_FOR_S = 1.0
 SLOW_S = 1.0
 LOOK_MAX_S = 5.0
 RECONNECT_S = 0.2
+# How long a stream may outlive the token that its client came in with.
+TOKENS_S = 5.0
 OPEN_MAX_S = 30.0
 PAGE = 500
 
@@ -54,46 +57,49 @@ class Hub:
     role: str = APP_ROLE
     # How many may follow at a time, of each tenant.
     streams_max: int = 1000
+    # No stream begins any more, and every one has ended.
+    is_closing: bool = False
     _channels: dict[UUID, Channel] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _quick_until_s: float = 0.0
     _looked_at_s: float = 0.0
-    _is_closing: bool = False
+    _asked_at_s: float = 0.0
 
     # -- those who follow -------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
-    async def enter(self, tenant_id: UUID) -> AsyncIterator[Channel]:
+    async def enter(self, tenant_id: UUID, subscription: Subscription) -> AsyncIterator[Channel]:
         """Take one of the places that a tenant has here, with its channel open."""
-        channel = self._channels.setdefault(tenant_id, Channel(tenant_id))
-        if channel.places >= self.streams_max:
+        channel = self._channels.get(tenant_id) or Channel(tenant_id)
+        if len(channel.places) >= self.streams_max:
             raise TooManyStreams(
-                f"{channel.places} streams of events are open already. Close one of them, or let "
-                "several views share a stream."
+                f"{len(channel.places)} streams of events are open already. Close one of them, or "
+                "let several views share a stream."
             )
-        channel.places += 1
+        self._channels[tenant_id] = channel
+        channel.places.add(subscription)
         try:
             if not channel.ready.is_set():
                 self._wake.set()
                 await _wait_until_ready(channel)
             yield channel
         finally:
-            channel.places -= 1
+            channel.places.discard(subscription)
             if not channel.places:
                 del self._channels[tenant_id]
 
     def attach(self, channel: Channel, subscription: Subscription) -> bool:
         """Let someone follow from the number it has on; False if more is missing than is here."""
-        if self._is_closing:
+        if self.is_closing:
             subscription.end()
             return True
         return channel.attach(subscription)
 
     def close_streams(self) -> None:
         """End every stream, and those to come: the process is about to leave."""
-        self._is_closing = True
+        self.is_closing = True
         for channel in list(self._channels.values()):
-            for subscription in list(channel.subscriptions):
+            for subscription in list(channel.places):
                 subscription.end()
 
     def end_with(self, reading: asyncio.Task[None]) -> None:
@@ -104,7 +110,7 @@ class Hub:
 
     def count_streams(self) -> int:
         """Count the places that are taken, of all tenants."""
-        return sum(channel.places for channel in self._channels.values())
+        return sum(len(channel.places) for channel in self._channels.values())
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -132,6 +138,7 @@ class Hub:
         while True:
             await self._pause()
             await self._look(connection)
+            await self._ask_for_tokens(connection)
 
     def _hear(self, *_: object) -> None:
         if self._channels:
@@ -166,6 +173,27 @@ class Hub:
             self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
             if tenant_id in self._channels:  # nobody may follow any more
                 await _read_new(connection, self._channels[tenant_id])
+
+    async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """End the streams of tokens that have ended, also of those who are still catching up."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._asked_at_s + TOKENS_S:
+            return
+        self._asked_at_s = now_s
+        shown = [
+            (tenant_id, subscription.token_id, subscription)
+            for tenant_id, channel in self._channels.items()
+            for subscription in channel.places
+            if subscription.token_id is not None
+        ]
+        if not shown:
+            return
+        tokens = {(tenant_id, token_id) for tenant_id, token_id, _ in shown}
+        with _given_up_in_time(connection):
+            ended = await list_ended_tokens(connection, tokens)
+        for _, token_id, subscription in shown:
+            if token_id in ended:
+                subscription.end()
 
 
 @contextlib.contextmanager

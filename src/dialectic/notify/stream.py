@@ -43,6 +43,8 @@ class Follower:
     # with what comes next.
     after: str | None = None
     session_id: UUID | None = None
+    # The token it came in with: the stream ends with it. None: with nothing.
+    token_id: UUID | None = None
     heartbeat_s: float = HEARTBEAT_S
     # Called when the stream is ended from outside while its follower may be stuck elsewhere.
     on_end: Callable[[], None] = _ignore
@@ -52,12 +54,16 @@ class Follower:
     async def follow(self) -> AsyncGenerator[Told, None]:
         """Tell events until the hub ends it: what was missed, then what happens.
 
-        The first thing told is [] or a state, as soon as it is known where to begin.
+        The first thing told is [] or a state, as soon as it is known where to begin; nothing at
+        all by a hub that is about to leave.
         """
-        async with self.hub.enter(self.account.tenant_id) as channel:
+        if self.hub.is_closing:
+            return
+        subscription = self._subscribe()
+        async with self.hub.enter(self.account.tenant_id, subscription) as channel:
             state = await self._find_start(channel)
             yield state or []
-            subscription = self._subscribe()
+            subscription.seq = self.seq
             try:
                 while not self.hub.attach(channel, subscription):
                     yield await self._catch_up()
@@ -70,7 +76,9 @@ class Follower:
 
     def _subscribe(self) -> Subscription:
         user_id, session_id = self.account.user_id, self.session_id
-        return Subscription(user_id, session_id, self.seq, on_end=self.on_end)
+        return Subscription(
+            user_id, session_id, self.seq, on_end=self.on_end, token_id=self.token_id
+        )
 
     async def _find_start(self, channel: Channel) -> State | None:
         """Find the number to begin after; a state where that cannot be told."""

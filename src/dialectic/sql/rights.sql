@@ -39,6 +39,7 @@ grant execute on function dialectic.make_description_due(uuid, uuid), dialectic.
 grant execute on function
   dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),
   dialectic.list_users(), dialectic.find_token(bytea, integer), dialectic.has_tokens(),
+  dialectic.list_ended_tokens(uuid[], uuid[]),
   dialectic.create_organization(uuid, text), dialectic.set_member(uuid, text, text),
   dialectic.remove_member(uuid, uuid), dialectic.list_tenants(uuid),
   dialectic.clock(), dialectic.claim_key(uuid, text, bytea, uuid, uuid, interval)

@@ -6,6 +6,7 @@ that look at all tenants and tell of one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -127,6 +128,15 @@ async def has_tokens(db: Database) -> bool:
     """Say whether anyone at all could come in with a token."""
     (row,) = await db.fetch(SQL["has_tokens"])
     return bool(row["has_tokens"])
+
+
+async def list_ended_tokens(
+    connection: Connection, tokens: Collection[tuple[UUID, UUID]]
+) -> set[UUID]:
+    """List which of these cannot be used any more; each is named by its tenant and its id."""
+    tenant_ids, token_ids = zip(*tokens, strict=True)
+    rows = await connection.fetch(SQL["list_ended_tokens"], tenant_ids, token_ids)
+    return {row["token_id"] for row in rows}
 
 
 async def insert_token(connection: Connection, token: NewToken) -> datetime:

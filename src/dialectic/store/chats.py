@@ -57,6 +57,11 @@ async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
     return Chat(row["id"], row["title"], row["system_prompt"], created_at=row["created_at"])
 
 
+async def lock(connection: Connection, chat_id: UUID) -> bool:
+    """Keep a chat from being deleted until the end of the transaction; say whether it is there."""
+    return await connection.fetchval(SQL["lock_chat"], chat_id) is not None
+
+
 async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
     """List the chats that were last spoken in."""
     return [dict(row) for row in await connection.fetch(SQL["list_chats"], limit)]

@@ -1,15 +1,20 @@
-"""How deep JSON is nested is told without parsing it, and as the parser would."""
+"""How deep JSON is nested is told without parsing it; and no body is waited for for ever."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message, Receive, Scope, Send
 
-from dialectic.api.guard import is_too_deep
+from dialectic.api import guard
+from dialectic.api.caller import Visitor
+from dialectic.api.guard import Guard, Limits, is_too_deep
 
 texts = st.text(alphabet='[]{}"\\ax\n', max_size=12)
 values = st.recursive(
@@ -46,3 +51,71 @@ def test_what_never_ends_is_too_deep(body: bytes) -> None:
 
 def test_what_is_long_and_flat_is_not() -> None:
     assert not is_too_deep(b"[" + b"[],{}," * 100_000 + b"[]]", 64)
+
+
+# -- slow bodies ----------------------------------------------------------------------------------
+
+
+class Sender:
+    """A client that sends pieces of a body, and then nothing for a while."""
+
+    def __init__(self, *pieces: Message, behind: Callable[[], None] = lambda: None) -> None:
+        self._pieces, self._behind = list(pieces), behind
+
+    async def receive(self) -> Message:
+        await asyncio.sleep(0)
+        if len(self._pieces) == 1:
+            self._behind()
+        if self._pieces:
+            return self._pieces.pop(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
+
+
+async def send_to(path: str, media_type: str, sender: Sender) -> list[Message]:
+    """Send a body through a guard to an application that reads what it is let."""
+    told: list[Message] = []
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def read(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (message := await receive())["type"] != "http.disconnect":
+            told.append(message)
+        told.append(message)
+
+    async def know(_request: Any) -> Visitor:
+        return cast("Visitor", None)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"content-type", media_type.encode())],
+        "state": {},
+    }
+    limits = Limits(json_bytes_max=100, uploads={"/import": 1000})
+    await Guard(read, know, limits, frozenset())(scope, sender.receive, send)
+    return told
+
+
+PIECE: Message = {"type": "http.request", "body": b"[", "more_body": True}
+LAST: Message = {"type": "http.request", "body": b"]", "more_body": False}
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_GRACE_S", -1.0)
+    start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
+    assert start["status"] == 408
+    assert json.loads(body["body"])["code"] == "request_timeout"
+
+
+async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # From then on nothing may take any time.
+    sender = Sender(PIECE, LAST, behind=lambda: monkeypatch.setattr(guard, "BODY_GRACE_S", -1e9))
+    *pieces, end = await send_to("/api/v1/import", "application/zip", sender)
+    assert (pieces, end["type"]) == ([PIECE, LAST], "http.disconnect")

@@ -76,6 +76,22 @@ def test_a_page_of_another_origin_is_foreign(origin: str) -> None:
     assert found is Access.FOREIGN
 
 
+@pytest.mark.parametrize(
+    ("site", "access"),
+    [
+        ("cross-site", Access.FOREIGN),
+        ("same-site", Access.FOREIGN),
+        ("same-origin", Access.AS_OWNER),
+        ("none", Access.AS_OWNER),
+    ],
+)
+def test_a_picture_in_a_page_of_another_site_is_foreign_although_it_names_no_origin(
+    site: str, access: Access
+) -> None:
+    seen = knock(host="localhost:8000", sec_fetch_site=site)
+    assert decide_access("127.0.0.1", seen, has_tokens=False) is access
+
+
 @pytest.mark.parametrize("header", FORWARDING_HEADERS)
 def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
     seen = Knock.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})

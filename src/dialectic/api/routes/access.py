@@ -14,11 +14,12 @@ from pydantic import Field
 
 from dialectic import accounts
 from dialectic.accounts import LIFE_DAYS, LIFE_DAYS_MAX, BrowserSession
-from dialectic.api.desk import Desk, Reading, allow
+from dialectic.api.desk import Act, Desk, Reading, allow, allow_act
 from dialectic.api.fields import Name, View, Wish
-from dialectic.api.pages import Listing
+from dialectic.api.pages import Listing, list_whole
 from dialectic.domain.access import Role, Scope, parse_authorization
 from dialectic.domain.door import Knock, build_set_cookie
+from dialectic.store.database import Connection
 
 router = APIRouter(tags=["access"])
 Managing = Annotated[Desk, Depends(allow(Scope.ADMIN))]
@@ -99,9 +100,7 @@ class MemberView(View):
 async def list_tokens(desk: Managing) -> Listing[TokenView]:
     """List the tokens you may manage; secrets are not among what is kept."""
     found = await accounts.list_tokens(desk.engine.db, desk.visitor.caller)
-    names = TokenView.model_fields
-    items = [TokenView(**{name: getattr(one, name) for name in names}) for one in found]
-    return Listing(items=items, next_cursor=None)
+    return list_whole([TokenView.model_validate(one) for one in found])
 
 
 @router.post("/tokens", status_code=201)
@@ -176,20 +175,25 @@ def _read_knock(request: Request) -> Knock:
 # -- organisations --------------------------------------------------------------------------------
 
 
-@router.post("/organizations", status_code=201)
-async def create_organization(wish: OrganizationWish, desk: Managing) -> OrganizationView:
+@router.post("/organizations", status_code=201, response_model=OrganizationView)
+async def create_organization(
+    wish: OrganizationWish, act: Annotated[Act, Depends(allow_act(Scope.ADMIN))]
+) -> Response:
     """Make an organisation that you own."""
-    made = await accounts.create_organization(desk.engine.db, desk.visitor.caller, wish.name)
-    return OrganizationView(id=made)
+    caller = act.desk.visitor.caller
+
+    async def work(connection: Connection, _effect_id: UUID) -> OrganizationView:
+        made = await accounts.create_organization_in(connection, caller, wish.name)
+        return OrganizationView(id=made)
+
+    return await act.answer(work, status=201)
 
 
 @router.get("/members")
 async def list_members(desk: Reading) -> Listing[MemberView]:
     """List who belongs to the tenant."""
     found = await accounts.list_members(desk.engine.db, desk.visitor.caller)
-    names = MemberView.model_fields
-    items = [MemberView(**{name: getattr(one, name) for name in names}) for one in found]
-    return Listing(items=items, next_cursor=None)
+    return list_whole([MemberView.model_validate(one) for one in found])
 
 
 @router.put("/members", status_code=204)

@@ -12,14 +12,7 @@ from pydantic import BaseModel, Field
 from dialectic import accounts
 from dialectic.api.desk import Desk, Reading
 from dialectic.api.fields import Dollars, Slug, View, show_dollars
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_cursor,
-    parse_number,
-)
+from dialectic.api.pages import Listing, Paging, list_numbered, list_whole
 from dialectic.api.routes.sessions import SessionId
 from dialectic.domain.process import Process
 from dialectic.errors import InvalidProcess
@@ -143,9 +136,7 @@ async def get_me(desk: Reading) -> MeView:
         wallet_id=account.wallet_id,
         scopes=sorted(caller.scopes),
         token_expires_at=caller.expires_at,
-        tenants=[
-            TenantView(id=one.id, name=one.name, kind=one.kind, role=one.role) for one in tenants
-        ],
+        tenants=[TenantView.model_validate(one) for one in tenants],
     )
 
 
@@ -157,34 +148,28 @@ async def get_wallet(desk: Reading) -> WalletView:
         id=found.id,
         user_id=found.user_id,
         is_count_only=found.is_count_only,
-        money=MoneyView(
-            balance=show_dollars(found.balance_credits),
-            held=show_dollars(found.held_credits),
-            available=show_dollars(found.available_credits),
-        ),
-        play_money=MoneyView(
-            balance=show_dollars(found.play_balance_credits),
-            held=show_dollars(found.play_held_credits),
-            available=show_dollars(found.play_available_credits),
+        money=_build_money(found.balance_credits, found.held_credits, found.available_credits),
+        play_money=_build_money(
+            found.play_balance_credits, found.play_held_credits, found.play_available_credits
         ),
     )
 
 
+def _build_money(balance: int, held: int, available: int) -> MoneyView:
+    return MoneyView(
+        balance=show_dollars(balance), held=show_dollars(held), available=show_dollars(available)
+    )
+
+
 @router.get("/wallet/transactions")
-async def list_transactions(
-    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
-) -> Listing[TransactionView]:
+async def list_transactions(desk: Reading, paging: Paging) -> Listing[TransactionView]:
     """List what happened to your wallet, the newest first."""
-    before = None if cursor is None else parse_number("wallet", cursor)
+    wallet_id = desk.account.wallet_id
 
-    async def work(connection: Connection) -> lists.Rows:
-        wallet_id = desk.account.wallet_id
-        return await lists.list_transactions(connection, wallet_id, before=before, limit=limit + 1)
+    async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
+        return await lists.list_transactions(connection, wallet_id, before=before, limit=limit)
 
-    rows = await desk.transact(work)
-    following = build_cursor("wallet", rows[limit - 1]["id"]) if len(rows) > limit else None
-    items = [_build_transaction(row) for row in rows[:limit]]
-    return Listing(items=items, next_cursor=following)
+    return await list_numbered(desk, "wallet", paging, fetch, _build_transaction)
 
 
 def _build_transaction(row: dict[str, Any]) -> TransactionView:
@@ -208,21 +193,18 @@ async def list_costs(session_id: SessionId, desk: Reading) -> Listing[CostView]:
         await records.load_session(connection, session_id)
         return await audit.report_costs(connection, session_id)
 
-    items = [
-        CostView(
-            stage=cost.stage_slug,
-            model=cost.model_name,
-            purpose=cost.purpose,
-            is_play=cost.is_play,
-            calls=cost.calls,
-            input_tokens=cost.input_tokens,
-            output_tokens=cost.output_tokens,
-            charged=show_dollars(cost.charged_credits),
-            held=show_dollars(cost.held_credits),
-        )
-        for cost in await desk.transact(work)
-    ]
-    return Listing(items=items, next_cursor=None)
+    return list_whole([_build_cost(cost) for cost in await desk.transact(work)])
+
+
+def _build_cost(cost: audit.Cost) -> CostView:
+    same = ("purpose", "is_play", "calls", "input_tokens", "output_tokens")
+    return CostView(
+        **{name: getattr(cost, name) for name in same},
+        stage=cost.stage_slug,
+        model=cost.model_name,
+        charged=show_dollars(cost.charged_credits),
+        held=show_dollars(cost.held_credits),
+    )
 
 
 @router.get("/models")
@@ -230,14 +212,14 @@ async def list_models(desk: Reading) -> Listing[ModelView]:
     """List the models that are known, what they cost, and what is missing to use them."""
     engine = desk.engine
     rows = build_listing(engine.catalog, load_seen(engine.settings.home))
-    return Listing(items=[ModelView(**describe_row(row)) for row in rows], next_cursor=None)
+    return list_whole([ModelView(**describe_row(row)) for row in rows])
 
 
 @router.get("/processes")
 async def list_processes(desk: Reading) -> Listing[ProcessLine]:
     """List the processes that sessions can follow."""
     listed = find_processes(desk.engine.settings.own_processes)
-    return Listing(items=[_describe(one) for one in listed], next_cursor=None)
+    return list_whole([_describe(one) for one in listed])
 
 
 def _describe(one: Listed) -> ProcessLine:

@@ -15,8 +15,7 @@ from dialectic.api.fields import DollarsWish, Slug, View, Wish
 from dialectic.api.openapi import more_problems
 from dialectic.api.routes.sessions import SessionId, SessionView, load_view
 from dialectic.domain.price import parse_usd
-from dialectic.feedback import RATING_MAX, RATING_MIN, Said
-from dialectic.publish import publish_project
+from dialectic.feedback import RATING_MAX, RATING_MIN, Rated, Said
 from dialectic.store.database import Connection
 
 router = APIRouter(tags=["acting"], responses=more_problems(402))
@@ -92,13 +91,7 @@ async def generate_session(session_id: SessionId, act: Spending) -> Response:
         project_ids.append((await load_view(connection, session_id)).project_id)
         return JobsView(job_ids=job_ids)
 
-    return await act.answer(work, status=202, then=lambda: publish(act, project_ids))
-
-
-async def publish(act: Act, project_ids: list[UUID]) -> None:
-    """Carry files to storage; those of an answer that is told again are there already."""
-    for project_id in dict.fromkeys(project_ids):
-        await publish_project(act.engine, act.account.tenant_id, project_id)
+    return await act.answer(work, status=202, then=lambda: act.publish(project_ids))
 
 
 async def _steer(
@@ -116,7 +109,7 @@ async def _steer(
         project_ids.append(view.project_id)
         return view
 
-    return await act.answer(work, status=status, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=status, then=lambda: act.publish(project_ids))
 
 
 @router.post("/sessions/{session_id}/submit", status_code=202, response_model=SessionView)
@@ -136,18 +129,17 @@ async def _keep(
     act: Act, connection: Connection, session_id: UUID, wish: SubmitWish, effect_id: UUID
 ) -> None:
     stage = (await load_view(connection, session_id)).current_stage
+    said: list[Said | Rated] = []
     for number, one in enumerate(wish.responses):
         ids = [uuid5(effect_id, f"{kind} {number}") for kind in ("response", "rating")]
         if one.text.strip():
-            said = Said(stage, one.text, one.contribution_id, ids[0])
-            await feedback.give_feedback_in(act.engine, connection, act.account, session_id, said)
+            said.append(Said(stage, one.text, one.contribution_id, ids[0]))
         if one.rating is not None:
-            await feedback.rate_in(
-                act.engine, connection, act.account, one.contribution_id, one.rating, ids[1]
-            )
+            said.append(Rated(one.contribution_id, one.rating, ids[1]))
     if wish.feedback.strip():
-        said = Said(stage, wish.feedback, None, uuid5(effect_id, "feedback"))
-        await feedback.give_feedback_in(act.engine, connection, act.account, session_id, said)
+        said.append(Said(stage, wish.feedback, None, uuid5(effect_id, "feedback")))
+    if said:
+        await feedback.say_in(act.engine, connection, act.account, session_id, said)
 
 
 @router.post("/sessions/{session_id}/pause", response_model=SessionView)
@@ -233,10 +225,8 @@ async def give_feedback(session_id: SessionId, wish: FeedbackWish, act: Writing)
 
     async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
         said = Said(wish.stage, wish.text, wish.contribution_id, uuid5(effect_id, "feedback"))
-        kept = await feedback.give_feedback_in(
-            act.engine, connection, act.account, session_id, said
-        )
+        kept = await feedback.say_in(act.engine, connection, act.account, session_id, [said])
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))

@@ -21,16 +21,8 @@ from dialectic import chat, projects
 from dialectic.api.desk import Act, Reading, Spending, Writing, build_response
 from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_listing,
-    build_page,
-)
+from dialectic.api.pages import Listing, Paging, list_page
 from dialectic.api.problem import build_problem
-from dialectic.api.routes.acting import publish
 from dialectic.api.routes.projects import ProjectView
 from dialectic.api.routes.projects import build_view as build_project
 from dialectic.api.routes.sessions import OutputTokens
@@ -44,6 +36,8 @@ router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
 EVENTS = "text/event-stream"
 PING_S = 15.0
+# For proxies: each piece goes on as it comes.
+UNBUFFERED = {"X-Accel-Buffering": "no"}
 MESSAGES_MAX = 200
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
@@ -256,8 +250,12 @@ async def _stream(
     first = await pieces.get()
     if first is None:
         answer = await asking
-        return StreamingResponse(iter([_event("reply", answer.body)]), media_type=EVENTS)
-    return StreamingResponse(_tell(request, asking, pieces, first), media_type=EVENTS)
+        return StreamingResponse(
+            iter([_event("reply", answer.body)]), headers=UNBUFFERED, media_type=EVENTS
+        )
+    return StreamingResponse(
+        _tell(request, asking, pieces, first), headers=UNBUFFERED, media_type=EVENTS
+    )
 
 
 async def _tell(
@@ -287,14 +285,9 @@ def _event(name: str, data: bytes) -> bytes:
 
 
 @router.get("/chats")
-async def list_chats(
-    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
-) -> Listing[ChatLine]:
+async def list_chats(desk: Reading, paging: Paging) -> Listing[ChatLine]:
     """List chats, the newest first."""
-    page = build_page("chats", cursor, limit)
-    rows = await desk.transact(lambda c: lists.list_chats(c, page))
-    kept, following = build_listing("chats", rows, limit)
-    return Listing(items=[ChatLine(**row) for row in kept], next_cursor=following)
+    return await list_page(desk, "chats", paging, lists.list_chats, ChatLine.model_validate)
 
 
 async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
@@ -371,7 +364,7 @@ async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectWish, act: Writ
         project_ids.append(new.id)
         return build_project(await projects.load_in(connection, new.id))
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:

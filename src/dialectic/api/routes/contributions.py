@@ -13,15 +13,8 @@ from dialectic import contributions, feedback
 from dialectic.api.desk import JSON, Reading, Spending, Writing
 from dialectic.api.fields import Slug, View, Wish, build_etag, matches
 from dialectic.api.openapi import more_problems
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_listing,
-    build_page,
-)
-from dialectic.api.routes.acting import FeedbackView, JobsView, publish
+from dialectic.api.pages import Listing, Paging, list_page, list_whole
+from dialectic.api.routes.acting import FeedbackView, JobsView
 from dialectic.api.routes.projects import ResourceView, build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.errors import PreconditionFailed
@@ -212,19 +205,18 @@ def answer_if_new(view: View, if_none_match: str | None) -> Response:
 async def list_contributions(
     session_id: SessionId,
     desk: Reading,
+    paging: Paging,
     stage: Annotated[Slug | None, Query(description="Of this stage only.")] = None,
-    cursor: Cursor = None,
-    limit: Limit = LIMIT_DEFAULT,
 ) -> Listing[ContributionLine]:
     """List a session's contributions in their newest versions, as they were written."""
-    page = build_page("contributions", cursor, limit)
-
-    async def work(connection: Connection) -> lists.Rows:
-        await records.load_session(connection, session_id)
-        return await lists.list_contributions(connection, page, session_id, stage)
-
-    kept, following = build_listing("contributions", await desk.transact(work), limit)
-    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "contributions",
+        paging,
+        lambda connection, page: lists.list_contributions(connection, page, session_id, stage),
+        build_line,
+        within=lambda connection: records.load_session(connection, session_id),
+    )
 
 
 @router.get(
@@ -254,17 +246,18 @@ async def list_versions(contribution_id: ContributionId, desk: Reading) -> Listi
         first_id = row["original_model_contribution_id"] or row["id"]
         return await lists.list_versions(connection, first_id)
 
-    items = [
-        VersionView(
-            id=row["id"],
-            version=row["edit_version"],
-            is_latest=row["is_latest_edit"],
-            is_by_user=row["is_by_user"],
-            created_at=row["created_at"],
-        )
-        for row in await desk.transact(work)
-    ]
-    return Listing(items=items, next_cursor=None)
+    return list_whole(
+        [
+            VersionView(
+                id=row["id"],
+                version=row["edit_version"],
+                is_latest=row["is_latest_edit"],
+                is_by_user=row["is_by_user"],
+                created_at=row["created_at"],
+            )
+            for row in await desk.transact(work)
+        ]
+    )
 
 
 @router.put(
@@ -279,6 +272,7 @@ async def edit_contribution(
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> ContributionView:
+        await contributions.lock_in(connection, contribution_id)
         seen = build_view(await contributions.load_in(connection, contribution_id))
         etag = build_etag(seen.model_dump_json(by_alias=True).encode())
         if if_match is not None and not matches(if_match, etag):
@@ -290,7 +284,7 @@ async def edit_contribution(
         project_ids.append(edited.project_id)
         return build_view(await contributions.load_in(connection, edited.id))
 
-    return await act.answer(work, then=lambda: publish(act, project_ids))
+    return await act.answer(work, has_etag=True, then=lambda: act.publish(project_ids))
 
 
 @router.post(
@@ -319,44 +313,40 @@ async def rate_contribution(
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
-        rating_id = uuid5(effect_id, "rating")
-        kept = await feedback.rate_in(
-            act.engine, connection, act.account, contribution_id, wish.rating, rating_id
-        )
+        rated = feedback.Rated(contribution_id, wish.rating, uuid5(effect_id, "rating"))
+        kept = await feedback.rate_in(act.engine, connection, act.account, rated)
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 @router.get("/sessions/{session_id}/jobs")
-async def list_jobs(
-    session_id: SessionId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
-) -> Listing[JobView]:
+async def list_jobs(session_id: SessionId, desk: Reading, paging: Paging) -> Listing[JobView]:
     """List a session's jobs, the oldest first."""
-    page = build_page("jobs", cursor, limit)
-
-    async def work(connection: Connection) -> lists.Rows:
-        await records.load_session(connection, session_id)
-        return await lists.list_jobs(connection, page, session_id)
-
-    kept, following = build_listing("jobs", await desk.transact(work), limit)
-    return Listing(items=[build_job(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "jobs",
+        paging,
+        lambda connection, page: lists.list_jobs(connection, page, session_id),
+        build_job,
+        within=lambda connection: records.load_session(connection, session_id),
+    )
 
 
 @documents.get("/sessions/{session_id}/documents")
 async def list_documents(
-    session_id: SessionId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    session_id: SessionId, desk: Reading, paging: Paging
 ) -> Listing[ResourceView]:
     """List what stands beside a session's contributions: documents cut out of them, prompts."""
-    page = build_page("documents", cursor, limit)
-
-    async def work(connection: Connection) -> lists.Rows:
-        await records.load_session(connection, session_id)
-        return await lists.list_documents(connection, page, session_id)
-
-    kept, following = build_listing("documents", await desk.transact(work), limit)
-    return Listing(items=[build_resource(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "documents",
+        paging,
+        lambda connection, page: lists.list_documents(connection, page, session_id),
+        build_resource,
+        within=lambda connection: records.load_session(connection, session_id),
+    )
 
 
 @documents.get("/documents/{document_id}", response_model=DocumentView, responses=UNCHANGED)

@@ -10,17 +10,10 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from dialectic.api.desk import Reading, Writing
-from dialectic.api.events import build_stream
+from dialectic.api.events import NO_TOKEN, build_stream
 from dialectic.api.fields import View
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_cursor,
-    parse_number,
-)
-from dialectic.store import notifications
+from dialectic.api.pages import Listing, Paging, list_numbered
+from dialectic.store import lists, notifications
 from dialectic.store.database import Connection
 
 router = APIRouter(tags=["events"])
@@ -66,35 +59,29 @@ Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe
 async def follow_events(request: Request, desk: Reading, wanted: Wanted) -> Response:
     """Follow everything that happens, from the last event you have seen on."""
     del wanted  # described here, read by the stream itself
-    return build_stream(desk.engine, request.app.state.hub, desk.account, request)
+    hub, token_id = request.app.state.hub, desk.visitor.caller.token_id or NO_TOKEN
+    return build_stream(desk.engine, hub, desk.account, request, token_id=token_id)
 
 
 @router.get("/notifications")
 async def list_notifications(
     desk: Reading,
-    cursor: Cursor = None,
-    limit: Limit = LIMIT_DEFAULT,
+    paging: Paging,
     *,
     unread: Annotated[bool, Query(description="Only those that you have not read.")] = False,
 ) -> Listing[NotificationView]:
     """List the messages to you, the newest first."""
-    before = None if cursor is None else parse_number("notifications", cursor)
+    user_id = desk.account.user_id
 
-    async def work(connection: Connection) -> list[dict[str, Any]]:
+    async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         rows = await notifications.list_notifications(
-            connection,
-            desk.account.user_id,
-            before_id=before,
-            unread_only=unread,
-            limit=limit + 1,
+            connection, user_id, before_id=before, unread_only=unread, limit=limit
         )
         return [dict(row) for row in rows]
 
-    rows = await desk.transact(work)
-    following = build_cursor("notifications", rows[limit - 1]["id"]) if len(rows) > limit else None
-    names = NotificationView.model_fields
-    items = [NotificationView(**{name: row[name] for name in names}) for row in rows[:limit]]
-    return Listing(items=items, next_cursor=following)
+    return await list_numbered(
+        desk, "notifications", paging, fetch, NotificationView.model_validate
+    )
 
 
 @router.post("/notifications/{notification_id}/read", status_code=204)

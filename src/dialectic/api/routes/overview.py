@@ -17,12 +17,12 @@ from pydantic import Field, TypeAdapter
 from dialectic import bundle, contributions, projects, sessions
 from dialectic.api.desk import Reading
 from dialectic.api.fields import Name, View
-from dialectic.api.pages import Listing
+from dialectic.api.pages import Listing, list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
 from dialectic.api.routes.sessions import SessionId, SessionWish, build_ask
-from dialectic.api.routes.transfer import BINARY, BYTES
+from dialectic.api.routes.transfer import BYTES, describe_file
 from dialectic.domain.quote import Quote
 from dialectic.errors import NotFound
 from dialectic.publish import describe_project, publish_project
@@ -222,13 +222,13 @@ async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
     await publish_project(desk.engine, desk.account.tenant_id, project_id)
     await describe_project(desk.engine, desk.account.tenant_id, project_id)
     paths = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
-    return Listing(items=[FileView(path=path) for path in paths], next_cursor=None)
+    return list_whole([FileView(path=path) for path in paths])
 
 
 @router.get(
     "/projects/{project_id}/file",
     response_class=Response,
-    responses={200: {"content": {BYTES: {"schema": BINARY}}, "description": "The file."}},
+    responses=describe_file("The file."),
 )
 async def read_file(
     project_id: ProjectId,

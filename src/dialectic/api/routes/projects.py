@@ -8,22 +8,13 @@ from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
-from starlette.background import BackgroundTask
 
 from dialectic import projects
-from dialectic.api.desk import Act, Desk, Reading, Writing
+from dialectic.api.desk import Act, Reading, Writing, put_behind
 from dialectic.api.fields import Line, Name, View, Wish
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_listing,
-    build_page,
-)
+from dialectic.api.pages import Listing, Paging, list_page
 from dialectic.domain.ask import Given
 from dialectic.domain.place import ResourceKind
-from dialectic.publish import publish_project
 from dialectic.store import lists
 from dialectic.store.database import Connection
 
@@ -168,23 +159,13 @@ async def create(wish: ProjectWish, act: Act) -> Response:
         return build_view(await projects.load_in(connection, new.id))
 
     made: list[UUID] = []
-    return await act.answer(work, status=201, then=lambda: _publish(act.desk, made))
-
-
-async def _publish(desk: Desk, project_ids: list[UUID]) -> None:
-    for project_id in dict.fromkeys(project_ids):
-        await publish_project(desk.engine, desk.account.tenant_id, project_id)
+    return await act.answer(work, status=201, then=lambda: act.publish(made))
 
 
 @router.get("/projects")
-async def list_projects(
-    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
-) -> Listing[ProjectLine]:
+async def list_projects(desk: Reading, paging: Paging) -> Listing[ProjectLine]:
     """List projects, the newest first."""
-    page = build_page("projects", cursor, limit)
-    rows = await desk.transact(lambda c: lists.list_projects(c, page))
-    kept, following = build_listing("projects", rows, limit)
-    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+    return await list_page(desk, "projects", paging, lists.list_projects, build_line)
 
 
 @router.get("/projects/{project_id}")
@@ -210,20 +191,20 @@ async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writin
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
     """Delete a project with everything in it. What was paid stays in the books."""
     deleted = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
-    behind = BackgroundTask(projects.delete_files, act.engine, act.account, deleted)
+    behind = put_behind(lambda: projects.delete_files(act.engine, act.account, deleted))
     return Response(status_code=204, background=behind)
 
 
 @router.get("/projects/{project_id}/resources")
 async def list_resources(
-    project_id: ProjectId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    project_id: ProjectId, desk: Reading, paging: Paging
 ) -> Listing[ResourceView]:
     """List what was given to a project, and its prompt."""
-    page = build_page("resources", cursor, limit)
-
-    async def work(connection: Connection) -> lists.Rows:
-        await projects.load_in(connection, project_id)
-        return await lists.list_resources(connection, page, project_id)
-
-    kept, following = build_listing("resources", await desk.transact(work), limit)
-    return Listing(items=[build_resource(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "resources",
+        paging,
+        lambda connection, page: lists.list_resources(connection, page, project_id),
+        build_resource,
+        within=lambda connection: projects.load_in(connection, project_id),
+    )

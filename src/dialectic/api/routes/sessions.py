@@ -12,14 +12,7 @@ from pydantic import BaseModel, Field
 from dialectic import projects, sessions
 from dialectic.api.desk import Desk, Reading, Writing
 from dialectic.api.fields import Dollars, DollarsWish, ModelName, Slug, View, Wish, show_dollars
-from dialectic.api.pages import (
-    LIMIT_DEFAULT,
-    Cursor,
-    Limit,
-    Listing,
-    build_listing,
-    build_page,
-)
+from dialectic.api.pages import Listing, Paging, list_page
 from dialectic.api.routes.projects import ProjectId
 from dialectic.domain.ask import TOKENS_MAX, Ask
 from dialectic.domain.model import MODELS_PER_SESSION_MAX, parse_model_list
@@ -230,28 +223,29 @@ async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing)
 
 @router.get("/projects/{project_id}/sessions")
 async def list_sessions_of_project(
-    project_id: ProjectId, desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
+    project_id: ProjectId, desk: Reading, paging: Paging
 ) -> Listing[SessionLine]:
     """List the sessions of a project, the newest first."""
-    page = build_page("sessions", cursor, limit)
-
-    async def work(connection: Connection) -> lists.Rows:
-        await projects.load_in(connection, project_id)
-        return await lists.list_sessions(connection, page, project_id)
-
-    kept, following = build_listing("sessions", await desk.transact(work), limit)
-    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "sessions",
+        paging,
+        lambda connection, page: lists.list_sessions(connection, page, project_id),
+        build_line,
+        within=lambda connection: projects.load_in(connection, project_id),
+    )
 
 
 @router.get("/sessions")
-async def list_sessions(
-    desk: Reading, cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT
-) -> Listing[SessionLine]:
+async def list_sessions(desk: Reading, paging: Paging) -> Listing[SessionLine]:
     """List all sessions, the newest first."""
-    page = build_page("sessions", cursor, limit)
-    rows = await desk.transact(lambda c: lists.list_sessions(c, page, None))
-    kept, following = build_listing("sessions", rows, limit)
-    return Listing(items=[build_line(row) for row in kept], next_cursor=following)
+    return await list_page(
+        desk,
+        "sessions",
+        paging,
+        lambda connection, page: lists.list_sessions(connection, page, None),
+        build_line,
+    )
 
 
 @router.get("/sessions/{session_id}")

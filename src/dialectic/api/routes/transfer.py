@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-import shutil
+import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,13 +19,23 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
-from starlette.datastructures import FormData, UploadFile
 from starlette.responses import StreamingResponse
 
 from dialectic import bundle, projects, search
 from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
-from dialectic.api.routes.acting import publish
+from dialectic.api.files import (
+    MULTIPART,
+    in_turn,
+    open_form,
+    read_file,
+    read_pieces,
+    receive,
+    speaking_of,
+    take_file,
+    while_awaited,
+)
+from dialectic.api.guard import is_json, read_media_type, wrong_media_type
 from dialectic.api.routes.projects import (
     ProjectId,
     ProjectView,
@@ -38,23 +47,16 @@ from dialectic.api.routes.projects import (
     create,
 )
 from dialectic.domain.access import Scope
-from dialectic.domain.bundle import LIMITS
 from dialectic.domain.project_rows import ProjectRows
-from dialectic.errors import TooLarge
 from dialectic.publish import describe_project
 from dialectic.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.storage.archive import open_archive
 from dialectic.store import lists
 from dialectic.store.database import Connection
-from dialectic.uploads.limits import Limits
-from dialectic.uploads.reading import Uploaded, read_upload
 
 router = APIRouter(tags=["projects"])
-PIECE_BYTES = 1 << 18
-FIELD_BYTES_MAX = 10_000
 # Makers of clients know these bytes, and not those of zip files.
 BYTES = "application/octet-stream"
-MULTIPART = "multipart/form-data"
 # Nobody reads it; figures and logs know it by the number that proxies give it.
 CLIENT_LEFT = 499
 T = TypeVar("T")
@@ -71,6 +73,13 @@ def describe_bodies(**bodies: dict[str, Any]) -> dict[str, Any]:
 
 
 BINARY = {"type": "string", "format": "binary"}
+
+
+def describe_file(words: str) -> dict[int | str, dict[str, Any]]:
+    """Describe an answer that is a file."""
+    return {200: {"content": {BYTES: {"schema": BINARY}}, "description": words}}
+
+
 RESOURCE_FORM = {
     "type": "object",
     "required": ["kind", "file"],
@@ -104,16 +113,19 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
         project_ids.append(project_id)
         return build_resource(await lists.load_document(connection, resource_id))
 
-    return await act.answer(work, status=201, then=lambda: publish(act, project_ids))
+    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 async def read_resource(request: Request) -> ResourceWish:
     """Read a resource out of a form or out of JSON."""
-    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
+    media_type = read_media_type(request)
+    if is_json(media_type):
         body = await request.body()
         return _parse(lambda: ResourceWish.model_validate_json(body))
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
-        file = _take_file(form)
+    if media_type != MULTIPART:
+        raise wrong_media_type("application/json", MULTIPART)
+    async with open_form(request) as form:
+        file = take_file(form)
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
         text = (await read_file(request, file)).text
         fields = {"kind": str(form.get("kind") or ""), "name": name[:500], "text": text}
@@ -129,19 +141,6 @@ def _parse(parse: Callable[[], T]) -> T:
 
 def _locate(error: ValidationError) -> list[Any]:
     return [{**one, "loc": ("body", *one["loc"])} for one in error.errors(include_url=False)]
-
-
-def _take_file(form: FormData) -> UploadFile:
-    file = form.get("file")
-    if not isinstance(file, UploadFile):
-        missing = {
-            "type": "missing",
-            "loc": ("body", "file"),
-            "msg": "Field required",
-            "input": None,
-        }
-        raise RequestValidationError([missing])
-    return file
 
 
 PROJECT_FORM = {
@@ -163,8 +162,10 @@ PROJECT_FORM = {
 )
 async def upload_project(request: Request, act: Writing) -> Response:
     """Make a project whose prompt is a file: text, Markdown, PDF or DOCX."""
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
-        text = (await read_file(request, _take_file(form))).text
+    if read_media_type(request) != MULTIPART:
+        raise wrong_media_type(MULTIPART)
+    async with open_form(request) as form:
+        text = (await read_file(request, take_file(form))).text
         fields = {
             "prompt": text,
             **{key: str(form[key]) for key in ("name", "domain") if key in form},
@@ -179,20 +180,13 @@ def name_by(act: Act, fields: dict[str, str]) -> Act:
     return dataclasses.replace(act, fingerprint=hashlib.sha256(act.fingerprint + said).digest())
 
 
-async def read_file(request: Request, file: UploadFile) -> Uploaded:
-    """Read a file of a form as text: text, Markdown, PDF or DOCX."""
-    limits = Limits(text_bytes_max=request.app.state.engine.settings.max_prompt_bytes)
-    data = await file.read(limits.file_bytes_max + 1)
-    return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
-
-
 # -- whole projects -------------------------------------------------------------------------------
 
 
 @router.get(
     "/projects/{project_id}/export",
     response_class=StreamingResponse,
-    responses={200: {"content": {BYTES: {"schema": BINARY}}, "description": "The archive."}},
+    responses=describe_file("The archive."),
 )
 async def export_project(
     project_id: ProjectId,
@@ -202,62 +196,23 @@ async def export_project(
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
 ) -> Response:
     """Take a project away as one zip file, which can be imported unless it is `finished` only."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="dialectic-"))
-    out = folder / "export.zip"
-    export = bundle.export_project(desk.engine, desk.account, project_id, out, finished=finished)
-    try:
-        exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
+    # The folder is gone before the first byte is sent: whoever leaves, and whatever dies, leaves
+    # nothing behind. The file itself goes with whoever reads it.
+    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
+        out = Path(folder, "export.zip")
+        export = bundle.export_project(
+            desk.engine, desk.account, project_id, out, finished=finished
+        )
+        with speaking_of(out):
+            exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
         if exported is None:
-            await asyncio.to_thread(shutil.rmtree, folder)
             return Response(status_code=CLIENT_LEFT)
-        size = (await asyncio.to_thread(out.stat)).st_size
-    except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder)
-        raise
+        file = await asyncio.to_thread(out.open, "rb")
     headers = {
-        "Content-Length": str(size),
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
-    return StreamingResponse(_read_pieces(folder, out), headers=headers, media_type=BYTES)
-
-
-async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
-    """Do what takes long when it is its turn: many at once only make each other slow."""
-    try:
-        async with turns:
-            return await work
-    finally:
-        work.close()
-
-
-async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Do what takes long before the first byte, or give it up when its client has left: None.
-
-    A client that lost its patience asks again, and what nobody takes would be made many times over.
-    """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_wait_until_gone(request))
-    try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else None
-    finally:
-        for task in (doing, leaving):
-            task.cancel()
-        await asyncio.wait({doing, leaving})
-
-
-async def _wait_until_gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _read_pieces(folder: Path, path: Path) -> AsyncIterator[bytes]:
-    try:
-        with await asyncio.to_thread(path.open, "rb") as file:
-            while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-                yield piece
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder)
+    return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 
 
 class ImportedView(View):
@@ -295,7 +250,7 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with open_archive(path) as archive, bundle.refusing_broken_rules():
+    with speaking_of(path), open_archive(path) as archive, bundle.refusing_broken_rules():
         intake = await bundle.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
@@ -321,34 +276,6 @@ async def _publish(act: Act, taken: list[ProjectRows]) -> None:
     for rows in taken[-1:]:
         await bundle.publish_rows(act.engine, act.account, rows)
         await describe_project(act.engine, act.account.tenant_id, rows.project.id)
-
-
-@asynccontextmanager
-async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
-    """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with await asyncio.to_thread(path.open, "wb") as file:
-            async for piece in _list_pieces(request):
-                size += len(piece)
-                if size > LIMITS.archive_bytes_max:
-                    raise TooLarge(
-                        f"The archive is larger than {LIMITS.archive_bytes_max:,} bytes."
-                    )
-                digest.update(piece)
-                await asyncio.to_thread(file.write, piece)
-        yield path, digest.digest()
-
-
-async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
-    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
-        async for piece in request.stream():
-            yield piece
-        return
-    async with request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX) as form:
-        file = _take_file(form)
-        while piece := await file.read(PIECE_BYTES):
-            yield piece
 
 
 # -- words ----------------------------------------------------------------------------------------

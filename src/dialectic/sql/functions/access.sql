@@ -82,13 +82,34 @@ as $$
   where t.tenant_id = free.tenant_id and t.id = free.id
 $$;
 
--- Whether anyone at all could come in with a token.
+-- Whether there are tokens to know people by. One whose time is over counts: no door opens because
+-- time passes.
 create or replace function dialectic.has_tokens() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
   select exists (
-    select from dialectic.access_tokens t
-    where t.kind = 'api' and t.revoked_at is null and t.expires_at > dialectic.now())
+    select from dialectic.access_tokens t where t.kind = 'api' and t.revoked_at is null)
+$$;
+
+-- Which of these tokens, each of a tenant, cannot be used any more: they were revoked, have ended, went
+-- with their member or stand for one that did. The id of zeros is whoever needs no token as long as
+-- there is none. Tells nothing else.
+create or replace function dialectic.list_ended_tokens(p_tenant_ids uuid[], p_token_ids uuid[])
+returns setof uuid
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select shown.token_id
+  from unnest(p_tenant_ids, p_token_ids) as shown (tenant_id, token_id)
+  where case
+    when shown.token_id = '00000000-0000-0000-0000-000000000000' then dialectic.has_tokens()
+    else not exists (
+      select from dialectic.access_tokens t
+      left join dialectic.access_tokens r
+        on r.tenant_id = t.stands_for_tenant_id and r.id = t.stands_for_token_id
+        and r.revoked_at is null and r.expires_at > dialectic.clock()
+      where t.tenant_id = shown.tenant_id and t.id = shown.token_id and t.revoked_at is null
+        and t.expires_at > dialectic.clock() and (t.kind <> 'browser' or r.id is not null))
+    end
 $$;
 
 -- Forget what is of no use any more, of all tenants: old answers, sessions that ended, idle buckets.

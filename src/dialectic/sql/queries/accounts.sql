@@ -7,6 +7,9 @@ from dialectic.find_token($1, $2)
 -- name: has_tokens
 select dialectic.has_tokens() as has_tokens
 
+-- name: list_ended_tokens
+select dialectic.list_ended_tokens($1, $2) as token_id
+
 -- name: add_account
 select tenant_id, user_id, wallet_id from dialectic.add_account($1)
 

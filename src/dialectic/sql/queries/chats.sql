@@ -3,6 +3,9 @@
 -- name: load_chat
 select id, title, system_prompt, created_at from chats where id = $1
 
+-- name: lock_chat
+select id from chats where id = $1 for key share
+
 -- name: find_chat_ids
 select id from chats where starts_with(replace(id::text, '-', ''), $1) limit 2
 

@@ -92,6 +92,14 @@ where p.id = $1
 -- name: change_project
 update dialectic_projects set project_name = $2, status = $3 where id = $1
 
+-- name: lock_project
+-- Whoever gives it a session or a document waits, and finds it gone.
+select from dialectic_projects where id = $1 for update
+
+-- name: lock_sessions_of_project
+-- Likewise whoever gives one of them a job.
+select from dialectic_sessions where project_id = $1 order by id for update
+
 -- name: project_has_open_jobs
 select exists (
   select from dialectic_generation_jobs j

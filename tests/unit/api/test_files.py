@@ -1,13 +1,16 @@
-"""What takes long before its first byte is done only for those who wait for it."""
+"""What takes long is done only for those who wait for it, and not for all of them at once."""
 
 from __future__ import annotations
 
 import asyncio
+import io
+from types import SimpleNamespace
 
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
-from dialectic.api.routes.transfer import while_awaited
+from dialectic.api.files import read_file, while_awaited
 
 
 class Client:
@@ -70,3 +73,16 @@ async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
     await asyncio.wait({waiting})
     assert waiting.cancelled()
     assert was_given_up.is_set()
+
+
+async def test_a_file_is_read_when_it_is_its_turn() -> None:
+    turns = asyncio.Semaphore(1)
+    engine = SimpleNamespace(settings=SimpleNamespace(max_prompt_bytes=1000))
+    app = SimpleNamespace(state=SimpleNamespace(engine=engine, reading=turns))
+    request = Request({"type": "http", "app": app})
+    await turns.acquire()
+    reading = asyncio.create_task(read_file(request, UploadFile(io.BytesIO(b"A hall."))))
+    await asyncio.wait({reading}, timeout=0.05)
+    assert not reading.done()
+    turns.release()
+    assert (await reading).text == "A hall."

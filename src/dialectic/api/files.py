@@ -1,0 +1,159 @@
+"""Files on the wire: forms and archives as they come in, archives as they go out.
+
+What is large lies on disk and never in memory. Knows nothing of what files mean, and tells nobody
+where they lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+
+from dialectic.api.guard import read_media_type
+from dialectic.domain.bundle import LIMITS
+from dialectic.errors import StorageUnavailable, TooLarge, UsageError
+from dialectic.uploads.limits import Limits
+from dialectic.uploads.reading import Uploaded, read_upload
+
+PIECE_BYTES = 1 << 18
+FIELD_BYTES_MAX = 10_000
+MULTIPART = "multipart/form-data"
+T = TypeVar("T")
+
+
+# -- in -------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def open_form(request: Request) -> AsyncIterator[FormData]:
+    """Open a form with one file, which lies on disk if it is large."""
+    try:
+        with refusing_for_want_of_room():
+            form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
+    except UnicodeError:
+        raise HTTPException(400, "The form is in an encoding that nobody knows.") from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+@contextmanager
+def refusing_for_want_of_room() -> Iterator[None]:
+    """Say of a disk that takes no more that it is ours, and not what was sent, that is wrong."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageUnavailable(f"There is no room for it here: {error.strerror}.") from error
+
+
+def take_file(form: FormData) -> UploadFile:
+    """Take the file out of a form, or say that there is none."""
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        missing = {
+            "type": "missing",
+            "loc": ("body", "file"),
+            "msg": "Field required",
+            "input": None,
+        }
+        raise RequestValidationError([missing])
+    return file
+
+
+async def read_file(request: Request, file: UploadFile) -> Uploaded:
+    """Read a file of a form as text: text, Markdown, PDF or DOCX."""
+    state = request.app.state
+    limits = Limits(text_bytes_max=state.engine.settings.max_prompt_bytes)
+    async with state.reading:
+        data = await file.read(limits.file_bytes_max + 1)
+        return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
+
+
+@asynccontextmanager
+async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
+    """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
+    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
+        path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
+        with refusing_for_want_of_room(), await asyncio.to_thread(path.open, "wb") as file:
+            async for piece in _list_pieces(request):
+                size += len(piece)
+                if size > LIMITS.archive_bytes_max:
+                    raise TooLarge(
+                        f"The archive is larger than {LIMITS.archive_bytes_max:,} bytes."
+                    )
+                digest.update(piece)
+                await asyncio.to_thread(file.write, piece)
+        yield path, digest.digest()
+
+
+async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
+    if read_media_type(request) != MULTIPART:
+        async for piece in request.stream():
+            yield piece
+        return
+    async with open_form(request) as form:
+        file = take_file(form)
+        while piece := await file.read(PIECE_BYTES):
+            yield piece
+
+
+# -- out ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def speaking_of(path: Path) -> Iterator[None]:
+    """Tell nobody where an archive lies on this machine, nor blame them for its disk."""
+    try:
+        yield
+    except UsageError as error:
+        if isinstance(error.__cause__, OSError):
+            raise StorageUnavailable(error.message) from error
+        raise type(error)(error.message.replace(str(path), "The archive")) from None
+
+
+async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
+    """Do what takes long when it is its turn: many at once only make each other slow."""
+    try:
+        async with turns:
+            return await work
+    finally:
+        work.close()
+
+
+async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do what takes long before the first byte, or give it up when its client has left: None.
+
+    A client that lost its patience asks again, and what nobody takes would be made many times over.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_wait_until_gone(request))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.wait({doing, leaving})
+
+
+async def _wait_until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def read_pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    """Read a file to its end, piece by piece."""
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
