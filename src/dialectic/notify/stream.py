@@ -46,6 +46,8 @@ class Follower:
     heartbeat_s: float = HEARTBEAT_S
     # Called when the stream is ended from outside while its follower may be stuck elsewhere.
     on_end: Callable[[], None] = _ignore
+    # How many events of those that were missed are read at once.
+    page: int = PAGE
     # The number up to which everything was told.
     seq: int = 0
 
@@ -69,8 +71,13 @@ class Follower:
                 channel.subscriptions.discard(subscription)
 
     def _subscribe(self) -> Subscription:
-        user_id, session_id = self.account.user_id, self.session_id
-        return Subscription(user_id, session_id, self.seq, on_end=self.on_end)
+        return Subscription(
+            self.account.user_id,
+            self.session_id,
+            self.seq,
+            on_end=self.on_end,
+            queue_max=self.hub.queue_max,
+        )
 
     async def _find_start(self, channel: Channel) -> State | None:
         """Find the number to begin after; a state where that cannot be told."""
@@ -100,7 +107,7 @@ class Follower:
 
     async def _catch_up(self) -> Told:
         """Tell the next page of what was missed."""
-        page = await self._ask(lambda c: self._read(c, limit=PAGE))
+        page = await self._ask(lambda c: self._read(c, limit=self.page))
         if (state := await self._judge(page)) is not None:
             return state
         self.seq = page.end_seq
