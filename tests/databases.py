@@ -140,7 +140,8 @@ class Pool:
                 before = self.mint.counted.get(row["name"])
                 value = f"{before}, true" if before is not None else "1, false"
                 statements.append(f"select setval('{row['name']}', {value})")
-            await connection.execute(";".join(statements))
+            if statements:
+                await connection.execute(";".join(statements))
         finally:
             await connection.close()
         return True

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
 SHARED = 'scope="module"'
 
 
-class Scheduling(LoadScopeScheduling):
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Deals out a module that shares a set-up as a whole, and all other tests one by one.
 
     Modules come first, those of many tests before those of few; the single tests after them leave
     no process without work at the end.
     """
 
-    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+    def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
         self._root = config.rootpath
 
