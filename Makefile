@@ -43,7 +43,7 @@ run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says
 	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
 
 test: .venv/.stamp-dev ## Run all tests; ARGS="..." goes to pytest
-	@$(PYTEST) -n 3 --dist loadgroup tests
+	@$(PYTEST) -n 3 tests
 
 check: lint types test ## Check the code, its form and its types, then run all tests
 

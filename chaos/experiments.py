@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -41,11 +42,17 @@ IN_TIME = "waits that came to no end"
 
 
 async def conduct(
-    name: str, size: Any, *, seed: int, sabotage: Sabotage = NONE, is_quiet: bool = False
+    name: str,
+    size: Any,
+    *,
+    seed: int,
+    sabotage: Sabotage = NONE,
+    is_quiet: bool = False,
+    made_home: Path | None = None,
 ) -> Report:
     """Conduct one experiment and return its verdict. To be stuck is a breach like any other."""
     is_small = size is EXPERIMENTS[name].SMALL
-    report = Report(name, seed, is_quiet, needs_coverage=not is_small)
+    report = Report(name, seed, is_quiet, needs_coverage=not is_small, made_home=made_home)
     stuck: list[str] = []
     try:
         await EXPERIMENTS[name].run(report, size, sabotage)

@@ -21,12 +21,12 @@ import asyncpg
 from chaos import checks
 from chaos.fleet_caller import Caller, Export, Follower
 from chaos.fleet_site import Site
-from chaos.lab import Stuck, temporary_home
+from chaos.lab import Stuck, prepare_home, temporary_home
 from chaos.resume import MODELS, differ
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic import embedded
-from dialectic.engine import SUPERUSER
+from dialectic.engine import DATABASE, SUPERUSER
 from dialectic.pipeline.outline import list_calls
 from dialectic.process_files import load_process
 from tests.s3_server import serving_objects
@@ -112,7 +112,7 @@ class Fleet:
 
     async def make_sessions(self) -> None:
         """Make a user, and sessions over HTTP that have not begun."""
-        await self._create(MADE, "template0")
+        await self._create(MADE, "template0" if self.report.made_home is None else DATABASE)
         async with self.open_site(MADE) as site:
             code, said = await site.command("user", "add", "anna", "--token")
             self.token = said.split()[-1] if code == 0 else ""
@@ -214,6 +214,7 @@ class Fleet:
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     async with temporary_home(report) as folder:
+        await prepare_home(report, folder / "home")
         membership = embedded.join_server(folder / "home")
         server = await asyncio.to_thread(membership.__enter__)
         try:

@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -235,6 +236,14 @@ async def temporary_home(report: Report) -> AsyncIterator[Path]:
             await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
 
+async def prepare_home(report: Report, home: Path) -> None:
+    """Copy the server of a home that was made before, if there is one, owners included."""
+    if report.made_home is not None:
+        await asyncio.to_thread(home.mkdir, exist_ok=True)
+        copy = ["cp", "-a", str(report.made_home / "postgres"), str(home / "postgres")]
+        await asyncio.to_thread(subprocess.run, copy, check=True)
+
+
 @asynccontextmanager
 async def open_lab(
     report: Report, *, lease_s: float = 1.2, sabotage: Sabotage = NONE
@@ -244,6 +253,7 @@ async def open_lab(
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
     async with temporary_home(report) as home:
         (home / "logs").mkdir()
+        await prepare_home(report, home)
         membership = embedded.join_server(home)
         server = await asyncio.to_thread(membership.__enter__)
         try:
@@ -274,7 +284,8 @@ async def open_lab(
 async def _prepare_database(server: embedded.Server, sabotage: Sabotage) -> Address:
     first = await asyncpg.connect(server.url(user=SUPERUSER, database="postgres"))
     try:
-        await first.execute(f"create database {DATABASE}")
+        with contextlib.suppress(asyncpg.DuplicateDatabaseError):
+            await first.execute(f"create database {DATABASE}")
     finally:
         await first.close()
     address = Address(server.url(user=SUPERUSER, database=DATABASE), is_embedded=True)

@@ -24,7 +24,15 @@ from typing import Any
 import asyncpg
 
 from chaos import checks
-from chaos.lab import KEEP_FOLDER, LOST_LEASES_MAX, ROOT, Stuck, build_environment, temporary_home
+from chaos.lab import (
+    KEEP_FOLDER,
+    LOST_LEASES_MAX,
+    ROOT,
+    Stuck,
+    build_environment,
+    prepare_home,
+    temporary_home,
+)
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.witness import ANSWERED, CALLED, build_command
@@ -309,6 +317,7 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     trials = draw_trials(rng, size, calls)
     async with temporary_home(report) as folder:
         source = folder / "home"
+        await prepare_home(report, source)
         session_id = await asyncio.to_thread(begin_session, source, models)
         places = asyncio.Semaphore(size.at_a_time)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 SHOWN_MAX = 3
 SHOWN_CHARS_MAX = 200
@@ -29,6 +30,8 @@ class Report:
     is_quiet: bool = False
     # Whether it counts as a breach that chance never led to what was to be tried.
     needs_coverage: bool = True
+    # A home with a database that is up to date and a server that is down: laboratories copy it.
+    made_home: Path | None = None
     checks: list[Check] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     elapsed_s: float = 0.0

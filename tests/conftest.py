@@ -1,12 +1,12 @@
-"""What every test may use: a real server, and a database of one's own that costs 40 ms."""
+"""What every test may use: a real server, and a database of one's own."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import hypothesis
@@ -14,35 +14,31 @@ import pytest
 
 from dialectic import embedded
 from dialectic.domain.endpoint import KEY_VARIABLES
-from dialectic.engine import Engine
+from dialectic.engine import DATABASE, Engine
 from dialectic.failpoints import Failpoints
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
 from dialectic.store import migrate as migration
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
-from dialectic.store.migrate import migrate
 from dialectic.store.records import Account, open_account
+from tests.databases import lend_database
+from tests.servers import join_copy, make_home
 from tests.waiting import hang_bell
 
 # A loaded machine is no reason to fail: tests bound work, not time.
 hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
 
-BARE_TEMPLATE = "bare_template_dialectic"
 TEMPLATE = "template_dialectic"
-_numbers = itertools.count(1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep together what shares a set-up, which would be made again in every process of tests."""
-    for item in items:
-        if isinstance(item, pytest.Function):
-            found = itertools.chain(*item._fixtureinfo.name2fixturedefs.values())
-            if any(fixture.scope == "module" for fixture in found):
-                file = item.nodeid.partition("::")[0]
-                item.add_marker(pytest.mark.xdist_group(file))
+    from tests.scheduling import Scheduling  # only where tests are dealt out
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,9 +48,16 @@ def _no_settings_from_outside() -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.Server]:
+def made_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a migrated database and a server that is down, to be copied."""
+    folder = tmp_path_factory.getbasetemp()
+    return make_home(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+
+
+@pytest.fixture(scope="session")
+def server(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.Server]:
     """One embedded server for all tests of this process."""
-    with embedded.join_server(tmp_path_factory.mktemp("server")) as joined:
+    with join_copy(made_home, tmp_path_factory.mktemp("server")) as joined:
         yield joined
 
 
@@ -69,14 +72,8 @@ async def execute_as_superuser(server: embedded.Server, statement: str, database
 @pytest.fixture(scope="session")
 def bare_template(server: embedded.Server) -> str:
     """A migrated database, as the product makes it."""
-
-    async def make() -> None:
-        await execute_as_superuser(server, f"create database {BARE_TEMPLATE}", "postgres")
-        url = server.url(user="postgres", database=BARE_TEMPLATE)
-        await migrate(Address(url, is_embedded=True))
-
-    asyncio.run(make())
-    return BARE_TEMPLATE
+    del server  # which has it
+    return DATABASE
 
 
 @pytest.fixture(scope="session")
@@ -103,12 +100,8 @@ def template(server: embedded.Server, bare_template: str) -> str:
 @pytest.fixture
 async def address(server: embedded.Server, template: str) -> AsyncIterator[Address]:
     """A database of this test's own."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    await execute_as_superuser(
-        server, f"create database {name} template {template} strategy file_copy", "postgres"
-    )
-    yield Address(server.url(user="postgres", database=name), is_embedded=True)
-    await execute_as_superuser(server, f"drop database {name} with (force)", "postgres")
+    async with lend_database(server, template) as lent:
+        yield lent
 
 
 @pytest.fixture

@@ -117,11 +117,17 @@ def _preload() -> None:
     import importlib
 
     from dialectic.cli.main import COMMANDS
+    from dialectic.process_files import load_process
+    from dialectic.providers.shipped import load_shipped
     from dialectic.vocabulary import load_encoding
 
-    for module, _ in COMMANDS.values():
+    # Modules that a command loads only when it needs them.
+    late = ("anyio._backends._asyncio", "uvloop")
+    for module in (*(module for module, _ in COMMANDS.values()), *late):
         importlib.import_module(module)
     load_encoding("o200k_base")
+    load_process("standard")
+    load_shipped()
 
 
 def _serve(line: socket.socket) -> None:

@@ -176,6 +176,7 @@ async def issue_token(
     name: str,
     scopes: Iterable[Scope] | None = None,
     life_days: int = LIFE_DAYS,
+    tokens_max: int = TOKENS_MAX,
 ) -> IssuedToken:
     """Make a token that acts for the caller, with their scopes or fewer."""
     caller.require(Scope.ADMIN)
@@ -191,8 +192,8 @@ async def issue_token(
     secret, token = _draw(TokenKind.API, caller, name, wanted, timedelta(days=life_days))
 
     async def work(connection: Connection) -> datetime:
-        if await store.count_tokens(connection, caller.user_id) >= TOKENS_MAX:
-            raise Conflict(f"There are {TOKENS_MAX} tokens already. Revoke one that is not needed.")
+        if await store.count_tokens(connection, caller.user_id) >= tokens_max:
+            raise Conflict(f"There are {tokens_max} tokens already. Revoke one that is not needed.")
         return await store.insert_token(connection, token)
 
     expires_at = await db.transact(caller.tenant_id, work)

@@ -79,9 +79,14 @@ async def _write_all(
 
 
 async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
-    """Write one file within its time: storage on a network may never answer."""
+    """Write one file within its time: storage on a network may never answer.
+
+    Not by `wait_for`, which before Python 3.12 forgets that we were told to leave if the file is
+    written in the same moment: whoever waits for us to leave would wait for ever.
+    """
     try:
-        await asyncio.wait_for(engine.files.write(key, data), timeout=timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await engine.files.write(key, data)
     except TimeoutError as error:
         raise StorageUnavailable(
             f"{engine.files.locate(key)} could not be written within {timeout_s:g} s."

@@ -202,12 +202,11 @@ async def test_a_token_makes_none_that_may_do_more_than_itself(db: Database) -> 
             await act
 
 
-async def test_nobody_has_tokens_without_end(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "TOKENS_MAX", 1)
+async def test_nobody_has_tokens_without_end(db: Database) -> None:
     user = await add_user(db)
-    await issue(db, user)
+    await accounts.issue_token(db, user, name="first", tokens_max=1)
     with pytest.raises(Conflict, match="Revoke one"):
-        await issue(db, user)
+        await accounts.issue_token(db, user, name="second", tokens_max=1)
 
 
 async def test_tokens_of_others_are_neither_listed_nor_found(db: Database) -> None:

@@ -16,9 +16,8 @@ import pytest
 
 from dialectic.domain.event import FROM_THE_START, State, format_id
 from dialectic.errors import NotFound, TooManyStreams
-from dialectic.notify import channel as channels
 from dialectic.notify.hub import Hub, open_hub
-from dialectic.notify.stream import Follower, Told
+from dialectic.notify.stream import PAGE, Follower, Told
 from dialectic.store import notifications, records
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.store.records import Account
@@ -37,6 +36,7 @@ class Reader:
     db: Database
     account: Account
     session_id: UUID | None = None
+    page: int = PAGE
     words: list[str] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
@@ -50,6 +50,7 @@ class Reader:
             account=self.account,
             after=after,
             session_id=self.session_id,
+            page=self.page,
         )
         async with contextlib.aclosing(follower.follow()) as self._told:
             await self.hear()
@@ -168,25 +169,22 @@ async def test_what_was_missed_is_joined_to_what_happens(town: Town) -> None:
         assert reader.seqs == [3, 4, 5]
 
 
-async def test_what_was_missed_long_ago_is_read_page_by_page(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channels, "TAIL_MAX", 3)
-    monkeypatch.setattr("dialectic.notify.hub.TAIL_MAX", 3)
-    monkeypatch.setattr("dialectic.notify.stream.PAGE", 4)
+async def test_what_was_missed_long_ago_is_read_page_by_page(town: Town) -> None:
+    town.hub.tail_max = 3
+    reader = town.reader()
+    reader.page = 4
     words = [str(n) for n in range(1, 31)]
     await town.tell(*words)
-    async with town.reader().following(FROM_THE_START) as reader:
+    async with reader.following(FROM_THE_START):
         await town.tell("31")
         assert await reader.hear_until(31) == [*words, "31"]
         assert reader.seqs == list(range(1, 32))
 
 
 async def test_clients_cut_off_anywhere_among_writers_end_up_with_the_same_sequence(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    town: Town,
 ) -> None:
-    monkeypatch.setattr(channels, "TAIL_MAX", 10)
-    monkeypatch.setattr("dialectic.notify.hub.TAIL_MAX", 10)
+    town.hub.tail_max = 10
     writers, chance = 60, random.Random(7)
 
     async def write(n: int) -> None:
@@ -402,22 +400,24 @@ async def test_a_hub_that_lost_its_connection_tells_what_happened_meanwhile(
 
 
 async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record], monkeypatch: pytest.MonkeyPatch
+    town: Town, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    monkeypatch.setattr("dialectic.notify.hub.LOOK_MAX_S", 0.5)
     reader = town.reader()
     # Another role, by which its connection is found among ours.
-    async with open_hub(town.address, role=WORKER_ROLE) as reader.hub, reader.following():
-        pid = await admin.fetchval(
-            "select pid from pg_stat_activity where datname = current_database() and usename = $1",
-            WORKER_ROLE,
-        )
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            await town.tell("meanwhile")
-            assert await reader.hear_until(1) == ["meanwhile"]
-        finally:
-            os.kill(pid, signal.SIGCONT)
+    async with open_hub(town.address, role=WORKER_ROLE) as reader.hub:
+        reader.hub.look_max_s = 0.5
+        async with reader.following():
+            pid = await admin.fetchval(
+                "select pid from pg_stat_activity"
+                " where datname = current_database() and usename = $1",
+                WORKER_ROLE,
+            )
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                await town.tell("meanwhile")
+                assert await reader.hear_until(1) == ["meanwhile"]
+            finally:
+                os.kill(pid, signal.SIGCONT)
 
 
 async def test_without_any_hint_events_are_told_all_the_same(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import io
 import os
 import signal
+from collections.abc import Coroutine
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from dialectic import sessions
-from dialectic.cli import host
-from dialectic.cli.local import LocalDesk as Desk
+from dialectic.cli.desk import Conclude
+from dialectic.cli.host import work_beside
+from dialectic.cli.local import LocalDesk
 from dialectic.cli.run import work_and_follow
 from dialectic.domain.ask import Ask
 from dialectic.domain.message import Reply, Request
@@ -28,7 +30,6 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS, OfflineProvider
 from dialectic.store.records import Account
-from dialectic.worker import Worker
 from tests.waiting import PATIENCE_S
 
 LIMIT_S = 0.1
@@ -60,10 +61,23 @@ def catalog(provider: SlowProvider) -> Catalog:
     return Catalog(cards={card.name: card for card in CARDS}, providers={"offline": provider})
 
 
+class Desk(LocalDesk):
+    """The limit on finishing is long; whoever obeys it here is found out soon."""
+
+    async def attend(
+        self,
+        follow: Coroutine[Any, Any, ExitCode],
+        *,
+        session_id: UUID | None = None,
+        conclude: Conclude | None = None,
+    ) -> ExitCode:
+        return await work_beside(
+            self, follow, session_id=session_id, conclude=conclude, drain_s=LIMIT_S
+        )
+
+
 @pytest.fixture
-def desk(engine: Engine, account: Account, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    # The limit on finishing is long; whoever obeys it here is found out soon.
-    monkeypatch.setattr(host, "Worker", functools.partial(Worker, drain_s=LIMIT_S))
+def desk(engine: Engine, account: Account) -> Desk:
     settings = replace(engine.settings, worker_concurrency=4)
     return Desk(replace(engine, settings=settings), account)
 

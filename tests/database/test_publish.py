@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from dialectic.errors import StorageUnavailable
 from dialectic.storage.files import FileStore
 from tests.database.machine import AdminConnection, build_job, insert_jobs, working
 from tests.database.workshop import Workshop, finish
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class MoodyStore:
     refuses: str | None = None
     tried: list[str] = field(default_factory=list)
     hung: asyncio.Event = field(default_factory=asyncio.Event)
+    on_written: Callable[[], object] | None = None
 
     async def write(self, key: str, data: bytes) -> None:
         self.tried.append(key.partition("/")[2])
@@ -36,6 +38,8 @@ class MoodyStore:
         if self.refuses is not None and self.refuses in key:
             raise StorageUnavailable("No room.")
         await self.inner.write(key, data)
+        if self.on_written is not None:
+            self.on_written()
 
     def locate(self, key: str) -> str:
         return self.inner.locate(key)
@@ -92,6 +96,20 @@ async def test_a_file_that_takes_too_long_is_left_for_later_and_the_others_are_w
     await leave_files(shop, "bad.md", *(f"good-{n}.md" for n in range(20)))
     assert await publish.publish_left_behind(engine, write_timeout_s=0.2) == 20
     assert await list_waiting(shop) == {"bad.md"}
+
+
+async def test_who_is_told_to_leave_in_the_moment_at_which_a_file_is_written_leaves(
+    shop: Workshop,
+) -> None:
+    engine, store = store_of(shop)
+    await leave_files(shop, "last.md")
+    writing = asyncio.create_task(
+        publish.publish_waiting(engine, shop.account.tenant_id, ["last.md"])
+    )
+    store.on_written = writing.cancel
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(asyncio.CancelledError):
+            await writing
 
 
 async def test_files_that_cannot_be_written_go_to_the_back(shop: Workshop) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import asyncpg
 
@@ -30,9 +29,10 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
+from dialectic.store.database import APP_ROLE, WORKER_ROLE, Database
 from dialectic.store.records import Account, open_account
 from dialectic.worker import Worker
+from tests.databases import lend_database
 from tests.waiting import until
 
 PATIENCE_S = 90.0
@@ -245,11 +245,7 @@ async def open_stage(
     server: embedded.Server, template: str, home: Path, catalog: Catalog | None = None
 ) -> AsyncIterator[Stage]:
     """Open a place of its own for one or more sessions."""
-    name = f"story_{os.getpid()}_{uuid4().hex[:8]}"
-    postgres = await asyncpg.connect(server.url(user="postgres", database="postgres"))
-    try:
-        await postgres.execute(f"create database {name} template {template} strategy file_copy")
-        address = Address(server.url(user="postgres", database=name), is_embedded=True)
+    async with lend_database(server, template) as address:
         admin = await asyncpg.connect(
             address.url, server_settings={"search_path": "dialectic,public"}
         )
@@ -275,9 +271,6 @@ async def open_stage(
             )
             yield Stage(engine, worker_engine, await open_account(person, "local"), admin)
         await admin.close()
-        await postgres.execute(f"drop database {name} with (force)")
-    finally:
-        await postgres.close()
 
 
 @contextmanager

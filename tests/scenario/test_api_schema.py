@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import queue
 import threading
@@ -17,13 +18,13 @@ from schemathesis import GenerationMode, checks
 from schemathesis.core.result import Ok
 
 from dialectic import embedded
-from dialectic.api.app import build_api
 from dialectic.api.server import open_server
 from dialectic.store.database import Address
 from tests.database.machine import database_of_a_module
+from tests.description import load_description
 from tests.scenario.house import House, open_house
 
-SCHEMA = schemathesis.openapi.from_dict(build_api().openapi())
+SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(load_description()))
 # A stream without an end is tried elsewhere.
 LASTING = {"follow_events"}
 OPERATIONS: list[Any] = [

@@ -13,7 +13,7 @@ from dialectic import bundle
 from dialectic.engine import Engine
 from dialectic.store.records import Account
 from tests.database.projects import NAME, SLUG, make_project
-from tests.scenario.test_run import PROMPT, Home, open_home, read_project
+from tests.scenario.test_run import PROMPT, Home, copy_home, read_project
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ async def exported(engine: Engine, admin: Any, account: Account, tmp_path: Path)
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with open_home(tmp_path / "their-home") as opened:
+def home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path / "their-home") as opened:
         yield opened
 
 
@@ -70,7 +70,7 @@ def test_a_project_is_taken_in_looked_at_and_taken_away_again(
 
 
 def test_what_a_run_left_moves_to_another_home_and_is_the_same_there(
-    home: Home, tmp_path: Path
+    home: Home, made_home: Path, tmp_path: Path
 ) -> None:
     models = "offline/skeptic*2"
     run = home.tell("run", "--until", "thesis", "--models", models, "--name", "hall", PROMPT)
@@ -78,7 +78,7 @@ def test_what_a_run_left_moves_to_another_home_and_is_the_same_there(
     here, there = tmp_path / "here.zip", tmp_path / "there.zip"
     told = home.tell("export", run.session, "--out", str(here))
     assert told.code == 0, told.stderr
-    with open_home(tmp_path / "other-home") as other:
+    with copy_home(made_home, tmp_path / "other-home") as other:
         taken = other.tell("import", str(here))
         assert taken.code == 0, taken.stderr
         assert taken.session == run.session

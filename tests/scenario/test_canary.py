@@ -21,10 +21,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from dialectic import embedded
 from tests.conformance.dialects import DIALECTS, Dialect
 from tests.nursery import nursery
 from tests.scenario.test_run import PATIENCE_S, PROMPT
+from tests.servers import join_copy
 
 KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
 SPOKEN = {dialect.kind.value: dialect for dialect in DIALECTS}
@@ -150,7 +150,6 @@ class Day:
         return told.stdout
 
     def configure(self, port: int) -> None:
-        self.home.mkdir()
         tables = [
             f'[endpoints.canary-{wire}]\nkind = "{wire}"\napi_key_env = "KEY_{wire.upper()}"\n'
             f'base_url = "http://127.0.0.1:{port}/{wire}/v1"\n'
@@ -240,17 +239,14 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+def kept(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     folder = tmp_path_factory.mktemp("canary")
     day = Day(folder / "home")
-    try:
+    with join_copy(made_home, day.home) as server:
         with open_parrot() as (port, heard):
             day.configure(port)
             day.spend()
-        with embedded.join_server(day.home) as server:
-            rows = asyncio.run(dump(server.url(user="postgres", database="dialectic")))
-    finally:
-        embedded.stop_server(day.home)
+        rows = asyncio.run(dump(server.url(user="postgres", database="dialectic")))
     said = {f"said by {words}": text.encode() for words, text in day.said.items()}
     return Kept({**said, **rows, **read_files(folder)}, heard)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from chaos.experiments import EXPERIMENTS, conduct
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-async def test_every_promise_holds_when(name: str) -> None:
-    report = await conduct(name, EXPERIMENTS[name].SMALL, seed=1)
+async def test_every_promise_holds_when(name: str, made_home: Path) -> None:
+    report = await conduct(name, EXPERIMENTS[name].SMALL, seed=1, made_home=made_home)
 
     assert report.held, render_table([report])

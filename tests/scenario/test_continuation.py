@@ -24,7 +24,7 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS, OfflineProvider
 from tests.scenario.story import ARCHITECT, SKEPTIC, Record, Row, Stage, open_stage, told_once
-from tests.scenario.test_run import PROMPT, Home, open_home, read_project, without_ids
+from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, without_ids
 
 MODELS = [ARCHITECT, SKEPTIC]
 CAP_TOKENS = 450
@@ -461,8 +461,8 @@ async def test_a_turn_is_asked_for_again_only_if_it_was_not_saved(
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with open_home(tmp_path_factory.mktemp("continuation") / "home") as opened:
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("continuation") / "home") as opened:
         yield opened
 
 

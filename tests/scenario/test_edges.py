@@ -17,16 +17,24 @@ import pytest
 from dialectic import embedded
 from tests.conftest import execute_as_superuser
 from tests.nursery import Told
-from tests.scenario.test_run import PATIENCE_S, PROMPT, Home, open_home, unique_name, wait_for
+from tests.scenario.test_run import (
+    PATIENCE_S,
+    PROMPT,
+    Home,
+    copy_home,
+    open_home,
+    unique_name,
+    wait_for,
+)
 from tests.waiting import hearing_server_log
 
 RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """One home for the stories that do not mind each other."""
-    with open_home(tmp_path_factory.mktemp("edges") / "home") as opened:
+    with copy_home(made_home, tmp_path_factory.mktemp("edges") / "home") as opened:
         yield opened
 
 
@@ -181,8 +189,8 @@ def test_one_model_is_one_model(home: Home) -> None:
     assert "1 model  " in home.tell("status").stdout
 
 
-def test_a_list_that_leaves_something_out_says_so(tmp_path: Path) -> None:
-    with open_home(tmp_path / "home") as home:
+def test_a_list_that_leaves_something_out_says_so(made_home: Path, tmp_path: Path) -> None:
+    with copy_home(made_home, tmp_path / "home") as home:
         detach(home)
         assert "more than these" not in home.tell("status").stderr
         with embedded.join_server(home.path) as server:
@@ -277,8 +285,10 @@ def test_a_copy_replaces_a_document_as_a_whole(home: Home, tmp_path: Path) -> No
     assert not [path for path in (tmp_path / "out").rglob(".*") if path.is_file()]
 
 
-def test_storage_that_takes_nothing_is_named_before_anything_is_called(tmp_path: Path) -> None:
-    with open_home(tmp_path / "home") as home:
+def test_storage_that_takes_nothing_is_named_before_anything_is_called(
+    made_home: Path, tmp_path: Path
+) -> None:
+    with copy_home(made_home, tmp_path / "home") as home:
         told = home.tell(*RUN, PROMPT, storage_url="file:///proc/nope")
         assert told.code == 4, told.stderr
         assert "No folder can be made in /proc" in told.stderr
@@ -318,8 +328,10 @@ def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
     assert home.tell("export", os.fsdecode(b"no such project \xff")).code == 2
 
 
-def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(tmp_path: Path) -> None:
-    with open_home(tmp_path / "home") as home:
+def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(
+    made_home: Path, tmp_path: Path
+) -> None:
+    with copy_home(made_home, tmp_path / "home") as home:
         assert home.tell("status").code == 0
         with embedded.join_server(home.path) as server:
             broken = "alter table dialectic.dialectic_projects rename to lost"

@@ -166,10 +166,8 @@ async def test_more_streams_than_a_tenant_may_have_are_refused_until_one_is_clos
             pass
 
 
-async def test_who_does_not_read_is_dropped_and_resumes(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channel, "QUEUE_MAX", 5)
+async def test_who_does_not_read_is_dropped_and_resumes(house: House) -> None:
+    house.hub.queue_max = 5
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     narrow.setblocking(False)

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,7 +21,7 @@ from tests.scenario.test_run import (
     PATIENCE_S,
     PROMPT,
     Home,
-    open_home,
+    copy_home,
     read_project,
     unique_name,
     wait_for,
@@ -44,8 +45,8 @@ tokenizer = "chars:4"
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with open_home(tmp_path_factory.mktemp("leaving") / "home") as opened:
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("leaving") / "home") as opened:
         yield opened
 
 

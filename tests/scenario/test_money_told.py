@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dialectic import embedded
 from dialectic.providers.simulator import Simulator, open_simulator
 from tests.nursery import Told
 from tests.scenario.shop import MODELS, TEXT, WRITER, configure
-from tests.scenario.test_run import Home, open_home
+from tests.scenario.test_run import Home, copy_home
 
 RUN = ("run", "A booking service.", "--until", "antithesis", "--max-output-tokens", "1000")
 
@@ -37,16 +36,11 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+async def desk(made_home: Path, tmp_path: Path) -> AsyncIterator[Desk]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
-        with open_home(tmp_path / "home") as home:
+        with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
-            membership = embedded.join_server(home.path)  # no command has to start it again
-            await asyncio.to_thread(membership.__enter__)
-            try:
-                yield Desk(home, simulator)
-            finally:
-                await asyncio.to_thread(membership.__exit__, None, None, None)
+            yield Desk(home, simulator)
 
 
 async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_done(

@@ -28,7 +28,7 @@ from dialectic.projects import create_session
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
 from tests.scenario.story import ARCHITECT, PRAGMATIST, PROMPT, SKEPTIC, Record, Stage, open_stage
-from tests.scenario.test_run import Home
+from tests.scenario.test_run import Home, copy_home
 
 CAST = [ARCHITECT, PRAGMATIST, SKEPTIC]
 ASK = Ask(prompt=PROMPT, models=CAST, process=load_process("standard"))
@@ -287,10 +287,9 @@ async def test_as_little_is_left_out_as_fits_a_budget(
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    path = tmp_path_factory.mktemp("scenario") / "home"
-    with embedded.join_server(path):  # so that no command has to start it again
-        yield Home(path)
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("scenario") / "home") as opened:
+        yield opened
 
 
 def read_sessions(home: Home) -> list[Any]:

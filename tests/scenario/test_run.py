@@ -20,6 +20,7 @@ import pytest
 from dialectic import embedded
 from dialectic.failpoints import POINTS
 from tests.nursery import Told, nursery
+from tests.servers import join_copy
 from tests.waiting import until_said, until_stopped
 
 PATIENCE_S = 120.0
@@ -87,16 +88,24 @@ def unique_name() -> str:
 
 @contextmanager
 def open_home(path: Path) -> Iterator[Home]:
+    """A home that its first command makes, and whose server runs while a command does."""
     try:
         yield Home(path)
     finally:
         embedded.stop_server(path)
 
 
+@contextmanager
+def copy_home(made: Path, path: Path) -> Iterator[Home]:
+    """A home that is there already, and whose server no command has to start."""
+    with join_copy(made, path), open_home(path) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """One home for the stories that do not mind each other."""
-    with open_home(tmp_path_factory.mktemp("scenario") / "home") as opened:
+    with copy_home(made_home, tmp_path_factory.mktemp("scenario") / "home") as opened:
         yield opened
 
 

@@ -29,7 +29,7 @@ from dialectic.store.database import Address
 from tests.database.machine import database_of_a_module
 from tests.scenario.house import House, check_problem, open_house
 from tests.scenario.shop import MODELS, TEXT, configure
-from tests.scenario.test_run import open_home, wait_for
+from tests.scenario.test_run import copy_home, wait_for
 from tests.waiting import PATIENCE_S
 
 WRITER = "sim/writer"
@@ -252,9 +252,9 @@ async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_com
 
 
 def test_a_command_serves_its_owner_and_refuses_to_meet_strangers_without_tokens(
-    tmp_path: Path,
+    made_home: Path, tmp_path: Path
 ) -> None:
-    with open_home(tmp_path / "home") as home:
+    with copy_home(made_home, tmp_path / "home") as home:
         refused = home.tell("serve", "--host", "0.0.0.0", "--port", "0")
         assert refused.code == 4
         assert "dialectic user add NAME --token" in refused.stderr

@@ -17,7 +17,7 @@ from dialectic.domain.path import build_path, parse_path
 from tests.nursery import Told
 from tests.scenario.layout import STAGE_FOLDER, list_patterns, read_table
 from tests.scenario.story import BLOCK, COUNTS
-from tests.scenario.test_run import PROMPT, Home, open_home, read_project, unique_name
+from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name
 
 ORDER = ("thesis", "antithesis", "synthesis", "parenthesis", "paralysis")
 MODELS = "offline/architect,offline/skeptic"
@@ -82,8 +82,8 @@ def list_rows(home: Home, session: str, *options: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    with open_home(tmp_path_factory.mktemp("steering") / "home") as opened:
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("steering") / "home") as opened:
         yield opened
 
 

@@ -6,26 +6,22 @@ import asyncio
 import json
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 
-from dialectic import embedded
 from dialectic.ledger import holds
 from dialectic.store.database import WORKER_ROLE, Address, Database
 from tests.database.purse import PLAIN, used
 from tests.nursery import Told
-from tests.scenario.test_run import Home, open_home
+from tests.scenario.test_run import Home, copy_home
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """A home whose server stays up between commands."""
-    with (
-        open_home(tmp_path_factory.mktemp("wallet") / "home") as opened,
-        embedded.join_server(opened.path),
-    ):
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("wallet") / "home") as opened:
         yield opened
 
 

@@ -17,7 +17,7 @@ from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError
 
 def import_everything() -> None:
     for module in pkgutil.walk_packages(dialectic.__path__, "dialectic."):
-        if module.name != "dialectic.__main__":
+        if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
 
 

@@ -16,7 +16,7 @@ from dialectic.cli.signals import handling_signals
 from dialectic.cli.terminal import say
 from dialectic.errors import ExitCode
 from dialectic.store.database import WORKER_ROLE, Database
-from dialectic.worker import Worker
+from dialectic.worker import DRAIN_S, Worker
 
 # Enough for what many jobs write at a time, and each connection plans all statements for itself.
 POOL_SIZE = 6
@@ -24,10 +24,12 @@ POLL_S = 0.05
 
 
 @asynccontextmanager
-async def open_worker(desk: LocalDesk, *, concurrency: int) -> AsyncIterator[Worker]:
+async def open_worker(
+    desk: LocalDesk, *, concurrency: int, drain_s: float = DRAIN_S
+) -> AsyncIterator[Worker]:
     """Open a worker with its own pool: it logs in as another role than the person does."""
     async with Database.open(desk.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
-        yield Worker(replace(desk.engine, db=db), concurrency=concurrency)
+        yield Worker(replace(desk.engine, db=db), concurrency=concurrency, drain_s=drain_s)
 
 
 @contextmanager
@@ -50,6 +52,7 @@ async def work_beside(
     *,
     session_id: UUID | None = None,
     conclude: Callable[[ExitCode], Awaitable[ExitCode]] | None = None,
+    drain_s: float = DRAIN_S,
 ) -> ExitCode:
     """Carry out jobs until what is followed, of a session as a rule, has ended; then conclude.
 
@@ -57,7 +60,8 @@ async def work_beside(
     second gives them back at once. The worker helps every session of the home, so it may hold
     calls of others when its own session ends: those are finished last, for as long as they take.
     """
-    async with open_worker(desk, concurrency=desk.engine.settings.worker_concurrency) as worker:
+    concurrency = desk.engine.settings.worker_concurrency
+    async with open_worker(desk, concurrency=concurrency, drain_s=drain_s) as worker:
 
         async def attend() -> ExitCode:
             code = await follow

@@ -36,6 +36,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+@functools.lru_cache(maxsize=256)  # as below: whoever makes a session looks through its process
 def find_variables(name: str, template: str) -> frozenset[str]:
     """Find what a template wants to be given."""
     import jinja2.meta

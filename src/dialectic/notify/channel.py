@@ -37,6 +37,7 @@ class Subscription:
     on_end: Callable[[], None] = _ignore
     # What its follower came in with; None: nothing that could be taken away.
     token_id: UUID | None = None
+    queue_max: int = QUEUE_MAX
     is_slow: bool = False
     _is_ended: bool = False
     _queue: deque[Event] = field(default_factory=deque)
@@ -49,7 +50,7 @@ class Subscription:
         self.seq = event.seq
         if not is_for(event, self.user_id, self.session_id):
             return
-        if len(self._queue) >= QUEUE_MAX:
+        if len(self._queue) >= self.queue_max:
             self.is_slow = True
             self.end()
             return
@@ -95,6 +96,7 @@ class Channel:
     # Everything up to here was handed out; everything after `floor_seq` is in the tail.
     seq: int = 0
     floor_seq: int = 0
+    tail_max: int = TAIL_MAX
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     # Everyone who has a place; and those among them who are given what happens.
     places: set[Subscription] = field(default_factory=set)
@@ -110,7 +112,7 @@ class Channel:
             for subscription in tuple(self.subscriptions):
                 subscription.offer(event)
         self.seq = max(self.seq, end_seq)
-        while len(self._tail) > TAIL_MAX or self._tail_bytes > TAIL_MAX_BYTES:
+        while len(self._tail) > self.tail_max or self._tail_bytes > TAIL_MAX_BYTES:
             oldest = self._tail.popleft()
             self._tail_bytes -= len(oldest.wire)
             self.floor_seq = oldest.seq

@@ -21,7 +21,7 @@ import asyncpg
 
 from dialectic.domain.event import build_event
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
-from dialectic.notify.channel import TAIL_MAX, Channel, Subscription
+from dialectic.notify.channel import QUEUE_MAX, TAIL_MAX, Channel, Subscription
 from dialectic.store.accounts import list_ended_tokens
 from dialectic.store.database import (
     APP_ROLE,
@@ -57,6 +57,12 @@ class Hub:
     role: str = APP_ROLE
     # How many may follow at a time, of each tenant.
     streams_max: int = 1000
+    # How many of a tenant's newest events are kept for those who come back.
+    tail_max: int = TAIL_MAX
+    # How many events may wait for one who follows.
+    queue_max: int = QUEUE_MAX
+    # How long the server is waited for.
+    look_max_s: float = LOOK_MAX_S
     # No stream begins any more, and every one has ended.
     is_closing: bool = False
     _channels: dict[UUID, Channel] = field(default_factory=dict)
@@ -70,7 +76,7 @@ class Hub:
     @contextlib.asynccontextmanager
     async def enter(self, tenant_id: UUID, subscription: Subscription) -> AsyncIterator[Channel]:
         """Take one of the places that a tenant has here, with its channel open."""
-        channel = self._channels.get(tenant_id) or Channel(tenant_id)
+        channel = self._channels.get(tenant_id) or Channel(tenant_id, tail_max=self.tail_max)
         if len(channel.places) >= self.streams_max:
             raise TooManyStreams(
                 f"{len(channel.places)} streams of events are open already. Close one of them, or "
@@ -132,7 +138,7 @@ class Hub:
             await asyncio.sleep(RECONNECT_S)
 
     async def _read_on(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        with _given_up_in_time(connection):
+        with self._given_up_in_time(connection):
             await connection.add_listener(HINTS, self._hear)
         self._wake.set()  # what was hinted at while nobody listened
         while True:
@@ -162,17 +168,17 @@ class Hub:
     async def _look(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         for channel in list(self._channels.values()):
             if not channel.ready.is_set():
-                with _given_up_in_time(connection):
+                with self._given_up_in_time(connection):
                     await _begin(connection, channel)
         known = {tenant_id: channel.seq for tenant_id, channel in self._channels.items()}
         if not known:
             return
-        with _given_up_in_time(connection):
+        with self._given_up_in_time(connection):
             news = await list_news(connection, known)
         for tenant_id in news:
             self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
             if tenant_id in self._channels:  # nobody may follow any more
-                await _read_new(connection, self._channels[tenant_id])
+                await self._read_new(connection, self._channels[tenant_id])
 
     async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """End the streams of tokens that have ended, also of those who are still catching up."""
@@ -189,21 +195,36 @@ class Hub:
         if not shown:
             return
         tokens = {(tenant_id, token_id) for tenant_id, token_id, _ in shown}
-        with _given_up_in_time(connection):
+        with self._given_up_in_time(connection):
             ended = await list_ended_tokens(connection, tokens)
         for _, token_id, subscription in shown:
             if token_id in ended:
                 subscription.end()
 
+    async def _read_new(
+        self, connection: asyncpg.Connection[asyncpg.Record], channel: Channel
+    ) -> None:
+        is_full = True
+        while is_full:
 
-@contextlib.contextmanager
-def _given_up_in_time(connection: asyncpg.Connection[asyncpg.Record]) -> Iterator[None]:
-    """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
-    timer = asyncio.get_running_loop().call_later(LOOK_MAX_S, connection.terminate)
-    try:
-        yield
-    finally:
-        timer.cancel()
+            async def read(connection: Connection) -> Page:
+                return await read_events(
+                    connection, after_seq=channel.seq, session_id=None, limit=PAGE
+                )
+
+            with self._given_up_in_time(connection):
+                page = await transact_on(connection, channel.tenant_id, read)
+            _publish(channel, page)
+            is_full = page.is_full
+
+    @contextlib.contextmanager
+    def _given_up_in_time(self, connection: asyncpg.Connection[asyncpg.Record]) -> Iterator[None]:
+        """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
+        timer = asyncio.get_running_loop().call_later(self.look_max_s, connection.terminate)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 async def _begin(connection: Connection, channel: Channel) -> None:
@@ -211,25 +232,12 @@ async def _begin(connection: Connection, channel: Channel) -> None:
 
     async def read(connection: Connection) -> Page:
         now = await read_events(connection, after_seq=0, session_id=None, limit=0)
-        floor_seq = max(now.last_seq - TAIL_MAX, now.pruned_seq)
+        floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
         channel.seq = channel.floor_seq = floor_seq
         return await read_events(connection, after_seq=floor_seq, session_id=None, limit=PAGE)
 
     _publish(channel, await transact_on(connection, channel.tenant_id, read))
     channel.ready.set()
-
-
-async def _read_new(connection: asyncpg.Connection[asyncpg.Record], channel: Channel) -> None:
-    is_full = True
-    while is_full:
-
-        async def read(connection: Connection) -> Page:
-            return await read_events(connection, after_seq=channel.seq, session_id=None, limit=PAGE)
-
-        with _given_up_in_time(connection):
-            page = await transact_on(connection, channel.tenant_id, read)
-        _publish(channel, page)
-        is_full = page.is_full
 
 
 def _publish(channel: Channel, page: Page) -> None:

@@ -48,6 +48,8 @@ class Follower:
     heartbeat_s: float = HEARTBEAT_S
     # Called when the stream is ended from outside while its follower may be stuck elsewhere.
     on_end: Callable[[], None] = _ignore
+    # How many events of those that were missed are read at once.
+    page: int = PAGE
     # The number up to which everything was told.
     seq: int = 0
 
@@ -75,9 +77,13 @@ class Follower:
                 channel.subscriptions.discard(subscription)
 
     def _subscribe(self) -> Subscription:
-        user_id, session_id = self.account.user_id, self.session_id
         return Subscription(
-            user_id, session_id, self.seq, on_end=self.on_end, token_id=self.token_id
+            self.account.user_id,
+            self.session_id,
+            self.seq,
+            on_end=self.on_end,
+            queue_max=self.hub.queue_max,
+            token_id=self.token_id,
         )
 
     async def _find_start(self, channel: Channel) -> State | None:
@@ -108,7 +114,7 @@ class Follower:
 
     async def _catch_up(self) -> Told:
         """Tell the next page of what was missed."""
-        page = await self._ask(lambda c: self._read(c, limit=PAGE))
+        page = await self._ask(lambda c: self._read(c, limit=self.page))
         if (state := await self._judge(page)) is not None:
             return state
         self.seq = page.end_seq

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.resources
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -24,7 +26,8 @@ class Shipped:
     embeddings: tuple[ModelCard, ...] = ()
 
 
-def load_shipped() -> dict[str, Shipped]:
+@functools.cache  # what is shipped does not change
+def load_shipped() -> Mapping[str, Shipped]:
     """Load what is shipped, by the names of the endpoints."""
     table = tomllib.loads((importlib.resources.files(__package__) / FILE).read_text("utf-8"))
     facts_of = table.pop("facts_of")

@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from dialectic.api.app import PREFIX, build_api
+from dialectic.api.app import PREFIX
 from dialectic.client import calls, models
 from dialectic.client.calls import Call
+from tests.description import load_description
 
-DESCRIPTION = build_api().openapi()
+DESCRIPTION = load_description()
 SCHEMAS = DESCRIPTION["components"]["schemas"]
 # What the API calls by another name than the client does.
 NAMES = {"Kept": "FeedbackView", "Page": None, "Answer": None}

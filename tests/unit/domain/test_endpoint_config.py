@@ -351,14 +351,20 @@ def test_a_value_where_a_table_belongs_is_told_so(text: str, place: str) -> None
 
 VALUES: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=5,
 )
 KEYS = st.sampled_from(
     ["kind", "base_url", "models", "timeout_s", "api_key_env", "tiny", "tokenizer", "extra_body"]
 )
 
 
-@given(st.dictionaries(KEYS | st.text(max_size=3), VALUES | st.dictionaries(KEYS, VALUES)))
+TABLES = st.dictionaries(KEYS, VALUES, max_size=3)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=3), VALUES | TABLES, max_size=4))
 def test_whatever_stands_there_is_either_understood_or_refused(table: dict[str, Any]) -> None:
     for name in ("local", "openai"):
         with contextlib.suppress(ConfigurationError):
