@@ -7,6 +7,7 @@ from typing import Any
 from bench.child import serve
 from bench.ours.dialectic import dialectic
 from bench.ours.fan_in import fan_in
+from bench.ours.growth import growth
 from bench.ours.overhead import overhead
 from bench.ours.queue import generate_jobs, hold, prepare, work
 
@@ -18,6 +19,7 @@ ACTIONS: dict[str, Any] = {
     "hold": hold,
     "fan_in": fan_in,
     "dialectic": dialectic,
+    "growth": growth,
 }
 
 if __name__ == "__main__":
