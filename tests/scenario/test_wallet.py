@@ -145,3 +145,25 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert told.code == 2
     assert answer in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_an_operator_puts_money_into_the_wallet_of_a_user_and_of_an_organisation(
+    home: Home,
+) -> None:
+    home.tell("user", "add", "alice")
+    home.tell("org", "create", "Bakers", "--as", "alice")
+    before = ask(home, "balance").stdout
+    ask(home, "topup", "20", "--as", "alice")
+    put_in = ask(home, "topup", "50", "--org", "Bakers", "--as", "alice", "--note", "for May")
+    counted = ask(home, "unlimited", "--org", "Bakers", "--as", "alice")
+
+    assert put_in.stdout.startswith("$50.00")
+    assert "unlimited" in counted.stdout
+    assert ask(home, "balance", "--as", "alice").stdout.startswith("$20.00")
+    assert "for May" in ask(home, "history", "--org", "Bakers", "--as", "alice").stdout
+    assert "for May" not in ask(home, "history", "--as", "alice").stdout
+    assert ask(home, "balance").stdout == before
+    assert ask(home, "verify").stderr.endswith("all is right.\n")
+    for words in (("--as", "nobody"), ("--org", "Bakers")):
+        refused = home.tell("wallet", "topup", "1", *words)
+        assert (refused.code, words[1] in refused.stderr) == (2, True)

@@ -33,6 +33,8 @@ LOOPBACK = "127.0.0.1"
 # How long questions whose clients are gone may still take when the server stops.
 DRAIN_S = 30.0
 EXPORTS_AT_ONCE = 4
+# A document may take a gigabyte and the whole of a processor to be read.
+READINGS_AT_ONCE = 2
 
 
 def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIApp:
@@ -41,6 +43,7 @@ def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIAp
     app.state.engine, app.state.hub, app.state.metrics = engine, hub, metrics
     app.state.undertakings = Undertakings(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
+    app.state.reading = asyncio.Semaphore(READINGS_AT_ONCE)
     entry = Entry(engine, listens_at=listens_at)
     limits = Limits(
         # A text may be twice as long in JSON, with all its quotes and line ends.

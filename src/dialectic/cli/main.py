@@ -5,7 +5,6 @@ Subcommands are imported when they are called, so that `dialectic --version` is 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import logging
@@ -18,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from dialectic.cli.examples import add_examples
 from dialectic.cli.server_option import keep_server_option, take_server_option
 from dialectic.errors import DialecticError, ExitCode
 
@@ -73,6 +73,7 @@ class LazyGroup(click.Group):
         # What would hide a name of the language has a line behind it.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)
+        add_examples(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -139,8 +140,9 @@ def _open_streams() -> None:
 
 
 def _complain(message: str) -> None:
-    with contextlib.suppress(OSError):
-        click.echo(f"dialectic: {message}", err=True)
+    from dialectic.cli.terminal import say  # not before: what is quick has nothing to complain of
+
+    say(f"dialectic: {message}")
 
 
 def _leave_unwritten() -> NoReturn:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import ValidationError
 
 from dialectic.bundle import Exported, Imported
 from dialectic.chat import Question, Reply
@@ -21,13 +21,19 @@ from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
 from dialectic.cli.signals import handling_signals
 from dialectic.cli.terminal import say
 from dialectic.cli.translate import (
+    build_cost,
     build_imported,
+    build_overview,
     build_process_of,
+    build_quoted,
     build_reply,
     build_results,
     build_row,
+    build_session_quote,
     build_transfer,
     build_wallet,
+    check_path,
+    list_given,
     revive,
     show_usd,
 )
@@ -36,13 +42,12 @@ from dialectic.contributions import Edited
 from dialectic.domain.event import FROM_THE_START, format_id
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
-from dialectic.domain.quote import Quote
 from dialectic.errors import ExitCode, InvalidProcess, NotFound, UsageError
-from dialectic.ledger.audit import Transfer
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
 from dialectic.providers.listing import Row
-from dialectic.quote import Quoted, SessionQuote, Smaller
+from dialectic.quote import Quoted, SessionQuote
 from dialectic.search import Results
 from dialectic.sessions import Overview
 from dialectic.settings import Settings
@@ -50,7 +55,6 @@ from dialectic.storage.archive import open_archive
 
 # How often a session that says nothing is looked at.
 LOOK_S = 1.0
-QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
 # Of a stage's jobs these run again when someone says so.
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
 
@@ -66,6 +70,10 @@ class RemoteDesk:
     @property
     def settings(self) -> Settings:
         return self._settings
+
+    @property
+    def works_here(self) -> bool:
+        return False
 
     def locate(self, path: str) -> str:
         """Name a file as an export or `--out` would: the server's own folders are its affair."""
@@ -103,27 +111,16 @@ class RemoteDesk:
         told = await self._client.quote_run(
             ask.prompt,
             domain=ask.domain,
-            resources=_list_given(wanted),
+            resources=list_given(wanted.ask),
             lists_smaller=lists_smaller,
             **_build_wish(wanted),
         )
-        return Quoted(
-            quote=QUOTE.validate_python(told.lines),
-            models=tuple(told.models),
-            shrink=told.shrink,
-            fits=told.fits,
-            left_out=tuple(told.left_out),
-            smaller=tuple(
-                Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
-                for one in told.smaller
-            ),
-            has_chosen_models=told.has_chosen_models,
-        )
+        return build_quoted(told)
 
     async def create(self, wanted: Wanted) -> UUID:
         ask = wanted.ask
         project = await self._client.create_project(
-            ask.prompt, name=ask.name, domain=ask.domain, resources=_list_given(wanted)
+            ask.prompt, name=ask.name, domain=ask.domain, resources=list_given(ask)
         )
         session = await self._client.create_session(project.id, **_build_wish(wanted))
         return session.id
@@ -143,17 +140,10 @@ class RemoteDesk:
         return rows
 
     async def look(self, session_id: UUID) -> Overview:
-        told = await self._client.look(session_id)
-        return Overview(
-            session=revive(told.session),
-            stages=[revive(row) for row in told.stages],
-            jobs=[revive(row) for row in told.jobs],
-            contributions=[revive(row) for row in told.contributions],
-        )
+        return build_overview(await self._client.look(session_id))
 
     async def quote_session(self, session_id: UUID) -> SessionQuote:
-        told = await self._client.look(session_id, quote=True)
-        return SESSION_QUOTE.validate_python(told.quote)
+        return build_session_quote(await self._client.look(session_id, quote=True))
 
     async def load_contribution(self, contribution_id: UUID) -> Record:
         return revive((await self._client.get_record(contribution_id)).record)
@@ -164,7 +154,7 @@ class RemoteDesk:
 
     async def list_files(self, project_id: UUID, slug: str) -> list[str]:
         del slug
-        return [line.path async for line in self._client.list_files(project_id)]
+        return [check_path(line.path) async for line in self._client.list_files(project_id)]
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         return await self._client.read_file(project_id, path)
@@ -301,7 +291,7 @@ class RemoteDesk:
         self, project_id: UUID, out: Path | None, *, finished: bool
     ) -> tuple[Exported, str]:
         project = await self._client.get_project(project_id)
-        place = out or Path(f"{project.slug}.zip")
+        place = out or Path(check_path(f"{project.slug}.zip"))
         try:
             await self._client.export_project(project_id, place, finished=finished)
         except OSError as error:
@@ -327,6 +317,9 @@ class RemoteDesk:
             if len(found) == limit:
                 break
         return found
+
+    async def list_costs(self, session_id: UUID) -> list[Cost]:
+        return [build_cost(one) async for one in self._client.list_costs(session_id)]
 
     async def list_models(self) -> list[Row]:
         return [build_row(one) async for one in self._client.list_models()]
@@ -369,13 +362,6 @@ class RemoteDesk:
         return rows
 
 
-def _list_given(wanted: Wanted) -> list[dict[str, str]]:
-    return [
-        {"kind": given.kind.value, "name": given.name, "text": given.text}
-        for given in wanted.ask.resources
-    ]
-
-
 def _build_wish(wanted: Wanted) -> dict[str, Any]:
     ask = wanted.ask
     return {
@@ -400,4 +386,8 @@ async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
                 f"Warning: {client.server.url} is not encrypted, and others on the way can read "
                 "the token and all texts. Use https."
             )
-        yield RemoteDesk(client, settings)
+        try:
+            yield RemoteDesk(client, settings)
+        except (ValidationError, KeyError) as error:
+            # Records come as the server keeps them: one of another version may keep them otherwise.
+            raise client.server.describe_nonsense() from error

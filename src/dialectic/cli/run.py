@@ -17,7 +17,8 @@ from dialectic.cli.funds import check_funds, describe_shortage
 from dialectic.cli.given import read_prompt, read_resource
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import is_wanted, show_quote
-from dialectic.cli.terminal import count, load_settings, run_async, say
+from dialectic.cli.server_option import name_command
+from dialectic.cli.terminal import count, load_settings, printable, run_async, say
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.price import format_credits, parse_usd
@@ -243,13 +244,26 @@ async def work_and_follow(
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         if code is ExitCode.FAILED:
-            say(f"Not everything succeeded: `dialectic status {str(session_id)[:8]}` says what.")
+            command = name_command(f"status {str(session_id)[:8]}")
+            say(f"Not everything succeeded: `{command}` says what.")
         return code
 
     code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
     if code is ExitCode.INTERRUPTED:
-        say(f"Interrupted. `dialectic resume {str(session_id)[:8]}` goes on.")
+        tell_left(desk, session_id)
     return code
+
+
+def tell_left(desk: Desk, session_id: UUID) -> None:
+    """Say what becomes of a session whose command was interrupted."""
+    short = str(session_id)[:8]
+    if desk.works_here:
+        say(f"Interrupted. `{name_command(f'resume {short}')}` goes on.")
+        return
+    say(
+        f"Left; the server goes on. `{name_command(f'watch {short}')}` follows it again, "
+        f"`{name_command(f'pause {short}')}` holds it up."
+    )
 
 
 def _name_documents(
@@ -263,21 +277,21 @@ def _name_documents(
     ]
     is_for_people = sys.stdout.isatty()
     if is_for_people and rows:
-        click.echo(f"Documents in {_locate(desk, slug, out)}:")
+        click.echo(printable(f"Documents in {_locate(desk, slug, out)}:"))
     for row in rows:
         path = row["storage_path"]
         short = f"  {path.removeprefix(f'{slug}/')}"
-        click.echo(short if is_for_people else _locate(desk, path, out))
+        click.echo(printable(short) if is_for_people else _locate(desk, path, out))
 
 
 def _say_what_next(session: dict[str, Any]) -> None:
     stage, short = session["current_stage_slug"], str(session["id"])[:8]
     if session["status"] == "paused":
-        say(f"Paused. `dialectic resume {short}` goes on.")
+        say(f"Paused. `{name_command(f'resume {short}')}` goes on.")
         return
     say(f"Stage {stage} is complete and waits for you. Read, then say what you think of it:")
-    say(f'  dialectic feedback {short} {stage} "…"    (also: edit, rate)')
-    say(f"  dialectic next {short}    starts the next stage")
+    say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
+    say(f"  {name_command(f'next {short}')}    starts the next stage")
 
 
 def _locate(desk: Desk, path: str, out: Path | None) -> str:

@@ -15,6 +15,7 @@ from dialectic.cli.funds import describe_shortage
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import describe_forecast, draw_quote
 from dialectic.cli.run import prepare_out, work_and_follow
+from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.domain.job import JobStatus
 from dialectic.domain.price import parse_usd
@@ -191,10 +192,8 @@ def pause(session: str) -> None:
     async def act(desk: Desk) -> ExitCode:
         session_id = await desk.find_session(session)
         is_new = await desk.pause(session_id)
-        say(
-            f"Session {session_id} is paused{'' if is_new else ' already'}. "
-            f"`dialectic resume {str(session_id)[:8]}` goes on."
-        )
+        command = name_command(f"resume {str(session_id)[:8]}")
+        say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` goes on.")
         return ExitCode.DONE
 
     act_at_desk(act)

@@ -7,20 +7,31 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from dialectic.bundle import Imported
 from dialectic.chat import Reply
 from dialectic.client import models
+from dialectic.domain.ask import Ask
 from dialectic.domain.message import FinishReason, Usage, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import CREDITS_PER_USD
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
-from dialectic.ledger.audit import Transfer
+from dialectic.domain.quote import Quote
+from dialectic.errors import ConfigurationError
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.providers.base import ListedModel
+from dialectic.quote import Quoted, SessionQuote, Smaller
 from dialectic.providers.catalog import Origin
 from dialectic.providers.listing import Row, State
 from dialectic.search import Hit, Results
+from dialectic.sessions import Overview
+from dialectic.storage.keys import is_part
+
+QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
+FINISH, SOURCE, ORIGIN = TypeAdapter(FinishReason), TypeAdapter(UsageSource), TypeAdapter(Origin)
 
 
 def revive(record: dict[str, Any]) -> dict[str, Any]:
@@ -41,6 +52,55 @@ def _parse_id(text: str) -> UUID | str:
         return UUID(text)
     except ValueError:  # a provider's own id, for one
         return text
+
+
+def check_path(path: str) -> str:
+    """Refuse a path that would lead out of a folder: a server is believed, but not with that."""
+    if not all(map(is_part, path.split("/"))):
+        raise ConfigurationError(
+            f"The server names a file {path[:200]!r}, which would not stay in the folder it is "
+            "written to. Nothing was written. Is it the server that you mean?"
+        )
+    return path
+
+
+def list_given(ask: Ask) -> list[dict[str, str]]:
+    """List what is given beside a prompt, as the API takes it."""
+    return [
+        {"kind": given.kind.value, "name": given.name, "text": given.text}
+        for given in ask.resources
+    ]
+
+
+def build_quoted(told: models.Quoted) -> Quoted:
+    """Build the quote of a run that nobody has started."""
+    return Quoted(
+        quote=QUOTE.validate_python(told.lines),
+        models=tuple(told.models),
+        shrink=told.shrink,
+        fits=told.fits,
+        left_out=tuple(told.left_out),
+        smaller=tuple(
+            Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
+            for one in told.smaller
+        ),
+        has_chosen_models=told.has_chosen_models,
+    )
+
+
+def build_session_quote(told: models.Overview) -> SessionQuote:
+    """Build the quote of what is left of a session."""
+    return SESSION_QUOTE.validate_python(told.quote)
+
+
+def build_overview(told: models.Overview) -> Overview:
+    """Build what there is of a session, as records."""
+    return Overview(
+        session=revive(told.session),
+        stages=[revive(row) for row in told.stages],
+        jobs=[revive(row) for row in told.jobs],
+        contributions=[revive(row) for row in told.contributions],
+    )
 
 
 def read_credits(dollars: str) -> int:
@@ -84,6 +144,24 @@ def build_transfer(told: models.Transaction) -> Transfer:
     )
 
 
+def build_cost(told: models.Cost) -> Cost:
+    """Build one line of what a session has cost. What was not charged is the server's affair."""
+    return Cost(
+        stage_slug=told.stage,
+        model_name=told.model,
+        purpose=told.purpose,
+        is_play=told.is_play,
+        calls=told.calls,
+        input_tokens=told.input_tokens,
+        output_tokens=told.output_tokens,
+        charged_credits=read_credits(told.charged),
+        overrun_credits=0,
+        lost_calls=0,
+        lost_credits=0,
+        held_credits=read_credits(told.held),
+    )
+
+
 def build_imported(told: models.Imported) -> Imported:
     """Build what came of an import."""
     return Imported(
@@ -105,11 +183,13 @@ def build_reply(told: models.Reply) -> Reply:
         message_id=told.message_id,
         text=told.content,
         model_name=told.model,
-        finish_reason=FinishReason(told.finish_reason),
+        finish_reason=FINISH.validate_python(told.finish_reason),
         is_incomplete=told.incomplete,
         flags=tuple(told.flags),
         usage=Usage(
-            told.usage.input_tokens, told.usage.output_tokens, UsageSource(told.usage.source)
+            told.usage.input_tokens,
+            told.usage.output_tokens,
+            SOURCE.validate_python(told.usage.source),
         ),
         calls=told.usage.calls,
     )
@@ -149,4 +229,4 @@ def build_row(told: models.Model) -> Row:
         supports_system_prompt=facts["supports_system_prompt"],
         facts_of=None if day is None else date.fromisoformat(day),
     )
-    return Row(told.name, state, told.note, card, Origin(told.origin))
+    return Row(told.name, state, told.note, card, ORIGIN.validate_python(told.origin))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import click
 
 from dialectic import accounts
-from dialectic.accounts import LIFE_DAYS, LIFE_DAYS_MAX, IssuedToken, build_owner
+from dialectic.accounts import LIFE_DAYS, LIFE_DAYS_MAX, LOCAL_USER, IssuedToken, build_owner
 from dialectic.cli.local import LocalDesk, act_here
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.domain.access import Caller, Scope
@@ -101,10 +102,26 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
         if tenant.kind == "organization" and text in (str(tenant.id), tenant.name)
     ]
     if not found:
-        raise NotFound(f"There is no organisation {text!r}. `dialectic org list` shows them.")
+        raise NotFound(
+            f"There is no organisation {text!r} of this user. `dialectic org list --as USER` shows "
+            "to which USER belongs."
+        )
     if len(found) > 1:
         raise UsageError(f"More than one organisation is called {text!r}. Give its id.")
     return Caller(found[0].id, caller.user_id, caller.scopes, token_id=None)
+
+
+async def sit_down_as(
+    desk: LocalDesk, name: str | None, organization: str | None
+) -> LocalDesk:
+    """Take the place of another user, or of one in an organisation; None is whose desk it is."""
+    if name is None and organization is None:
+        return desk
+    db = desk.engine.db
+    caller = build_owner(await accounts.load_user(db, name or LOCAL_USER))
+    if organization is not None:
+        caller = await enter_organization(db, caller, organization)
+    return replace(desk, account=await accounts.load_account(db, caller))
 
 
 @user.command("list")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import click
 
-from dialectic import sessions
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.local import LocalDesk, act_here
 from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.user import sit_down_as
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
 from dialectic.errors import ExitCode, UsageError
@@ -31,6 +31,20 @@ AMOUNT = {"ignore_unknown_options": True}
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
 
+def whose_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command what says whose wallet it is about, at the machine that keeps it."""
+    organization = click.option(
+        "--org", "organization", help="The wallet of this organisation: its id or name."
+    )
+    acting = click.option(
+        "--as",
+        "acting",
+        metavar="USER",
+        help="The wallet of this user; with --org, a member's eyes.  [default: local]",
+    )
+    return acting(organization(command))
+
+
 @click.group()
 def wallet() -> None:
     """Money: what there is, where it went, and whether the books are right."""
@@ -40,8 +54,9 @@ def wallet() -> None:
 
 
 @wallet.command()
+@whose_options
 @as_json_option
-def balance(*, as_json: bool) -> None:
+def balance(*, acting: str | None, organization: str | None, as_json: bool) -> None:
     """Show what the wallet holds, what is set aside for calls in flight, and what is left."""
 
     async def work(desk: Desk) -> ExitCode:
@@ -52,7 +67,20 @@ def balance(*, as_json: bool) -> None:
             click.echo("\n".join(describe_wallet(found)))
         return ExitCode.DONE
 
-    act_at_desk(work)
+    _look(work, acting, organization)
+
+
+def _look(
+    work: Callable[[Desk], Awaitable[ExitCode]], acting: str | None, organization: str | None
+) -> None:
+    """Look into one's own wallet, here or at a server; into another's, at this machine alone."""
+    if acting is None and organization is None:
+        act_at_desk(work)
+
+    async def work_as(desk: LocalDesk) -> ExitCode:
+        return await work(await sit_down_as(desk, acting, organization))
+
+    act_here(work_as)
 
 
 def describe_wallet(found: Wallet) -> Iterator[str]:
@@ -78,7 +106,15 @@ def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -
 @click.argument("amount_usd")
 @click.option("--note", help="What to remember about it.")
 @click.option("--play", is_flag=True, help="Play money, for offline models.")
-def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
+@whose_options
+def topup(
+    amount_usd: str,
+    note: str | None,
+    *,
+    play: bool,
+    acting: str | None,
+    organization: str | None,
+) -> None:
     """Put AMOUNT_USD dollars into the wallet, as in `20` or `0.5`."""
     remembered = " ".join(clean_text(note or "")[0].split())
     if len(remembered) > NOTE_CHARS_MAX:
@@ -91,7 +127,8 @@ def topup(amount_usd: str, note: str | None, *, play: bool) -> None:
         note=remembered or None,
     )
 
-    async def work(desk: LocalDesk) -> ExitCode:
+    async def work(at_machine: LocalDesk) -> ExitCode:
+        desk = await sit_down_as(at_machine, acting, organization)
         owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
 
         async def put_in_and_wake(connection: Connection) -> list[UUID]:
@@ -118,10 +155,13 @@ def _tell_woken(woken: list[UUID]) -> None:
 
 @wallet.command()
 @click.option("--off", is_flag=True, help="Let the wallet have its limit again.")
-def unlimited(*, off: bool) -> None:
+@whose_options
+def unlimited(*, off: bool, acting: str | None, organization: str | None) -> None:
     """Let the wallet only count what is spent, without a limit."""
 
-    async def work(desk: LocalDesk) -> ExitCode:
+    async def work(at_machine: LocalDesk) -> ExitCode:
+        desk = await sit_down_as(at_machine, acting, organization)
+
         async def set_and_wake(connection: Connection) -> list[UUID]:
             wallet_id = desk.account.wallet_id
             await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
@@ -139,9 +179,16 @@ def unlimited(*, off: bool) -> None:
 
 
 @wallet.command()
-@click.option("--limit", type=click.IntRange(1, HISTORY_MAX), default=50, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, HISTORY_MAX),
+    default=50,
+    show_default=True,
+    help="How many lines at most.",
+)
+@whose_options
 @as_json_option
-def history(*, limit: int, as_json: bool) -> None:
+def history(*, limit: int, acting: str | None, organization: str | None, as_json: bool) -> None:
     """Show what happened to the wallet, the newest first."""
 
     async def work(desk: Desk) -> ExitCode:
@@ -152,7 +199,7 @@ def history(*, limit: int, as_json: bool) -> None:
             click.echo(printable(describe_transfer(transfer)))
         return ExitCode.DONE
 
-    act_at_desk(work)
+    _look(work, acting, organization)
 
 
 def describe_transfer(transfer: Transfer) -> str:
@@ -182,11 +229,9 @@ def describe_transfer(transfer: Transfer) -> str:
 def costs(session: str, *, as_json: bool) -> None:
     """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
 
-    async def work(desk: LocalDesk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        found = await desk.engine.db.transact(
-            desk.account.tenant_id, lambda c: audit.report_costs(c, session_id)
-        )
+    async def work(desk: Desk) -> ExitCode:
+        session_id = await desk.find_session(session)
+        found = await desk.list_costs(session_id)
         if as_json:
             _echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
             return ExitCode.DONE
@@ -196,7 +241,7 @@ def costs(session: str, *, as_json: bool) -> None:
             say("This session has spent nothing yet.")
         return ExitCode.DONE
 
-    act_here(work)
+    act_at_desk(work)
 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:

@@ -7,7 +7,7 @@ read, and whether it may be sent again when nobody knows what became of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -22,6 +22,8 @@ PREFIX = "/api/v1"
 LIMIT_MAX = 200
 # What a model may take for its answer, with all its turns.
 CHAT_TIMEOUT_S = 1800.0
+# What a server may take before it has a whole project in one file, or out of one.
+TRANSFER_TIMEOUT_S = 600.0
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
 
 
@@ -532,15 +534,16 @@ def mark_read(notification_id: int) -> Call[None]:
 def follow_events(*, after: str | None, session_id: UUID | None) -> Call[bytes]:
     """Follow everything that happens, from the last event that was seen on."""
     call = get_bytes("/events", session=session_id)
-    headers = {} if after is None else {"Last-Event-ID": after}
-    return Call(method="GET", path=call.path, read=bytes, query=call.query, headers=headers)
+    return replace(call, headers={} if after is None else {"Last-Event-ID": after})
 
 
 def export_project(project_id: UUID, *, finished: bool = False) -> Call[bytes]:
     """Take a project away as one zip file."""
-    return get_bytes(f"/projects/{project_id}/export", finished=finished or None)
+    call = get_bytes(f"/projects/{project_id}/export", finished=finished or None)
+    return replace(call, timeout_s=TRANSFER_TIMEOUT_S)
 
 
 def import_project(*, key: str | None = None) -> Call[models.Imported]:
     """Take a project in from a zip file, which whoever sends this has at hand."""
-    return act("/projects/import", models.Imported, key=key)
+    call = act("/projects/import", models.Imported, key=key)
+    return replace(call, timeout_s=TRANSFER_TIMEOUT_S)

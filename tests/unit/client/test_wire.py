@@ -29,10 +29,18 @@ def test_an_address_is_read_and_whether_others_can_listen(
     assert "secret" not in repr(server)
 
 
-@pytest.mark.parametrize("url", ["", "bakery", "ftp://x", "http://", "http://x?y", "http://a:b@x"])
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError):
+WRONG = [
+    *("", "bakery", "ftp://x", "http://", "http://x?y", "http://a:secret@x", "http://[::1"),
+    *("http://x:99999", "http://x:port", "http://x:0", "http://a:secret@x:port"),
+]
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
         parse_server(url, None)
+
+    assert "secret" not in caught.value.message
 
 
 def test_what_changes_something_has_one_name_however_often_it_is_sent() -> None:

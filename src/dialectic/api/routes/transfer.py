@@ -10,8 +10,8 @@ import dataclasses
 import hashlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -40,7 +40,7 @@ from dialectic.api.routes.projects import (
 from dialectic.domain.access import Scope
 from dialectic.domain.bundle import LIMITS
 from dialectic.domain.project_rows import ProjectRows
-from dialectic.errors import TooLarge
+from dialectic.errors import StorageUnavailable, TooLarge, UsageError
 from dialectic.publish import describe_project
 from dialectic.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.storage.archive import open_archive
@@ -182,8 +182,9 @@ def name_by(act: Act, fields: dict[str, str]) -> Act:
 async def read_file(request: Request, file: UploadFile) -> Uploaded:
     """Read a file of a form as text: text, Markdown, PDF or DOCX."""
     limits = Limits(text_bytes_max=request.app.state.engine.settings.max_prompt_bytes)
-    data = await file.read(limits.file_bytes_max + 1)
-    return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
+    async with request.app.state.reading:
+        data = await file.read(limits.file_bytes_max + 1)
+        return await asyncio.to_thread(read_upload, file.filename or "The file", data, limits)
 
 
 # -- whole projects -------------------------------------------------------------------------------
@@ -202,11 +203,13 @@ async def export_project(
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
 ) -> Response:
     """Take a project away as one zip file, which can be imported unless it is `finished` only."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="dialectic-"))
+    with blaming_disk():
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="dialectic-"))
     out = folder / "export.zip"
     export = bundle.export_project(desk.engine, desk.account, project_id, out, finished=finished)
     try:
-        exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
+        with blaming_disk():
+            exported = await while_awaited(request, _in_turn(request.app.state.exporting, export))
         if exported is None:
             await asyncio.to_thread(shutil.rmtree, folder)
             return Response(status_code=CLIENT_LEFT)
@@ -219,6 +222,20 @@ async def export_project(
         "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
     }
     return StreamingResponse(_read_pieces(folder, out), headers=headers, media_type=BYTES)
+
+
+@contextmanager
+def blaming_disk() -> Iterator[None]:
+    """Say that this machine has no room for a file, where its path is our own affair."""
+    try:
+        yield
+    except (OSError, UsageError) as error:
+        if isinstance(error, UsageError) and not isinstance(error.__cause__, OSError):
+            raise
+        raise StorageUnavailable(
+            "The server has no room for this file just now. Whoever runs it must make some, where "
+            "temporary files are kept."
+        ) from error
 
 
 async def _in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
@@ -328,7 +345,7 @@ async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with await asyncio.to_thread(path.open, "wb") as file:
+        with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
                 if size > LIMITS.archive_bytes_max:
