@@ -13,7 +13,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.desk import Desk
-from dialectic.cli.terminal import say
+from dialectic.cli.terminal import count, say
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
 
@@ -66,10 +66,10 @@ def describe_event(event: dict[str, Any]) -> str | None:
         case "dialectic_progress_update":
             line = f"{data['stageSlug']}: {data['message']}"
         case "contribution_generation_complete":
-            line = (
-                f"{data['stageSlug']}: {data['status']}, {data['completed']} completed, "
-                f"{data['failed']} failed"
-            )
+            # Counted are models here, each with all that it had to write.
+            of_models = f"{data['failed']} of {count(data['failed'] + data['completed'], 'model')}"
+            line = f"{data['stageSlug']}: {data['status']}"
+            line += f", {of_models} failed" if data["failed"] else ""
         case (
             "contribution_generation_retrying"
             | "contribution_generation_failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from dialectic.cli.progress import open_display
 from dialectic.cli.quote import is_wanted, show_quote
 from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, load_settings, printable, run_async, say
+from dialectic.domain.bundle import readme_path
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.price import format_credits, parse_usd
@@ -212,7 +214,8 @@ def _name_models(quoted: Quoted) -> None:
     """Name models that nobody has named, before they cost anything."""
     if quoted.has_chosen_models:
         names = ", ".join(quoted.models)
-        say(f"Models: {names}. `dialectic models list` shows which others there are.")
+        command = name_command("models list")
+        say(f"Models: {names}. `{command}` shows which others there are.")
 
 
 async def work_and_follow(
@@ -239,6 +242,8 @@ async def work_and_follow(
         if not as_json:
             known = seen.contributions if seen is not None else frozenset()
             _name_documents(desk, slug, overview, known, out)
+        if code is ExitCode.DONE and not as_json:
+            _say_where(desk, slug, session_id, out)
         if code is ExitCode.WAITING:
             _say_what_next(overview.session)
         if code is ExitCode.FUNDS:
@@ -275,13 +280,29 @@ def _name_documents(
         for row in overview.contributions
         if not row["is_intermediate"] and row["id"] not in known
     ]
-    is_for_people = sys.stdout.isatty()
-    if is_for_people and rows:
+    paths = [row["storage_path"] for row in rows]
+    if not sys.stdout.isatty():
+        for path in paths:
+            click.echo(_locate(desk, path, out))
+    elif paths:
         click.echo(printable(f"Documents in {_locate(desk, slug, out)}:"))
-    for row in rows:
-        path = row["storage_path"]
-        short = f"  {path.removeprefix(f'{slug}/')}"
-        click.echo(printable(short) if is_for_people else _locate(desk, path, out))
+        click.echo(printable("\n".join(build_tree([p.removeprefix(f"{slug}/") for p in paths]))))
+
+
+def build_tree(paths: list[str]) -> list[str]:
+    """List paths as people read them: each folder once, its files below it."""
+    lines: list[str] = []
+    for folder, inside in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+        lines += [f"  {folder}/", *(f"    {path.rpartition('/')[2]}" for path in inside)]
+    return lines
+
+
+def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> None:
+    if desk.works_here or out is not None:
+        say(f"Begin with {_locate(desk, readme_path(slug), out)}, which leads to all of them.")
+    else:
+        command = name_command(f"export {str(session_id)[:8]}")
+        say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
 
 
 def _say_what_next(session: dict[str, Any]) -> None:
