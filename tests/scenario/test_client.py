@@ -290,7 +290,10 @@ def build_reply(said: str) -> Reply:
     return Reply.model_validate(
         {
             **dict.fromkeys(("chat_id", "question_id", "message_id"), str(UUID(int=1))),
-            **{"model": MODEL, "content": said, "finish_reason": "stop", "incomplete": False},
+            "model": MODEL,
+            "content": said,
+            "finish_reason": "stop",
+            "incomplete": False,
             "flags": [],
             "usage": {"input_tokens": 1, "output_tokens": 1, "source": "counted", "calls": 1},
         }

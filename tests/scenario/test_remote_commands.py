@@ -62,7 +62,7 @@ def terminal(
 def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_ends_it_for_good(
     terminal: Terminal,
 ) -> None:
-    words = ("--server", terminal.outpost.url, "run", PROMPT, "--models", f"{MODEL}*3")
+    words = ("--server", terminal.outpost.url, "run", PROMPT, "--models", f"{MODEL}*2")
     process = terminal.home.start(*words, **terminal.settings)
     said = until_said(process, "Session ", patience_s=PATIENCE_S)
     session = Told(0, "", said).session
@@ -155,7 +155,7 @@ def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("show", "zzzz"), 2, "no contribution and no session"),
+        (("show", "ffffffff"), 2, "no contribution and no session"),
         (("diff", "ffffffff", "eeeeeeee"), 2, "no contribution"),
         (("resume", "ffffffff"), 2, "no session"),
         (("cancel", "f"), 2, "at least"),

@@ -25,7 +25,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "wallet history": ("dialectic wallet history --limit 10",),
     "wallet costs": ("dialectic wallet costs 41ac",),
     "wallet verify": ("dialectic wallet verify",),
-    "export": ('dialectic export "Village hall" --out hall.zip', "dialectic export 41ac --finished"),
+    "export": (
+        'dialectic export "Village hall" --out hall.zip',
+        "dialectic export 41ac --finished",
+    ),
     "import": ("dialectic import hall.zip",),
     "models list": ("dialectic models list",),
     "models sync": ("dialectic models sync openai",),
@@ -54,7 +57,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "serve": ("dialectic serve", "dialectic serve --host 0.0.0.0 --port 8420 --no-worker"),
     "worker": ("dialectic worker --concurrency 32",),
-    "simulate": ("dialectic simulate --port 8077 --script faults.yaml", "dialectic simulate --faults"),
+    "simulate": (
+        "dialectic simulate --port 8077 --script faults.yaml",
+        "dialectic simulate --faults",
+    ),
     "doctor": ("dialectic doctor",),
     "user add": ("dialectic user add alice --token",),
     "user token": ("dialectic user token alice --scope read --expires 30",),

@@ -20,8 +20,8 @@ from dialectic.cli.progress import open_display
 from dialectic.cli.quote import is_wanted, show_quote
 from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, load_settings, printable, run_async, say
-from dialectic.domain.bundle import readme_path
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
+from dialectic.domain.bundle import readme_path
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.process import SHRINK_MAX, Process
@@ -245,7 +245,7 @@ async def work_and_follow(
         if code is ExitCode.DONE and not as_json:
             _say_where(desk, slug, session_id, out)
         if code is ExitCode.WAITING:
-            _say_what_next(overview.session)
+            say_what_next(overview.session)
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         if code is ExitCode.FAILED:
@@ -305,7 +305,8 @@ def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> Non
         say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
 
 
-def _say_what_next(session: dict[str, Any]) -> None:
+def say_what_next(session: dict[str, Any]) -> None:
+    """Say how a session that waits for a person goes on."""
     stage, short = session["current_stage_slug"], str(session["id"])[:8]
     if session["status"] == "paused":
         say(f"Paused. `{name_command(f'resume {short}')}` goes on.")

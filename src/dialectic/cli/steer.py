@@ -63,7 +63,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
 @_file
 def edit(contribution: str, file: Path | None) -> None:
     """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
-    text = read_text(None, file, what="text")
+    text = read_text(None, file, what="text", has_argument=False)
 
     async def act(desk: Desk) -> ExitCode:
         found = await desk.find_contribution(contribution)

@@ -97,6 +97,11 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
 
 
+def show_time(moment: datetime) -> str:
+    """Show a moment as the clock on this person's wall has it."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
 def count(number: int, noun: str) -> str:
     """Put a number before a noun, which takes an s unless there is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

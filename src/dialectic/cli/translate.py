@@ -23,9 +23,9 @@ from dialectic.errors import ConfigurationError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.providers.base import ListedModel
-from dialectic.quote import Quoted, SessionQuote, Smaller
 from dialectic.providers.catalog import Origin
 from dialectic.providers.listing import Row, State
+from dialectic.quote import Quoted, SessionQuote, Smaller
 from dialectic.search import Hit, Results
 from dialectic.sessions import Overview
 from dialectic.storage.keys import is_part

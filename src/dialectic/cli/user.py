@@ -111,9 +111,7 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
     return Caller(found[0].id, caller.user_id, caller.scopes, token_id=None)
 
 
-async def sit_down_as(
-    desk: LocalDesk, name: str | None, organization: str | None
-) -> LocalDesk:
+async def sit_down_as(desk: LocalDesk, name: str | None, organization: str | None) -> LocalDesk:
     """Take the place of another user, or of one in an organisation; None is whose desk it is."""
     if name is None and organization is None:
         return desk

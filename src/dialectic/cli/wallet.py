@@ -12,7 +12,7 @@ import click
 
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.local import LocalDesk, act_here
-from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.terminal import count, printable, say, show_time
 from dialectic.cli.user import sit_down_as
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
@@ -218,7 +218,7 @@ def describe_transfer(transfer: Transfer) -> str:
     )
     about = ", ".join(part for part in parts if part)
     return (
-        f"{transfer.created_at:%Y-%m-%d %H:%M}  {transfer.transaction_type:<8}"
+        f"{show_time(transfer.created_at)}  {transfer.transaction_type:<8}"
         f"  {amount:>16}  {after:>20}  {about}"
     ).rstrip()
 

@@ -139,8 +139,10 @@ class AsyncClient(Async, Verbs):
             pass
         except (ValueError, LookupError):
             raise self.server.describe_nonsense() from None
-        # The question goes on without us: sent again just as it was, it is answered, and asked once.
-        yield await self.send(replace(call, read=read_streamed))
+        # The question goes on without us: sent again as it was, it is answered, and asked once.
+        again: Call[Reply] = replace(call, read=read_streamed)
+        reply = await self.send(again)
+        yield reply
 
     async def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""

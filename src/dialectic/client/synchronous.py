@@ -131,7 +131,7 @@ class Client(Sync, Verbs):
             pass
         except (ValueError, LookupError):
             raise self.server.describe_nonsense() from None
-        # The question goes on without us: sent again just as it was, it is answered, and asked once.
+        # The question goes on without us: sent again as it was, it is answered, and asked once.
         yield self.send(replace(call, read=read_streamed))
 
     def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:

@@ -24,9 +24,14 @@ def test_a_file_takes_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:
 def test_a_file_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
     out = tmp_path / "x.zip"
     out.write_bytes(b"old")
-    with pytest.raises(OSError, match="gone"), writing_whole(out) as file:
-        file.write(b"half")
-        raise OSError("gone")
+
+    def break_off() -> None:
+        with writing_whole(out) as file:
+            file.write(b"half")
+            raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        break_off()
 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x.zip": b"old"}
 

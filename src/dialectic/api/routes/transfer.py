@@ -312,7 +312,7 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with open_archive(path) as archive, bundle.refusing_broken_rules():
+    with open_archive(path, name="The archive") as archive, bundle.refusing_broken_rules():
         intake = await bundle.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
