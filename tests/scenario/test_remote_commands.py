@@ -158,7 +158,7 @@ def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None
         (("show", "ffffffff"), 2, "no contribution and no session"),
         (("diff", "ffffffff", "eeeeeeee"), 2, "no contribution"),
         (("resume", "ffffffff"), 2, "no session"),
-        (("cancel", "f"), 2, "at least"),
+        (("cancel", "tea"), 2, "is not the id of a session"),
         (("iterate", "ffffffff"), 2, "no session"),
         (("regenerate", "ffffffff"), 2, "no contribution"),
         (("process", "show", "nobody-has-it"), 2, "nobody-has-it"),
