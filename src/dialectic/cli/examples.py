@@ -7,8 +7,8 @@ import click
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "run": (
         'dialectic run "A booking service for a village hall."',
-        "dialectic run --file brief.pdf --models offline/architect,offline/skeptic*2 --out plans",
-        "dialectic run --file brief.md --pause --resource constraint_boundaries=rules.md",
+        'dialectic run "…" --models offline/architect,offline/skeptic*2 --out plans',
+        "dialectic run --file brief.pdf --pause --resource domain_standards=rules.md",
         "dialectic run --file brief.md --budget 2.50 --dry-run",
     ),
     "status": ("dialectic status", "dialectic status 41ac --quote"),

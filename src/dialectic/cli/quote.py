@@ -26,7 +26,7 @@ from dialectic.errors import UsageError
 from dialectic.quote import Smaller
 
 # With the longest name of a step that is shipped, as wide as a terminal is at least.
-_ROW = "{:>6}{:>12}{:>12}{:>13}{:>13}{:>10}"
+_ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
 
 
 def format_time(seconds: float) -> str:

@@ -23,6 +23,7 @@ from dialectic.cli.terminal import count, load_settings, printable, run_async, s
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.bundle import readme_path
 from dialectic.domain.model import parse_model_list
+from dialectic.domain.place import ResourceKind
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.process import SHRINK_MAX, Process
 from dialectic.domain.quote import Quote
@@ -66,30 +67,67 @@ class Wish:
     "--file",
     "file",
     type=click.Path(path_type=Path),
+    metavar="F",
     help="Read the prompt from a text, PDF or DOCX file.",
 )
 @click.option(
-    "--models", default="", help="Models, comma separated; `name*3` asks one three times."
+    "--models",
+    default="",
+    metavar="M,…",
+    help="Models, comma separated; `name*3` asks one three times.",
 )
 @click.option(
-    "--process", default="standard", show_default=True, help="A process by name or folder."
+    "--process",
+    default="standard",
+    show_default=True,
+    metavar="P",
+    help="A process by name or folder.",
 )
-@click.option("--domain", default="General", show_default=True, help="The field the prompt is of.")
-@click.option("--name", default="", help="The project's name; by default the prompt's first words.")
-@click.option("--until", default="", help="The last stage to run; by default the process's last.")
+@click.option(
+    "--domain",
+    default="General",
+    show_default=True,
+    metavar="D",
+    help="The field the prompt is of.",
+)
+@click.option(
+    "--name",
+    default="",
+    metavar="N",
+    help="The project's name; by default the prompt's first words.",
+)
+@click.option(
+    "--until",
+    default="",
+    metavar="STAGE",
+    help="The last stage to run; by default the process's last.",
+)
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` goes on.")
-@click.option("--lead", default="", help="The model whose last documents count; else the first.")
 @click.option(
-    "--resource", multiple=True, metavar="KIND=FILE", help="Give the project a file; repeatable."
+    "--lead",
+    default="",
+    metavar="M",
+    help="The model whose last documents count; else the first.",
+)
+@click.option(
+    "--resource",
+    multiple=True,
+    metavar="KIND=FILE",
+    help="Give the project a file that every prompt carries; repeatable. KIND is one of "
+    f"{', '.join(kind.value for kind in ResourceKind)}.",
 )
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(1, TOKENS_MAX),
+    metavar="N",
     help="Cap on one answer's length.",
 )
 @click.option("--no-continue", is_flag=True, help="Leave an answer that is cut off as it is.")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Copy documents here.",
 )
 @click.option(
     "--shrink",

@@ -40,7 +40,7 @@ def whose_options(command: Callable[..., None]) -> Callable[..., None]:
         "--as",
         "acting",
         metavar="USER",
-        help="The wallet of this user; with --org, a member's eyes.  [default: local]",
+        help="The wallet of this user; with --org, the member who asks.  [default: local]",
     )
     return acting(organization(command))
 

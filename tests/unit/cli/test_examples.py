@@ -25,6 +25,8 @@ def list_commands(group: click.Group, *before: str) -> dict[str, click.Command]:
 
 
 COMMANDS = list_commands(cli)
+# A terminal's eighty columns, without what stands before an example.
+WIDTH = 76
 
 
 def test_every_command_has_an_example() -> None:
@@ -38,6 +40,7 @@ def test_an_example_is_a_command_that_is_understood(name: str) -> None:
         place = len(name.split()) + 1
 
         assert words[:place] == ["dialectic", *name.split()]
+        assert len(line) <= WIDTH
         COMMANDS[name].make_context(name, words[place:])
 
 
