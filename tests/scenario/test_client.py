@@ -17,9 +17,12 @@ import pytest
 
 from dialectic import embedded
 from dialectic.cli.remote import open_remote_desk
-from dialectic.client import AsyncClient, Client, calls
+from dialectic.client import AsyncClient, Client, call, chats, projects
+from dialectic.client.call import Page
+from dialectic.client.chats import Reply
 from dialectic.client.events import LOSSES_MAX
-from dialectic.client.models import Page, ProjectLine, Reply, Session
+from dialectic.client.projects import ProjectLine
+from dialectic.client.sessions import Session
 from dialectic.client.wire import read_streamed
 from dialectic.errors import (
     ConfigurationError,
@@ -87,12 +90,12 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
 
 def test_a_list_is_read_to_its_end_over_many_pages(client: Client, session: Session) -> None:
     made = [client.create_project(f"Number {number}.").id for number in range(3)]
-    small = calls.get("/projects", Page[ProjectLine], limit=1)
+    small = call.get("/projects", Page[ProjectLine], limit=1)
     found = [line.id for line in client.list_all(small)]
 
     assert found[:3] == made[::-1]
     assert session.project_id in found
-    assert found == [line.id for line in client.list_all(calls.list_projects())]
+    assert found == [line.id for line in client.list_all(projects.list_projects())]
 
 
 def test_events_are_resumed_behind_the_last_one_that_was_seen(
@@ -322,7 +325,7 @@ async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
 def test_a_question_that_was_answered_is_answered_again_without_being_asked(
     client: Client,
 ) -> None:
-    question = calls.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
+    question = chats.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
     said = [client.send(replace(question, read=read_streamed)) for _ in range(2)]
 
     assert said[0] == said[1]

@@ -37,7 +37,7 @@ from dialectic.cli.translate import (
     revive,
     show_usd,
 )
-from dialectic.client import AsyncClient, models
+from dialectic.client import AsyncClient, account, chats
 from dialectic.contributions import Edited
 from dialectic.domain.event import FROM_THE_START, format_id
 from dialectic.domain.model import ModelCard
@@ -327,7 +327,7 @@ class RemoteDesk:
     async def list_processes(self) -> list[Listed]:
         return [await self._list_process(one) async for one in self._client.list_processes()]
 
-    async def _list_process(self, line: models.ProcessLine) -> Listed:
+    async def _list_process(self, line: account.ProcessLine) -> Listed:
         folder = None if line.is_shipped else Path("processes", line.name)
         if line.problem is not None:
             return Listed(line.name, folder, InvalidProcess(line.problem))
@@ -348,7 +348,7 @@ class RemoteDesk:
             key=str(question.id),
         )
         async for piece in said:
-            if isinstance(piece, models.Reply):
+            if isinstance(piece, chats.Reply):
                 return build_reply(piece)
             on_text(piece)
         raise NotFound("The answer ended before it was whole. `dialectic chat --list` has it.")

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from dialectic.bundle import Imported
 from dialectic.chat import Reply
-from dialectic.client import models
+from dialectic.client import account, chats, projects, sessions
 from dialectic.domain.ask import Ask
 from dialectic.domain.message import FinishReason, Usage, UsageSource
 from dialectic.domain.model import ModelCard
@@ -72,7 +72,7 @@ def list_given(ask: Ask) -> list[dict[str, str]]:
     ]
 
 
-def build_quoted(told: models.Quoted) -> Quoted:
+def build_quoted(told: sessions.Quoted) -> Quoted:
     """Build the quote of a run that nobody has started."""
     return Quoted(
         quote=QUOTE.validate_python(told.lines),
@@ -88,12 +88,12 @@ def build_quoted(told: models.Quoted) -> Quoted:
     )
 
 
-def build_session_quote(told: models.Overview) -> SessionQuote:
+def build_session_quote(told: sessions.Overview) -> SessionQuote:
     """Build the quote of what is left of a session."""
     return SESSION_QUOTE.validate_python(told.quote)
 
 
-def build_overview(told: models.Overview) -> Overview:
+def build_overview(told: sessions.Overview) -> Overview:
     """Build what there is of a session, as records."""
     return Overview(
         session=revive(told.session),
@@ -113,7 +113,7 @@ def show_usd(amount_credits: int) -> str:
     return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
 
 
-def build_wallet(told: models.Wallet) -> Wallet:
+def build_wallet(told: account.Wallet) -> Wallet:
     """Build a wallet."""
     return Wallet(
         id=told.id,
@@ -126,7 +126,7 @@ def build_wallet(told: models.Wallet) -> Wallet:
     )
 
 
-def build_transfer(told: models.Transaction) -> Transfer:
+def build_transfer(told: account.Transaction) -> Transfer:
     """Build one row of the journal."""
     return Transfer(
         id=told.id,
@@ -144,7 +144,7 @@ def build_transfer(told: models.Transaction) -> Transfer:
     )
 
 
-def build_cost(told: models.Cost) -> Cost:
+def build_cost(told: sessions.Cost) -> Cost:
     """Build one line of what a session has cost. What was not charged is the server's affair."""
     return Cost(
         stage_slug=told.stage,
@@ -162,7 +162,7 @@ def build_cost(told: models.Cost) -> Cost:
     )
 
 
-def build_imported(told: models.Imported) -> Imported:
+def build_imported(told: projects.Imported) -> Imported:
     """Build what came of an import."""
     return Imported(
         project_id=told.project_id,
@@ -175,7 +175,7 @@ def build_imported(told: models.Imported) -> Imported:
     )
 
 
-def build_reply(told: models.Reply) -> Reply:
+def build_reply(told: chats.Reply) -> Reply:
     """Build what came of a question."""
     return Reply(
         chat_id=told.chat_id,
@@ -195,7 +195,7 @@ def build_reply(told: models.Reply) -> Reply:
     )
 
 
-def build_results(told: models.Search) -> Results:
+def build_results(told: projects.Search) -> Results:
     """Build what a search found."""
     hits = [
         Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
@@ -203,14 +203,14 @@ def build_results(told: models.Search) -> Results:
     return Results(tuple(hits), told.documents, told.embedder, told.embedded_tokens)
 
 
-def build_process_of(told: models.Process) -> Process:
+def build_process_of(told: account.Process) -> Process:
     """Build a process of its definition."""
     written = told.definition
     overlays = list(written["overlays"].values())
     return build_process(written["file"], written["prompts"], overlays, place=told.name)
 
 
-def build_row(told: models.Model) -> Row:
+def build_row(told: account.Model) -> Row:
     """Build one model as it is listed."""
     state, facts = State[told.state.upper()], told.model_extra or {}
     if told.origin == "listed":

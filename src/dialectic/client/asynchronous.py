@@ -13,12 +13,13 @@ from uuid import UUID
 
 import httpx2
 
-from dialectic.client import calls, wire
-from dialectic.client.calls import Call
+from dialectic.client import account, chats, projects, wire
+from dialectic.client.call import Call
+from dialectic.client.chats import Reply
 from dialectic.client.events import Event, Parser, Place
-from dialectic.client.models import Imported, Reply
 from dialectic.client.patience import Heard, decide_wait
 from dialectic.client.problems import build_error
+from dialectic.client.projects import Imported
 from dialectic.client.verbs import Async, Verbs
 from dialectic.client.whole_file import check_plain, writing_whole
 from dialectic.client.wire import (
@@ -101,7 +102,7 @@ class AsyncClient(Async, Verbs):
         place = Place(after)
         while True:
             try:
-                call = calls.follow_events(after=place.after, session_id=session)
+                call = account.follow_events(after=place.after, session_id=session)
                 place.begin()
                 async with self._open(self.server.build_stream(call)) as answer:
                     async for piece in answer.aiter_raw():
@@ -125,7 +126,7 @@ class AsyncClient(Async, Verbs):
         self, message: str, model: str, **wishes: Any
     ) -> AsyncGenerator[str | Reply, None]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
-        call = wire.name(calls.ask(message, model, stream=True, **wishes))
+        call = wire.name(chats.ask(message, model, stream=True, **wishes))
         parser = Parser()
         try:
             async with self._open(self.server.build_stream(call)) as answer:
@@ -146,7 +147,7 @@ class AsyncClient(Async, Verbs):
 
     async def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""
-        call = calls.export_project(project_id, finished=finished)
+        call = projects.export_project(project_id, finished=finished)
         try:
             with writing_whole(out) as file:
                 async with self._open(self.server.build_stream(call)) as answer:
@@ -157,7 +158,7 @@ class AsyncClient(Async, Verbs):
 
     async def import_project(self, path: Path, *, key: str | None = None) -> Imported:
         """Take a project in from a zip file, which is sent as it is read."""
-        call = wire.name(calls.import_project(key=key))
+        call = wire.name(projects.import_project(key=key))
         check_plain(path, "read")
 
         async def send() -> Heard | ServerUnreachable:

@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx2
 from pydantic import ValidationError
 
-from dialectic.client.calls import PREFIX, Call
+from dialectic.client.call import PREFIX, Call
+from dialectic.client.chats import Reply
 from dialectic.client.events import Event, Parser
-from dialectic.client.models import Reply
 from dialectic.client.patience import Heard
 from dialectic.client.problems import build_error
 from dialectic.domain.door import is_loopback

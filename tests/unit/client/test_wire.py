@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.client import calls, wire
+from dialectic.client import account, acting, wire
 from dialectic.client.wire import parse_server
 from dialectic.errors import UsageError
 
@@ -44,17 +44,17 @@ def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> Non
 
 
 def test_what_changes_something_has_one_name_however_often_it_is_sent() -> None:
-    server, call = parse_server("http://127.0.0.1", None), wire.name(calls.generate(uuid4()))
+    server, call = parse_server("http://127.0.0.1", None), wire.name(acting.generate(uuid4()))
     keys = [server.build_request(wire.name(call))["headers"]["Idempotency-Key"] for _ in range(2)]
 
     assert keys[0] == keys[1]
-    assert wire.name(calls.generate(uuid4())).key != call.key
-    assert wire.name(calls.generate(uuid4(), key="mine")).key == "mine"
+    assert wire.name(acting.generate(uuid4())).key != call.key
+    assert wire.name(acting.generate(uuid4(), key="mine")).key == "mine"
 
 
 def test_what_changes_nothing_has_no_name_and_says_only_what_is_wished() -> None:
     request = parse_server("http://127.0.0.1", None).build_request(
-        wire.name(calls.list_notifications(unread=True))
+        wire.name(account.list_notifications(unread=True))
     )
 
     assert "Idempotency-Key" not in request["headers"]
