@@ -1,4 +1,4 @@
-"""Who asks, money, models, processes, messages, events: as they are asked for and answered. Pure."""
+"""Who asks, money, models, processes, news: as they are asked for and answered. Pure."""
 
 from __future__ import annotations
 

@@ -1,72 +1,42 @@
-"""What takes long before its first byte is done only for those who wait for it."""
+"""Files over HTTP: what a full disk is told as, and how many are read at once."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
+from types import SimpleNamespace
+from typing import Any, cast
 
-from starlette.requests import Request
-from starlette.types import Message
+import pytest
+from starlette.datastructures import UploadFile
 
-from dialectic.api.routes.transfer import while_awaited
-
-
-class Client:
-    """A client that leaves when it is told to."""
-
-    def __init__(self) -> None:
-        self.leaves = asyncio.Event()
-        self._has_asked = False
-
-    async def receive(self) -> Message:
-        if not self._has_asked:
-            self._has_asked = True
-            return {"type": "http.request", "body": b"", "more_body": False}
-        await self.leaves.wait()
-        return {"type": "http.disconnect"}
-
-    def ask(self) -> Request:
-        return Request({"type": "http", "method": "GET", "path": "/", "headers": []}, self.receive)
+from dialectic.api.routes.transfer import blaming_disk, read_file
+from dialectic.errors import StorageUnavailable, UsageError
 
 
-async def test_a_client_that_waits_is_given_what_was_made() -> None:
-    async def make() -> str:
-        await asyncio.sleep(0)
-        return "made"
-
-    assert await while_awaited(Client().ask(), make()) == "made"
+def meet(error: BaseException, cause: BaseException | None = None) -> None:
+    with blaming_disk():
+        raise error from cause
 
 
-async def test_what_is_made_for_a_client_that_leaves_is_given_up() -> None:
-    client, began, was_given_up = Client(), asyncio.Event(), asyncio.Event()
-
-    async def make() -> str:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            was_given_up.set()
-        return "made"
-
-    waiting = asyncio.create_task(while_awaited(client.ask(), make()))
-    await began.wait()
-    client.leaves.set()
-    assert await waiting is None
-    assert was_given_up.is_set()
+def test_a_full_disk_is_the_servers_affair_and_no_path_of_it_is_told() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "/tmp/dialectic-x/export.zip")
+    for error, cause in ((full, None), (UsageError("/tmp/dialectic-x cannot be written"), full)):
+        with pytest.raises(StorageUnavailable, match="no room") as caught:
+            meet(error, cause)
+        assert "/tmp" not in caught.value.message
+    with pytest.raises(UsageError, match="no such project"):
+        meet(UsageError("no such project"))
 
 
-async def test_whoever_breaks_the_request_off_breaks_the_work_off() -> None:
-    began, was_given_up = asyncio.Event(), asyncio.Event()
+async def test_files_that_are_given_are_read_in_turn() -> None:
+    turns = asyncio.Semaphore(1)
+    settings = SimpleNamespace(max_prompt_bytes=100)
+    state = SimpleNamespace(reading=turns, engine=SimpleNamespace(settings=settings))
+    request = cast("Any", SimpleNamespace(app=SimpleNamespace(state=state)))
+    async with turns:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(read_file(request, UploadFile(io.BytesIO(b"A hall."))), 0.2)
 
-    async def make() -> None:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            was_given_up.set()
-
-    waiting = asyncio.create_task(while_awaited(Client().ask(), make()))
-    await began.wait()
-    waiting.cancel()
-    await asyncio.wait({waiting})
-    assert waiting.cancelled()
-    assert was_given_up.is_set()
+    assert (await read_file(request, UploadFile(io.BytesIO(b"A hall.")))).text == "A hall."
