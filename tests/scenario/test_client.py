@@ -513,6 +513,9 @@ def test_a_wrong_token_address_or_server_ends_a_command_with_words(
         "--server", f"http://0.0.0.0:{find_free_port()}", "status", token="dlk_a_secret"
     )
 
+    nobody = home.tell("status", server=outpost.url)
+
+    assert (nobody.code, "Set DIALECTIC_TOKEN" in nobody.stderr) == (2, True)
     assert (wrong.code, "dlk_wrong" in wrong.stderr) == (2, False)
     assert "token" in wrong.stderr
     assert (away.code, closed in away.stderr) == (4, True)

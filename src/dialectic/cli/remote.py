@@ -42,7 +42,7 @@ from dialectic.contributions import Edited
 from dialectic.domain.event import FROM_THE_START, format_id
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
-from dialectic.errors import ExitCode, InvalidProcess, NotFound, UsageError
+from dialectic.errors import ExitCode, InvalidProcess, NotFound, TokenMissing, UsageError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
@@ -388,6 +388,11 @@ async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
             )
         try:
             yield RemoteDesk(client, settings)
+        except TokenMissing:
+            raise TokenMissing(
+                "The server asks who you are. Set DIALECTIC_TOKEN to your token; whoever runs the "
+                "server makes one with `dialectic user token NAME`."
+            ) from None
         except (ValidationError, KeyError) as error:
             # Records come as the server keeps them: one of another version may keep them otherwise.
             raise client.server.describe_nonsense() from error

@@ -64,7 +64,8 @@ async def show_list(desk: Desk, *, as_json: bool) -> None:
             )
         )
     if not rows:
-        say('There is no session yet. `dialectic run "…"` starts one.')
+        command = name_command('run "…"')
+        say(f"There is no session yet. `{command}` starts one.")
     if has_more:
         say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
 
