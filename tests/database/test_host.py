@@ -16,7 +16,7 @@ import pytest
 from dialectic import sessions
 from dialectic.cli import host
 from dialectic.cli.local import LocalDesk as Desk
-from dialectic.cli.run import work_and_follow
+from dialectic.cli.outcome import work_and_follow
 from dialectic.domain.ask import Ask
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard

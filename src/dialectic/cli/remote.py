@@ -5,7 +5,6 @@ Answers become what the engine itself would give, so that commands need not know
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from dialectic.bundle import Exported, Imported
 from dialectic.chat import Question, Reply
 from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
-from dialectic.cli.signals import handling_signals
+from dialectic.cli.remote_follow import see_to_end, tell_news
 from dialectic.cli.terminal import say
 from dialectic.cli.translate import (
     build_cost,
@@ -53,8 +52,6 @@ from dialectic.sessions import Overview
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 
-# How often a session that says nothing is looked at.
-LOOK_S = 1.0
 # Of a stage's jobs these run again when someone says so.
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
 
@@ -227,26 +224,9 @@ class RemoteDesk:
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
         await self._load_cards()
         told = self._client.events(after=after, session=session_id)
-        coming: asyncio.Task[Any] | None = None
-        try:
-            while True:
-                coming = coming or asyncio.ensure_future(anext(told))
-                done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
-                if not done:
-                    yield News(seq, [])
-                    continue
-                event, coming = coming.result(), None
-                if event.type == "state":
-                    yield News(seq, [])
-                    continue
-                seq = event.data["id"]
-                yield News(seq, [event.data])
-        finally:
-            if coming is not None:
-                coming.cancel()
-                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
-            await told.aclose()
+        async with contextlib.aclosing(tell_news(told, seq)) as news:
+            async for one in news:
+                yield one
 
     async def _load_cards(self) -> None:
         if not self._cards:
@@ -268,19 +248,7 @@ class RemoteDesk:
     ) -> ExitCode:
         """Follow what the server's workers do; whoever leaves stops none of it."""
         del session_id
-
-        async def see() -> ExitCode:
-            code = await follow
-            return await conclude(code) if conclude else code
-
-        seeing = asyncio.create_task(see())
-
-        def leave(_number: object) -> None:
-            seeing.cancel()
-
-        with handling_signals(leave):
-            await asyncio.wait({seeing})
-        return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
+        return await see_to_end(follow, conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """The server sees to that itself."""

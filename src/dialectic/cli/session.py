@@ -12,9 +12,9 @@ import click
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import find_end_of, follow_session
 from dialectic.cli.funds import describe_shortage
+from dialectic.cli.outcome import prepare_out, say_what_next, work_and_follow
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import describe_forecast, draw_quote
-from dialectic.cli.run import prepare_out, say_what_next, work_and_follow
 from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.domain.job import JobStatus

@@ -13,8 +13,8 @@ import click
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.given import read_text
+from dialectic.cli.outcome import prepare_out, tell_left, work_and_follow
 from dialectic.cli.progress import open_display
-from dialectic.cli.run import prepare_out, tell_left, work_and_follow
 from dialectic.cli.terminal import count, say
 from dialectic.errors import ExitCode
 from dialectic.feedback import RATING_MAX, RATING_MIN

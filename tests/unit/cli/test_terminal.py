@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dialectic.cli.follow import describe_event
 from dialectic.cli.main import _complain
-from dialectic.cli.run import build_tree
+from dialectic.cli.outcome import build_tree
 from dialectic.cli.terminal import wrap
 
 words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)
