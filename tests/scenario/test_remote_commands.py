@@ -59,9 +59,7 @@ def terminal(
     assert not (folder / "nothing").exists()
 
 
-def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_ends_it_for_good(
-    terminal: Terminal,
-) -> None:
+def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_so_it_does(terminal: Terminal) -> None:
     words = ("--server", terminal.outpost.url, "run", PROMPT, "--models", f"{MODEL}*2")
     process = terminal.home.start(*words, **terminal.settings)
     said = until_said(process, "Session ", patience_s=PATIENCE_S)
@@ -72,6 +70,16 @@ def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_ends_it_for_good(
 
     assert (left.code, "the server goes on" in left.stderr) == (130, True), left.stderr
     assert f"{command} watch {session[:8]}" in left.stderr
+    assert "paralysis: complete" in terminal.tell("watch", session).stderr
+
+
+def test_a_session_that_waits_says_for_what_and_is_ended_for_good(terminal: Terminal) -> None:
+    words = ("run", PROMPT, "--models", MODEL, "--pause", "--detach")
+    session = terminal.tell(*words).stdout.strip()
+    waits = terminal.tell("watch", session, code=3)
+
+    assert f"next {session[:8]}" in waits.stderr
+    assert f"next {session[:8]}` goes on" in terminal.tell("status", session).stdout
     assert "cancelled." in terminal.tell("cancel", session).stderr
     assert "cancelled already" in terminal.tell("cancel", session[:13]).stderr
     assert "cancelled" in terminal.tell("watch", session, code=1).stderr
