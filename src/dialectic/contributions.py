@@ -27,7 +27,7 @@ from dialectic.store.database import Connection
 from dialectic.store.ids import Noun, find_id
 from dialectic.store.records import SQL, Account, File, NewResource
 
-_REMEDY = "`dialectic status SESSION` lists them."
+_REMEDY = "`dialectic list SESSION` shows their ids."
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
 CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 

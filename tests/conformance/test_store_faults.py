@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -83,7 +84,10 @@ class Oddity:
     asked: list[bytes] = field(default_factory=list)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.asked.append(await reader.readuntil(b"\r\n\r\n"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        await reader.readexactly(int(length[1]) if length else 0)
+        self.asked.append(head)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer:
             writer.write(answer)
@@ -139,6 +143,36 @@ async def test_what_a_server_answers_is_put_into_words(answer: bytes, words: str
     async with opening(answer) as oddity:
         await refuse(oddity.store, words)
         assert len(oddity.asked) <= 2 * len(CALLS), "a second try at most"
+
+
+async def test_half_a_file_is_no_file() -> None:
+    half = build_answer(200, body=b"x" * 100)[:-50]
+    async with opening(half) as oddity:
+        with pytest.raises(StorageUnavailable, match="DIALECTIC_STORAGE_ENDPOINT"):
+            await oddity.store.read(DOCUMENT)
+        with pytest.raises(StorageUnavailable, match="DIALECTIC_STORAGE_ENDPOINT"):
+            [part async for part in oddity.store.stream(DOCUMENT)]
+
+
+BEGUN = b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+JOINED = b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>"
+FAILED = b"<Error><Code>InternalError</Code></Error>"
+
+
+@pytest.mark.parametrize("last", [JOINED, FAILED])
+async def test_parts_that_were_not_joined_are_not_taken_for_a_file(last: bytes) -> None:
+    """The protocol says so with status 200: it had begun to answer before it failed."""
+    parts = [build_answer(200)] * 2
+    large = b"x" * (objects.PART_BYTES + 1)
+    async with opening(
+        build_answer(200, body=BEGUN), *parts, build_answer(200, body=last)
+    ) as oddity:
+        if last == JOINED:
+            await oddity.store.write(DOCUMENT, large)
+        else:
+            with pytest.raises(StorageUnavailable):
+                await oddity.store.write(DOCUMENT, large)
+        assert oddity.asked[3].startswith(b"POST ")
 
 
 async def test_of_two_who_name_a_store_at_once_the_second_learns_the_name_of_the_first() -> None:

@@ -18,7 +18,7 @@ from dialectic import sessions
 from dialectic.cli.desk import Conclude
 from dialectic.cli.host import work_beside
 from dialectic.cli.local import LocalDesk
-from dialectic.cli.run import work_and_follow
+from dialectic.cli.outcome import work_and_follow
 from dialectic.domain.ask import Ask
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard

@@ -4,19 +4,26 @@ have been done here."""
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from dialectic import embedded
-from dialectic.client import AsyncClient, Client, calls
-from dialectic.client.models import Page, ProjectLine, Reply, Session
+from dialectic.cli.remote import open_remote_desk
+from dialectic.client import AsyncClient, Client, call, chats, projects
+from dialectic.client.call import Page
+from dialectic.client.chats import Reply
+from dialectic.client.events import LOSSES_MAX
+from dialectic.client.projects import ProjectLine
+from dialectic.client.sessions import Session
+from dialectic.client.wire import read_streamed
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -26,6 +33,7 @@ from dialectic.errors import (
     TokenInvalid,
     UnknownModel,
 )
+from dialectic.settings import Settings
 from tests.database.machine import database_of_a_module
 from tests.nursery import Told
 from tests.scenario.outpost import Outpost, open_outpost
@@ -82,12 +90,12 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
 
 def test_a_list_is_read_to_its_end_over_many_pages(client: Client, session: Session) -> None:
     made = [client.create_project(f"Number {number}.").id for number in range(3)]
-    small = calls.get("/projects", Page[ProjectLine], limit=1)
+    small = call.get("/projects", Page[ProjectLine], limit=1)
     found = [line.id for line in client.list_all(small)]
 
     assert found[:3] == made[::-1]
     assert session.project_id in found
-    assert found == [line.id for line in client.list_all(calls.list_projects())]
+    assert found == [line.id for line in client.list_all(projects.list_projects())]
 
 
 def test_events_are_resumed_behind_the_last_one_that_was_seen(
@@ -188,7 +196,9 @@ async def answer_in_turn(
     """Answer each connection with the next of these bytes, and hang up; write down what came."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        body = await reader.readexactly(int(find_header(head, "content-length") or 0))
+        heard.append(head + body.decode())
         writer.write(answers.pop(0))
         await writer.drain()
         writer.close()
@@ -239,6 +249,112 @@ async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> Non
 
     assert told == ["a.1", "a.2"]
     assert [find_header(one, "last-event-id") for one in heard] == ["a.0", "a.1"]
+
+
+GONE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"
+
+
+async def test_a_stream_outlives_a_server_that_is_started_anew_behind_a_gateway() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    first = HEAD + b"retry: 10\nid: a.1\nevent: x\ndata: {}\n\n"
+    second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
+    answers = [first, GONE, b"", HEAD, second]
+    async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
+        events = client.events(after="a.0")
+        told = [(await anext(events)).id for _ in range(2)]
+        await events.aclose()
+
+    assert told == ["a.1", "a.2"]
+    assert {find_header(one, "last-event-id") for one in heard[1:]} == {"a.1"}
+
+
+async def test_a_stream_that_ends_at_once_is_not_asked_for_without_end() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    answers = [HEAD + b"retry: 1\n\n", *[HEAD] * (LOSSES_MAX + 1)]
+    async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
+        with pytest.raises(ServerUnreachable, match="ends every stream"):
+            await anext(client.events())
+
+    assert len(heard) <= LOSSES_MAX + 2
+
+
+@pytest.mark.parametrize("told", [b"data: [1]\n\n", b"data: {\n\n"])
+async def test_events_that_are_none_are_told_as_that(told: bytes) -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with await answer_in_turn(listening, [HEAD + told], heard), AsyncClient(url) as client:
+        with pytest.raises(ConfigurationError, match="as Dialectic does"):
+            await anext(client.events())
+
+
+def build_reply(said: str) -> Reply:
+    return Reply.model_validate(
+        {
+            **dict.fromkeys(("chat_id", "question_id", "message_id"), str(UUID(int=1))),
+            "model": MODEL,
+            "content": said,
+            "finish_reason": "stop",
+            "incomplete": False,
+            "flags": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1, "source": "counted", "calls": 1},
+        }
+    )
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
+    *, is_cut: bool
+) -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    whole = build_reply("The Early Loaf.")
+    head = HEAD.replace(b"close\r\n", b"close\r\nContent-Length: 999\r\n") if is_cut else HEAD
+    lost = head + b'event: delta\ndata: {"text": "The"}\n\n'
+    told = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    async with await answer_in_turn(listening, [lost, told], heard), AsyncClient(url) as client:
+        said = [piece async for piece in client.chat("Name a bakery.", MODEL)]
+
+    assert said == ["The", whole]
+    keys = {find_header(one, "idempotency-key") for one in heard}
+    bodies = {one.partition("\r\n\r\n")[2] for one in heard}
+    assert (len(heard), len(keys), len(bodies)) == (2, 1, 1)
+
+
+def test_a_question_that_was_answered_is_answered_again_without_being_asked(
+    client: Client,
+) -> None:
+    question = chats.ask("Name a bakery once.", MODEL, stream=True, key="one-bakery")
+    said = [client.send(replace(question, read=read_streamed)) for _ in range(2)]
+
+    assert said[0] == said[1]
+
+
+async def test_an_archive_whose_answer_is_lost_is_sent_again_under_its_name(
+    tmp_path: Path,
+) -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    taken = {"project_id": str(UUID(int=1)), "name": "n", "slug": "s", "session_ids": []}
+    body = json.dumps({**taken, "files": 1, "is_copy": False}).encode()
+    done = b"HTTP/1.1 201 Done\r\nConnection: close\r\n\r\n" + body
+    (tmp_path / "x.zip").write_bytes(b"")
+    async with await answer_in_turn(listening, [b"", done], heard), AsyncClient(url) as client:
+        assert (await client.import_project(tmp_path / "x.zip")).files == 1
+
+    assert len({find_header(one, "idempotency-key") for one in heard}) == 1
+
+
+async def test_a_server_cannot_name_a_file_outside_of_the_folder() -> None:
+    listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    page = json.dumps({"items": [{"path": "hall/../../.profile"}], "next_cursor": None}).encode()
+    answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + page
+    settings = Settings(home=Path("/nowhere"), server=url)
+    async with await answer_in_turn(listening, [answer], heard), open_remote_desk(settings) as desk:
+        with pytest.raises(ConfigurationError, match="would not stay in the folder"):
+            await desk.list_files(UUID(int=1), "hall")
 
 
 async def ask_something_else(listening: socket.socket) -> str:
@@ -301,7 +417,9 @@ NUMBERED = re.compile(r'"(id|seq|processing_time_ms|size_bytes)": ?\d+|[\d,]+ by
 
 def plain(text: str, out: Path) -> list[str]:
     """Lines without ids, times and places, in an order that does not depend on who was quicker."""
-    text = re.sub(r'[^\s"]*/(?=story)', "", text.replace(str(out), "OUT"))
+    # A command that is advised is the one that is typed where it is.
+    text = re.sub(r"--server \S+ ", "", text.replace(str(out), "OUT"))
+    text = re.sub(r'[^\s"]*/(?=story)', "", text)
     for pattern in (IDS, TIMES, NUMBERED):
         text = pattern.sub("…", text)
     return sorted(re.sub(r" +", " ", line) for line in text.splitlines())
@@ -396,6 +514,9 @@ def test_a_wrong_token_address_or_server_ends_a_command_with_words(
         "--server", f"http://0.0.0.0:{find_free_port()}", "status", token="dlk_a_secret"
     )
 
+    nobody = home.tell("status", server=outpost.url)
+
+    assert (nobody.code, "Set DIALECTIC_TOKEN" in nobody.stderr) == (2, True)
     assert (wrong.code, "dlk_wrong" in wrong.stderr) == (2, False)
     assert "token" in wrong.stderr
     assert (away.code, closed in away.stderr) == (4, True)

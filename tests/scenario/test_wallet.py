@@ -107,17 +107,17 @@ def test_an_operator_puts_money_into_any_wallet_and_looks_at_it(home: Home) -> N
     for words in (
         ("user", "add", "ada"),
         ("org", "create", "Bakers", "--as", "ada"),
-        ("wallet", "topup", "5", "--user", "ada", "--grant"),
-        ("wallet", "topup", "7", "--user", "ada", "--org", "Bakers"),
-        ("wallet", "unlimited", "--user", "ada", "--org", "Bakers"),
+        ("wallet", "topup", "5", "--as", "ada", "--grant"),
+        ("wallet", "topup", "7", "--as", "ada", "--org", "Bakers"),
+        ("wallet", "unlimited", "--as", "ada", "--org", "Bakers"),
     ):
         told = home.tell(*words)
         assert told.code == 0, told.stderr
     mine = ask(home, "balance").stdout
-    assert ask(home, "balance", "--user", "ada").stdout.splitlines()[0] == "$5.00"
-    shared = ask(home, "balance", "--user", "ada", "--org", "Bakers").stdout.splitlines()
+    assert ask(home, "balance", "--as", "ada").stdout.splitlines()[0] == "$5.00"
+    shared = ask(home, "balance", "--as", "ada", "--org", "Bakers").stdout.splitlines()
     assert (shared[0], "unlimited" in shared[2]) == ("$7.00", True)
-    history = ask(home, "history", "--user", "ada").stdout.splitlines()
+    history = ask(home, "history", "--as", "ada").stdout.splitlines()
     assert [line.split()[2] for line in history] == ["grant", "grant"]
     assert ask(home, "balance").stdout == mine, "nobody else's is touched"
     assert "Checked 3 wallets" in ask(home, "verify", "--all").stderr
@@ -154,8 +154,8 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
         (("topup", "5", "--note", "x" * 501), "note is longer than 500"),
         (("costs", "nothing"), "'nothing' is not the id of a session"),
         (("history", "--limit", "0"), "--limit"),
-        (("topup", "5", "--user", "nobody"), "no user 'nobody'"),
-        (("verify", "--all", "--user", "local"), "--all names everyone"),
+        (("topup", "5", "--as", "nobody"), "no user 'nobody'"),
+        (("verify", "--all", "--as", "local"), "--all names everyone"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(
@@ -165,3 +165,25 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert told.code == 2
     assert answer in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_an_operator_puts_money_into_the_wallet_of_a_user_and_of_an_organisation(
+    home: Home,
+) -> None:
+    home.tell("user", "add", "alice")
+    home.tell("org", "create", "Bakers", "--as", "alice")
+    before = ask(home, "balance").stdout
+    ask(home, "topup", "20", "--as", "alice")
+    put_in = ask(home, "topup", "50", "--org", "Bakers", "--as", "alice", "--note", "for May")
+    counted = ask(home, "unlimited", "--org", "Bakers", "--as", "alice")
+
+    assert put_in.stdout.startswith("$50.00")
+    assert "unlimited" in counted.stdout
+    assert ask(home, "balance", "--as", "alice").stdout.startswith("$20.00")
+    assert "for May" in ask(home, "history", "--org", "Bakers", "--as", "alice").stdout
+    assert "for May" not in ask(home, "history", "--as", "alice").stdout
+    assert ask(home, "balance").stdout == before
+    assert ask(home, "verify").stderr.endswith("all is right.\n")
+    for words in (("--as", "nobody"), ("--org", "Bakers")):
+        refused = home.tell("wallet", "topup", "1", *words)
+        assert (refused.code, words[1] in refused.stderr) == (2, True)

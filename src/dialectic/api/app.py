@@ -33,7 +33,8 @@ LOOPBACK = "127.0.0.1"
 # How long questions whose clients are gone may still take when the server stops.
 DRAIN_S = 30.0
 EXPORTS_AT_ONCE = 4
-# Each is a process that may take a gigabyte, and a thread that others need.
+# Each is a process that may take a gigabyte and the whole of a processor, and a thread that others
+# need.
 DOCUMENTS_READ_AT_ONCE = 2
 
 

@@ -38,7 +38,7 @@ T = TypeVar("T")
 async def open_form(request: Request) -> AsyncIterator[FormData]:
     """Open a form with one file, which lies on disk if it is large."""
     try:
-        with refusing_for_want_of_room():
+        with blaming_disk():
             form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
     except UnicodeError:
         raise HTTPException(400, "The form is in an encoding that nobody knows.") from None
@@ -49,12 +49,17 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 
 
 @contextmanager
-def refusing_for_want_of_room() -> Iterator[None]:
-    """Say of a disk that takes no more that it is ours, and not what was sent, that is wrong."""
+def blaming_disk() -> Iterator[None]:
+    """Say that this machine has no room for a file; where it would lie is our own affair."""
     try:
         yield
-    except OSError as error:
-        raise StorageUnavailable(f"There is no room for it here: {error.strerror}.") from error
+    except (OSError, UsageError) as error:
+        if isinstance(error, UsageError) and not isinstance(error.__cause__, OSError):
+            raise
+        raise StorageUnavailable(
+            "The server has no room for this file just now. Whoever runs it must make some, where "
+            "temporary files are kept."
+        ) from error
 
 
 def take_file(form: FormData) -> UploadFile:
@@ -85,7 +90,7 @@ async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
-        with refusing_for_want_of_room(), await asyncio.to_thread(path.open, "wb") as file:
+        with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
                 if size > LIMITS.archive_bytes_max:
@@ -109,17 +114,6 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
 
 
 # -- out ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def speaking_of(path: Path) -> Iterator[None]:
-    """Tell nobody where an archive lies on this machine, nor blame them for its disk."""
-    try:
-        yield
-    except UsageError as error:
-        if isinstance(error.__cause__, OSError):
-            raise StorageUnavailable(error.message) from error
-        raise type(error)(error.message.replace(str(path), "The archive")) from None
 
 
 async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:

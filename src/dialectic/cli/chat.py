@@ -28,7 +28,12 @@ ASK = "> "
     default=True,
     help="Go on with a cut-off answer, or leave it cut off.  [default: go on]",
 )
-@click.option("--max-output-tokens", type=click.IntRange(min=1), metavar="N")
+@click.option(
+    "--max-output-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Cap on the length of one call's answer.",
+)
 @click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
 @click.option("--json", "as_json", is_flag=True, help="Answers as JSON, one object a line.")
 def chat(
@@ -116,14 +121,20 @@ class _Shown:
 
     def __init__(self, *, is_live: bool) -> None:
         self._is_live = is_live
+        self._shown = ""
 
     def show(self, piece: str) -> None:
         if self._is_live:
+            self._shown += piece
             click.echo(printable(piece), nl=False)
 
     def finish(self, text: str) -> None:
-        """End the line that was streamed, or show the whole answer where nothing was."""
-        click.echo("" if self._is_live else printable(text))
+        """Show what is not on the screen yet: all of it where nothing was streamed."""
+        rest = text.removeprefix(self._shown)
+        if self._shown and rest == text:
+            # Another try has said it in other words.
+            click.echo("\n")
+        click.echo(printable(rest))
 
 
 def _read_line() -> str:

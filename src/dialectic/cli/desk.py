@@ -22,7 +22,7 @@ from dialectic.domain.ask import Ask
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
 from dialectic.errors import ExitCode
-from dialectic.ledger.audit import Transfer
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
 from dialectic.providers.listing import Row
@@ -59,6 +59,10 @@ class Desk(Protocol):
 
     @property
     def settings(self) -> Settings: ...
+
+    @property
+    def works_here(self) -> bool:
+        """Whether work ends with the command that follows it."""
 
     def locate(self, path: str) -> str:
         """Say where a file stands, as a person finds it."""
@@ -133,6 +137,7 @@ class Desk(Protocol):
     async def take_in(self, file: Path) -> Imported: ...
     async def load_wallet(self) -> Wallet: ...
     async def list_history(self, limit: int) -> list[Transfer]: ...
+    async def list_costs(self, session_id: UUID) -> list[Cost]: ...
     async def list_models(self) -> list[Row]: ...
     async def list_processes(self) -> list[Listed]: ...
     async def choose_model(self, wished: str | None) -> str: ...

@@ -13,9 +13,10 @@ from uuid import UUID
 import click
 
 from dialectic.cli.desk import Desk
-from dialectic.cli.terminal import say
+from dialectic.cli.terminal import count, say
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
+from dialectic.sessions import Overview
 
 # How often a session that says nothing is looked at.
 LOOK_S = 0.5
@@ -55,8 +56,10 @@ def describe_event(event: dict[str, Any]) -> str | None:
         case "dialectic_contribution_received":
             row = data["contribution"]
             cut = " (incomplete)" if row["is_incomplete"] else ""
+            # What a person wrote in a model's place took no tokens.
+            who = "a person" if row["tokens_used_output"] is None else row["model_name"]
             line = (
-                f"{row['stage']}: {row['model_name']} wrote {row['size_bytes']:,} bytes{cut}: "
+                f"{row['stage']}: {who} wrote {row['size_bytes']:,} bytes{cut}: "
                 f"{row['storage_path'].rsplit('/', 1)[-1]}"
             )
         case "contribution_generation_continued":
@@ -68,10 +71,10 @@ def describe_event(event: dict[str, Any]) -> str | None:
         case "dialectic_progress_update":
             line = f"{data['stageSlug']}: {data['message']}"
         case "contribution_generation_complete":
-            line = (
-                f"{data['stageSlug']}: {data['status']}, {data['completed']} completed, "
-                f"{data['failed']} failed"
-            )
+            # Counted are models here, each with all that it had to write.
+            of_models = f"{data['failed']} of {count(data['failed'] + data['completed'], 'model')}"
+            line = f"{data['stageSlug']}: {data['status']}"
+            line += f", {of_models} failed" if data["failed"] else ""
         case (
             "contribution_generation_retrying"
             | "contribution_generation_failed"
@@ -179,7 +182,11 @@ async def see_all(desk: Desk, session_id: UUID) -> Seen:
 
 async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
     """Find out whether a session has come to an end, and which; None while it works."""
-    overview = await desk.look(session_id)
+    return find_end_of(await desk.look(session_id))
+
+
+def find_end_of(overview: Overview) -> ExitCode | None:
+    """Find out the same of a session that was looked at."""
     status: str = overview.session["status"]
     if status == "iteration_complete":
         return ExitCode.DONE

@@ -24,10 +24,15 @@ TEXT_BYTES_MAX = 10_000_000
 
 
 def read_text(
-    text: str | None, file: Path | None, *, what: str, bytes_max: int = TEXT_BYTES_MAX
+    text: str | None,
+    file: Path | None,
+    *,
+    what: str,
+    bytes_max: int = TEXT_BYTES_MAX,
+    has_argument: bool = True,
 ) -> str:
     """Read a text from an argument, a file or standard input; exactly one must be named."""
-    _check_one(text, file, what)
+    _check_one(text, file, what, has_argument=has_argument)
     try:
         if file is not None and str(file) != "-":
             with file.open("rb") as opened:
@@ -75,7 +80,11 @@ def read_resource(given: str, *, bytes_max: int) -> Given:
     return Given(ResourceKind(kind), path.stem, read.text)
 
 
-def _check_one(text: str | None, file: Path | None, what: str) -> None:
+def _check_one(
+    text: str | None, file: Path | None, what: str, *, has_argument: bool = True
+) -> None:
+    if file is None and not has_argument:
+        raise UsageError(f"Give the {what} with --file F, or --file - for standard input.")
     if (text is None) == (file is None):
         raise UsageError(f"Give the {what} either as an argument, or as `-`, or with --file.")
 

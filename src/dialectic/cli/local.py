@@ -26,7 +26,7 @@ from dialectic.domain.process import Process
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
 from dialectic.ledger import audit, wallets
-from dialectic.ledger.audit import Transfer
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.notify.hub import open_hub
 from dialectic.notify.stream import Follower
@@ -59,6 +59,10 @@ class LocalDesk:
     @property
     def settings(self) -> Settings:
         return self.engine.settings
+
+    @property
+    def works_here(self) -> bool:
+        return True
 
     def locate(self, path: str) -> str:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
@@ -262,6 +266,9 @@ class LocalDesk:
         return await self.transact(
             lambda c: audit.list_history(c, self.account.wallet_id, limit=limit)
         )
+
+    async def list_costs(self, session_id: UUID) -> list[Cost]:
+        return await self.transact(lambda c: audit.report_costs(c, session_id))
 
     async def list_models(self) -> list[Row]:
         return list_models_here(self.settings)

@@ -5,9 +5,9 @@ Subcommands are imported when they are called, so that `dialectic --version` is 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
+import itertools
 import logging
 import os
 import sys
@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import click
 
+from dialectic.cli.examples import add_examples
 from dialectic.cli.server_option import keep_server_option, take_server_option
 from dialectic.errors import DialecticError, ExitCode
 
@@ -31,23 +32,23 @@ COMMANDS = {
     "pause": ("dialectic.cli.session", "Start nothing more of a session until it is resumed."),
     "resume": ("dialectic.cli.session", "Go on with a session, with a worker in this process."),
     "cancel": ("dialectic.cli.session", "End a session for good; what is written stays."),
-    "wallet": ("dialectic.cli.wallet", "Money: balance, topup, unlimited, history, costs, verify."),
-    "export": ("dialectic.cli.bundle", "Write a project into a zip file."),
-    "import": ("dialectic.cli.bundle", "Take in a project from a zip file."),
-    "models": ("dialectic.cli.models", "Models: list, sync, test."),
-    "process": ("dialectic.cli.process", "Processes: list, show, check."),
+    "retry": ("dialectic.cli.steer", "Run again what failed in a session."),
     "feedback": ("dialectic.cli.steer", "Say something about a stage of a session."),
     "edit": ("dialectic.cli.steer", "Put a text of your own in the place of a contribution."),
     "rate": ("dialectic.cli.steer", "Rate a contribution from 1 to 5."),
+    "regenerate": ("dialectic.cli.steer", "Let a model write one contribution anew."),
     "next": ("dialectic.cli.steer", "Submit feedback and start the next stage."),
     "iterate": ("dialectic.cli.steer", "Run a session's process once more, from its last outputs."),
-    "retry": ("dialectic.cli.steer", "Run again what failed in a session."),
-    "regenerate": ("dialectic.cli.steer", "Let a model write one contribution anew."),
-    "show": ("dialectic.cli.read", "Show a contribution, or a session."),
     "list": ("dialectic.cli.read", "List sessions, or the contributions of one."),
+    "show": ("dialectic.cli.read", "Show a contribution, or a session."),
     "diff": ("dialectic.cli.read", "Show how two contributions differ."),
     "search": ("dialectic.cli.search", "Find passages in the documents of a project."),
+    "export": ("dialectic.cli.bundle", "Write a project into a zip file."),
+    "import": ("dialectic.cli.bundle", "Take in a project from a zip file."),
     "chat": ("dialectic.cli.chat", "Chat with one model."),
+    "models": ("dialectic.cli.models", "Models: list, sync, test."),
+    "process": ("dialectic.cli.process", "Processes: list, show, check."),
+    "wallet": ("dialectic.cli.wallet", "Money: balance, topup, unlimited, history, costs, verify."),
     "serve": ("dialectic.cli.serve", "Serve the API, and work."),
     "worker": ("dialectic.cli.worker", "Carry out jobs until told to stop."),
     "simulate": ("dialectic.cli.simulate", "Answer as providers would, and fail on order."),
@@ -55,6 +56,14 @@ COMMANDS = {
     "user": ("dialectic.cli.user", "Users and their tokens: add, token, list, revoke."),
     "org": ("dialectic.cli.org", "Organisations: create, list, add, remove."),
     "db": ("dialectic.cli.db", "The database: migrate, url, shell, stop."),
+}
+# In the help, from which command on: people look for what they want to do.
+SECTIONS = {
+    "run": "Argue",
+    "feedback": "Steer between stages",
+    "list": "Read and take away",
+    "chat": "Ask, choose, pay",
+    "serve": "Operate",
 }
 
 
@@ -73,18 +82,26 @@ class LazyGroup(click.Group):
         # What would hide a name of the language has a line behind it.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)
+        add_examples(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        names = list(COMMANDS)
+        places = [*map(names.index, SECTIONS), len(names)]
+        width = max(map(len, names))
+        for title, (first, end) in zip(SECTIONS.values(), itertools.pairwise(places), strict=True):
+            with formatter.section(title):
+                rows = [(name.ljust(width), COMMANDS[name][1]) for name in names[first:end]]
+                formatter.write_dl(rows)
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="State lives in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr.",
+    epilog="A SESSION or CONTRIBUTION is an id or the beginning of one; `list` shows them. State "
+    "lives in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr. `dialectic "
+    "COMMAND -h` has examples.",
 )
 @click.version_option(version("dialectic-engine"), prog_name="dialectic")
 @click.option(
@@ -139,8 +156,9 @@ def _open_streams() -> None:
 
 
 def _complain(message: str) -> None:
-    with contextlib.suppress(OSError):
-        click.echo(f"dialectic: {message}", err=True)
+    from dialectic.cli.terminal import say  # not before: what is quick has nothing to complain of
+
+    say(f"dialectic: {message}")
 
 
 def _leave_unwritten() -> NoReturn:

@@ -113,9 +113,10 @@ class LiveDisplay:
 
     def __init__(self) -> None:
         self.tally = Tally()
+        self._is_over = False
         self._console = Console(stderr=True)
         self._bars = Progress(
-            TextColumn("{task.description:<12}"),
+            TextColumn("{task.description:<12}", markup=False),
             BarColumn(bar_width=30),
             TextColumn("{task.completed:>4}/{task.total:<4}"),
             TimeElapsedColumn(),
@@ -131,11 +132,14 @@ class LiveDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # What it came to is said once, with the time that it took.
+        self._is_over = True
         self._live.stop()
 
     def _draw(self) -> Group:
         models = "   ".join(f"{name} {count}" for name, count in self.tally.documents.items())
-        return Group(self._bars, Text(models, style="cyan"), Text(self.tally.describe(), "dim"))
+        below = [] if self._is_over else [Text(printable(self.tally.describe()), "dim")]
+        return Group(self._bars, Text(printable(models), style="cyan"), *below)
 
     def show(self, event: dict[str, Any]) -> None:
         data = event["data"]
@@ -144,18 +148,28 @@ class LiveDisplay:
                 self._move_bar(data)
             case "dialectic_contribution_received" if data["contribution"]["is_intermediate"]:
                 pass  # the bar shows it; a line for each draft would drown the documents
+            case "dialectic_contribution_received":
+                self._say(_describe_document(data["contribution"]))
             case _:
-                line = describe_event(event)
-                if line is not None:
-                    self._console.print(printable(line), markup=False, highlight=False)
+                if (line := describe_event(event)) is not None:
+                    self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._console.print(printable(line), markup=False, highlight=False)
 
     def _move_bar(self, data: dict[str, Any]) -> None:
         """Show a stage's progress; the clock of one that waits stands still."""
         key = (data["iterationNumber"], data["stageSlug"])
         if key not in self._tasks:
             self._tasks[key] = self._bars.add_task(
-                data["stageSlug"], total=data["total_steps"], start=False
+                printable(data["stageSlug"]), total=data["total_steps"], start=False
             )
         if data["current_step"] > 0:
             self._bars.start_task(self._tasks[key])
         self._bars.update(self._tasks[key], completed=data["current_step"])
+
+
+def _describe_document(row: dict[str, Any]) -> str:
+    """Name a document that landed; who wrote it and in which stage stands in its name."""
+    name = row["storage_path"].rsplit("/", 1)[-1]
+    return f"  {name}  {row['size_bytes']:,} bytes{' (incomplete)' if row['is_incomplete'] else ''}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from dialectic.cli.terminal import count, printable
+from dialectic.cli.terminal import count, echo_lines, printable
 from dialectic.domain.price import CREDITS_PER_USD, format_roughly
 from dialectic.domain.quote import (
     Amount,
@@ -25,7 +25,8 @@ from dialectic.domain.quote import (
 from dialectic.errors import UsageError
 from dialectic.quote import Smaller
 
-_ROW = "{:>7}{:>13}{:>12}{:>15}{:>15}{:>12}"
+# With the longest name of a step that is shipped, as wide as a terminal is at least.
+_ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
 
 
 def format_time(seconds: float) -> str:
@@ -52,7 +53,7 @@ def show_quote(quote: Quote, smaller: Sequence[Smaller], *, as_json: bool) -> No
         ]
         click.echo(json.dumps(quote.as_dict() | {"shrink": rungs}, ensure_ascii=False))
         return
-    click.echo(printable("\n".join([*draw_quote(quote), *_draw_smaller(smaller)])))
+    echo_lines([*draw_quote(quote), *_draw_smaller(smaller)])
 
 
 def _draw_smaller(smaller: Sequence[Smaller]) -> Iterator[str]:
@@ -63,7 +64,7 @@ def _draw_smaller(smaller: Sequence[Smaller]) -> Iterator[str]:
         price = one.quote.only(is_play=is_play).figures.likely.credits
         calls = count(one.quote.planned_calls, "call")
         shown = format_roughly(price, is_play=is_play)
-        yield f"  {one.rungs}  {calls:>12} {shown:>14}   {one.left_out}"
+        yield f"  {one.rungs} {calls:>10} {shown:>12}  {one.left_out}"
 
 
 def draw_quote(quote: Quote) -> Iterator[str]:
@@ -121,14 +122,14 @@ def _draw_bounds(quote: Quote) -> Iterator[str]:
         "continuations",
         figures.continuations,
         format_roughly(paid.continuations.credits, is_play=is_play),
-        f"{_divide(figures.continuations.calls, planned)} for an answer that is cut off",
+        f"{_divide(figures.continuations.calls, planned)} for each cut-off answer",
     )
     yield _draw_bound(
         "retries",
         figures.retries,
         format_roughly(paid.retries.credits, is_play=is_play),
         f"{_divide(figures.retries.calls, planned + figures.continuations.calls)} "
-        "for a call that fails",
+        "for each failed call",
     )
     ceiling = format_roughly(paid.ceiling.credits, is_play=is_play)
     yield f"With all of that it cannot cost more than {ceiling}."
@@ -142,7 +143,7 @@ def _draw_bounds(quote: Quote) -> Iterator[str]:
 
 
 def _draw_bound(name: str, bound: Amount, price: str, reason: str) -> str:
-    return f"  {name:<15}at most {bound.calls:>6,} calls {price:>14}   at most {reason}"
+    return f"  {name:<14}at most {bound.calls:>6,} calls {price:>13}   {reason}"
 
 
 def _divide(calls: int, among: int) -> int:

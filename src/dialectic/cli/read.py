@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from typing import Any
 from uuid import UUID
 
@@ -31,16 +32,21 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
             await show_session(desk, session_id, as_json=as_json)
             return ExitCode.DONE
         if prompt:
-            click.echo(await _read_prompt(desk, row))
+            _show_text(await _read_prompt(desk, row))
         elif as_json:
             echo_json(row)
         else:
             for line in facts:
                 say(line)
-            click.echo(row["content"])
+            _show_text(row["content"])
         return ExitCode.DONE
 
     act_at_desk(act)
+
+
+def _show_text(text: str) -> None:
+    """Show a text as it is, but for what could command a terminal where there is one."""
+    click.echo(printable(text) if sys.stdout.isatty() else text)
 
 
 async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str]]:

@@ -5,7 +5,6 @@ Answers become what the engine itself would give, so that commands need not know
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -13,44 +12,46 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import ValidationError
 
 from dialectic.bundle import Exported, Imported
 from dialectic.chat import Question, Reply
 from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
-from dialectic.cli.signals import handling_signals
+from dialectic.cli.remote_follow import see_to_end, tell_news
 from dialectic.cli.terminal import say
 from dialectic.cli.translate import (
+    build_cost,
     build_imported,
+    build_overview,
     build_process_of,
+    build_quoted,
     build_reply,
     build_results,
     build_row,
+    build_session_quote,
     build_transfer,
     build_wallet,
+    check_path,
+    list_given,
     revive,
     show_usd,
 )
-from dialectic.client import AsyncClient, models
+from dialectic.client import AsyncClient, account, chats
 from dialectic.contributions import Edited
 from dialectic.domain.event import FROM_THE_START, format_id
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
-from dialectic.domain.quote import Quote
-from dialectic.errors import ExitCode, InvalidProcess, NotFound, UsageError
-from dialectic.ledger.audit import Transfer
+from dialectic.errors import ExitCode, InvalidProcess, NotFound, TokenMissing, UsageError
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
 from dialectic.providers.listing import Row
-from dialectic.quote import Quoted, SessionQuote, Smaller
+from dialectic.quote import Quoted, SessionQuote
 from dialectic.search import Results
 from dialectic.sessions import Overview
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 
-# How often a session that says nothing is looked at.
-LOOK_S = 1.0
-QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
 # Of a stage's jobs these run again when someone says so.
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
 
@@ -66,6 +67,10 @@ class RemoteDesk:
     @property
     def settings(self) -> Settings:
         return self._settings
+
+    @property
+    def works_here(self) -> bool:
+        return False
 
     def locate(self, path: str) -> str:
         """Name a file as an export or `--out` would: the server's own folders are its affair."""
@@ -103,27 +108,16 @@ class RemoteDesk:
         told = await self._client.quote_run(
             ask.prompt,
             domain=ask.domain,
-            resources=_list_given(wanted),
+            resources=list_given(wanted.ask),
             lists_smaller=lists_smaller,
             **_build_wish(wanted),
         )
-        return Quoted(
-            quote=QUOTE.validate_python(told.lines),
-            models=tuple(told.models),
-            shrink=told.shrink,
-            fits=told.fits,
-            left_out=tuple(told.left_out),
-            smaller=tuple(
-                Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
-                for one in told.smaller
-            ),
-            has_chosen_models=told.has_chosen_models,
-        )
+        return build_quoted(told)
 
     async def create(self, wanted: Wanted) -> UUID:
         ask = wanted.ask
         project = await self._client.create_project(
-            ask.prompt, name=ask.name, domain=ask.domain, resources=_list_given(wanted)
+            ask.prompt, name=ask.name, domain=ask.domain, resources=list_given(ask)
         )
         session = await self._client.create_session(project.id, **_build_wish(wanted))
         return session.id
@@ -143,17 +137,10 @@ class RemoteDesk:
         return rows
 
     async def look(self, session_id: UUID) -> Overview:
-        told = await self._client.look(session_id)
-        return Overview(
-            session=revive(told.session),
-            stages=[revive(row) for row in told.stages],
-            jobs=[revive(row) for row in told.jobs],
-            contributions=[revive(row) for row in told.contributions],
-        )
+        return build_overview(await self._client.look(session_id))
 
     async def quote_session(self, session_id: UUID) -> SessionQuote:
-        told = await self._client.look(session_id, quote=True)
-        return SESSION_QUOTE.validate_python(told.quote)
+        return build_session_quote(await self._client.look(session_id, quote=True))
 
     async def load_contribution(self, contribution_id: UUID) -> Record:
         return revive((await self._client.get_record(contribution_id)).record)
@@ -164,7 +151,7 @@ class RemoteDesk:
 
     async def list_files(self, project_id: UUID, slug: str) -> list[str]:
         del slug
-        return [line.path async for line in self._client.list_files(project_id)]
+        return [check_path(line.path) async for line in self._client.list_files(project_id)]
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         return await self._client.read_file(project_id, path)
@@ -246,26 +233,9 @@ class RemoteDesk:
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
         await self._load_cards()
         told = self._client.events(after=after, session=session_id)
-        coming: asyncio.Task[Any] | None = None
-        try:
-            while True:
-                coming = coming or asyncio.ensure_future(anext(told))
-                done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
-                if not done:
-                    yield News(seq, [])
-                    continue
-                event, coming = coming.result(), None
-                if event.type == "state":
-                    yield News(seq, [])
-                    continue
-                seq = event.data["id"]
-                yield News(seq, [event.data])
-        finally:
-            if coming is not None:
-                coming.cancel()
-                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
-            await told.aclose()
+        async with contextlib.aclosing(tell_news(told, seq)) as news:
+            async for one in news:
+                yield one
 
     async def _load_cards(self) -> None:
         if not self._cards:
@@ -287,19 +257,7 @@ class RemoteDesk:
     ) -> ExitCode:
         """Follow what the server's workers do; whoever leaves stops none of it."""
         del session_id
-
-        async def see() -> ExitCode:
-            code = await follow
-            return await conclude(code) if conclude else code
-
-        seeing = asyncio.create_task(see())
-
-        def leave(_number: object) -> None:
-            seeing.cancel()
-
-        with handling_signals(leave):
-            await asyncio.wait({seeing})
-        return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
+        return await see_to_end(follow, conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """The server sees to that itself."""
@@ -310,7 +268,7 @@ class RemoteDesk:
         self, project_id: UUID, out: Path | None, *, finished: bool
     ) -> tuple[Exported, str]:
         project = await self._client.get_project(project_id)
-        place = out or Path(f"{project.slug}.zip")
+        place = out or Path(check_path(f"{project.slug}.zip"))
         try:
             await self._client.export_project(project_id, place, finished=finished)
         except OSError as error:
@@ -337,13 +295,16 @@ class RemoteDesk:
                 break
         return found
 
+    async def list_costs(self, session_id: UUID) -> list[Cost]:
+        return [build_cost(one) async for one in self._client.list_costs(session_id)]
+
     async def list_models(self) -> list[Row]:
         return [build_row(one) async for one in self._client.list_models()]
 
     async def list_processes(self) -> list[Listed]:
         return [await self._list_process(one) async for one in self._client.list_processes()]
 
-    async def _list_process(self, line: models.ProcessLine) -> Listed:
+    async def _list_process(self, line: account.ProcessLine) -> Listed:
         folder = None if line.is_shipped else Path("processes", line.name)
         if line.problem is not None:
             return Listed(line.name, folder, InvalidProcess(line.problem))
@@ -364,7 +325,7 @@ class RemoteDesk:
             key=str(question.id),
         )
         async for piece in said:
-            if isinstance(piece, models.Reply):
+            if isinstance(piece, chats.Reply):
                 return build_reply(piece)
             on_text(piece)
         raise NotFound("The answer ended before it was whole. `dialectic chat --list` has it.")
@@ -376,13 +337,6 @@ class RemoteDesk:
             if len(rows) == limit:
                 break
         return rows
-
-
-def _list_given(wanted: Wanted) -> list[dict[str, str]]:
-    return [
-        {"kind": given.kind.value, "name": given.name, "text": given.text}
-        for given in wanted.ask.resources
-    ]
 
 
 def _build_wish(wanted: Wanted) -> dict[str, Any]:
@@ -409,4 +363,13 @@ async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
                 f"Warning: {client.server.url} is not encrypted, and others on the way can read "
                 "the token and all texts. Use https."
             )
-        yield RemoteDesk(client, settings)
+        try:
+            yield RemoteDesk(client, settings)
+        except TokenMissing:
+            raise TokenMissing(
+                "The server asks who you are. Set DIALECTIC_TOKEN to your token; whoever runs the "
+                "server makes one with `dialectic user token NAME`."
+            ) from None
+        except (ValidationError, KeyError) as error:
+            # Records come as the server keeps them: one of another version may keep them otherwise.
+            raise client.server.describe_nonsense() from error

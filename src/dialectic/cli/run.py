@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
 
 import click
 
 from dialectic.cli.desk import Desk, Wanted, open_desk
-from dialectic.cli.follow import Seen, follow_session
-from dialectic.cli.funds import check_funds, describe_shortage
+from dialectic.cli.funds import check_funds
 from dialectic.cli.given import read_prompt, read_resource
-from dialectic.cli.progress import open_display
+from dialectic.cli.outcome import prepare_out, work_and_follow
 from dialectic.cli.quote import is_wanted, show_quote
+from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, load_settings, run_async, say
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
+from dialectic.domain.place import ResourceKind
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.process import SHRINK_MAX, Process
-from dialectic.domain.quote import Quote
 from dialectic.domain.shrink import shrink_process
-from dialectic.errors import ExitCode, FundsError, UsageError
+from dialectic.errors import ExitCode, FundsError
 from dialectic.process_files import load_process
 from dialectic.quote import Quoted
-from dialectic.sessions import Overview
 from dialectic.settings import Settings
 
 
@@ -63,30 +59,67 @@ class Wish:
     "--file",
     "file",
     type=click.Path(path_type=Path),
+    metavar="F",
     help="Read the prompt from a text, PDF or DOCX file.",
 )
 @click.option(
-    "--models", default="", help="Models, comma separated; `name*3` asks one three times."
+    "--models",
+    default="",
+    metavar="M,…",
+    help="Models, comma separated; `name*3` asks one three times.",
 )
 @click.option(
-    "--process", default="standard", show_default=True, help="A process by name or folder."
+    "--process",
+    default="standard",
+    show_default=True,
+    metavar="P",
+    help="A process by name or folder.",
 )
-@click.option("--domain", default="General", show_default=True, help="The field the prompt is of.")
-@click.option("--name", default="", help="The project's name; by default the prompt's first words.")
-@click.option("--until", default="", help="The last stage to run; by default the process's last.")
+@click.option(
+    "--domain",
+    default="General",
+    show_default=True,
+    metavar="D",
+    help="The field the prompt is of.",
+)
+@click.option(
+    "--name",
+    default="",
+    metavar="N",
+    help="The project's name; by default the prompt's first words.",
+)
+@click.option(
+    "--until",
+    default="",
+    metavar="STAGE",
+    help="The last stage to run; by default the process's last.",
+)
 @click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` goes on.")
-@click.option("--lead", default="", help="The model whose last documents count; else the first.")
 @click.option(
-    "--resource", multiple=True, metavar="KIND=FILE", help="Give the project a file; repeatable."
+    "--lead",
+    default="",
+    metavar="M",
+    help="The model whose last documents count; else the first.",
+)
+@click.option(
+    "--resource",
+    multiple=True,
+    metavar="KIND=FILE",
+    help="Give the project a file that every prompt carries; repeatable. KIND is one of "
+    f"{', '.join(kind.value for kind in ResourceKind)}.",
 )
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(1, TOKENS_MAX),
+    metavar="N",
     help="Cap on one answer's length.",
 )
 @click.option("--no-continue", is_flag=True, help="Leave an answer that is cut off as it is.")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Copy documents here.",
 )
 @click.option(
     "--shrink",
@@ -211,113 +244,5 @@ def _name_models(quoted: Quoted) -> None:
     """Name models that nobody has named, before they cost anything."""
     if quoted.has_chosen_models:
         names = ", ".join(quoted.models)
-        say(f"Models: {names}. `dialectic models list` shows which others there are.")
-
-
-async def work_and_follow(
-    desk: Desk,
-    session_id: UUID,
-    *,
-    as_json: bool,
-    out: Path | None,
-    seen: Seen | None = None,
-    quote: Quote | None = None,
-) -> ExitCode:
-    """Carry out jobs in this process until the session ends, showing what is new."""
-
-    async def follow() -> ExitCode:
-        with open_display(desk, as_json=as_json, quote=quote) as display:
-            return await follow_session(desk, session_id, display, seen)
-
-    async def conclude(code: ExitCode) -> ExitCode:
-        overview = await desk.look(session_id)
-        project_id, slug = overview.session["project_id"], overview.session["project_slug"]
-        await desk.finish(project_id, session_id)
-        if out is not None:
-            await copy_out(desk, project_id, slug, out)
-        if not as_json:
-            known = seen.contributions if seen is not None else frozenset()
-            _name_documents(desk, slug, overview, known, out)
-        if code is ExitCode.WAITING:
-            _say_what_next(overview.session)
-        if code is ExitCode.FUNDS:
-            say("\n".join(describe_shortage(overview)))
-        if code is ExitCode.FAILED:
-            say(f"Not everything succeeded: `dialectic status {str(session_id)[:8]}` says what.")
-        return code
-
-    code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
-    if code is ExitCode.INTERRUPTED:
-        say(f"Interrupted. `dialectic resume {str(session_id)[:8]}` goes on.")
-    return code
-
-
-def _name_documents(
-    desk: Desk, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
-) -> None:
-    """Name the finished documents that are new: whole paths for programs, a list for people."""
-    rows = [
-        row
-        for row in overview.contributions
-        if not row["is_intermediate"] and row["id"] not in known
-    ]
-    is_for_people = sys.stdout.isatty()
-    if is_for_people and rows:
-        click.echo(f"Documents in {_locate(desk, slug, out)}:")
-    for row in rows:
-        path = row["storage_path"]
-        short = f"  {path.removeprefix(f'{slug}/')}"
-        click.echo(short if is_for_people else _locate(desk, path, out))
-
-
-def _say_what_next(session: dict[str, Any]) -> None:
-    stage, short = session["current_stage_slug"], str(session["id"])[:8]
-    if session["status"] == "paused":
-        say(f"Paused. `dialectic resume {short}` goes on.")
-        return
-    say(f"Stage {stage} is complete and waits for you. Read, then say what you think of it:")
-    say(f'  dialectic feedback {short} {stage} "…"    (also: edit, rate)')
-    say(f"  dialectic next {short}    starts the next stage")
-
-
-def _locate(desk: Desk, path: str, out: Path | None) -> str:
-    if out is not None:
-        return str(out / path)
-    return desk.locate(path)
-
-
-def prepare_out(out: Path) -> None:
-    """Make sure that documents can be written to a folder, before anything is paid for them."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"--out {out} cannot be written: {error.strerror}. Choose another folder."
-        ) from None
-
-
-async def copy_out(desk: Desk, project_id: UUID, slug: str, out: Path) -> None:
-    """Copy a project's files below a folder, in the same layout."""
-    for path in await desk.list_files(project_id, slug):
-        data = await desk.read_file(project_id, path)
-        target = out / path
-        try:
-            _put(target, data)
-        except OSError as error:
-            raise UsageError(
-                f"{target} cannot be written: {error.strerror}. The documents are safe in "
-                f"{desk.locate(slug)}."
-            ) from None
-
-
-def _put(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all: an interruption leaves no half of one under its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".draft-{uuid4().hex}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+        command = name_command("models list")
+        say(f"Models: {names}. `{command}` shows which others there are.")

@@ -20,6 +20,12 @@ def find_server_option() -> str | None:
     return named
 
 
+def name_command(words: str) -> str:
+    """Name a command as it is typed here: with the server, if this command line has named one."""
+    server = find_server_option()
+    return f"dialectic --server {server} {words}" if server else f"dialectic {words}"
+
+
 def take_server_option(command: click.Command) -> None:
     """Let a command, or each of a group's, take the option behind its name too."""
     if isinstance(command, click.Group):

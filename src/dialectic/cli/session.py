@@ -10,12 +10,13 @@ from uuid import UUID
 import click
 
 from dialectic.cli.desk import Desk, act_at_desk
-from dialectic.cli.follow import follow_session
+from dialectic.cli.follow import find_end_of, follow_session
 from dialectic.cli.funds import describe_shortage
+from dialectic.cli.outcome import prepare_out, say_what_next, work_and_follow
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import describe_forecast, draw_quote
-from dialectic.cli.run import prepare_out, work_and_follow
-from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.cli.server_option import name_command
+from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.domain.job import JobStatus
 from dialectic.domain.price import parse_usd
 from dialectic.errors import ExitCode, UsageError
@@ -67,16 +68,18 @@ async def show_list(desk: Desk, *, as_json: bool) -> None:
     if as_json:
         echo_json({"sessions": rows, "has_more": has_more})
         return
+    width = max((len(row["status"]) for row in rows), default=0)
     for row in rows:
         click.echo(
             printable(
-                f"{str(row['id'])[:8]}  {row['created_at']:%Y-%m-%d %H:%M}  "
-                f"{count(row['model_count'], 'model'):<9}  {row['status']:<28}  "
+                f"{str(row['id'])[:8]}  {show_time(row['created_at'])}  "
+                f"{count(row['model_count'], 'model'):<9}  {row['status']:<{width}}  "
                 f"{row['project_name']}"
             )
         )
     if not rows:
-        say('There is no session yet. `dialectic run "…"` starts one.')
+        command = name_command('run "…"')
+        say(f"There is no session yet. `{command}` starts one.")
     if has_more:
         say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
 
@@ -114,6 +117,7 @@ def _describe_quote(quote: SessionQuote) -> Iterator[str]:
 
 
 def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
+    short_id = str(overview.session["id"])[:8]
     yield f"Session   {overview.session['id']}"
     yield f"Project   {overview.session['project_name']}"
     yield f"Status    {overview.session['status']}"
@@ -138,6 +142,9 @@ def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
         cut += "  stale" if row["is_stale"] else ""
         path = desk.locate(row["storage_path"])
         yield f"Document  {path}{cut}"
+    if find_end_of(overview) is ExitCode.WAITING:
+        command = "resume" if overview.session["status"] == "paused" else "next"
+        yield f"Waits     `{name_command(f'{command} {short_id}')}` goes on"
 
 
 @click.command()
@@ -150,9 +157,11 @@ def watch(session: str, *, as_json: bool) -> None:
         session_id = await desk.find_session(session)
         with open_display(desk, as_json=as_json) as display:
             code = await follow_session(desk, session_id, display)
+        overview = await desk.look(session_id)
         if code is ExitCode.FUNDS:
-            overview = await desk.look(session_id)
             say("\n".join(describe_shortage(overview)))
+        if code is ExitCode.WAITING:
+            say_what_next(overview.session)
         return code
 
     try:
@@ -221,10 +230,8 @@ def pause(session: str, job: str | None) -> None:
             say(f"Job {job_id} is paused. `{how}` goes on.")
             return ExitCode.DONE
         is_new = await desk.pause(session_id)
-        say(
-            f"Session {session_id} is paused{'' if is_new else ' already'}. "
-            f"`dialectic resume {str(session_id)[:8]}` goes on."
-        )
+        command = name_command(f"resume {str(session_id)[:8]}")
+        say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` goes on.")
         return ExitCode.DONE
 
     act_at_desk(act)

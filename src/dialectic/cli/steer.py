@@ -13,9 +13,9 @@ import click
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.given import read_text
+from dialectic.cli.outcome import prepare_out, tell_left, work_and_follow
 from dialectic.cli.progress import open_display
-from dialectic.cli.run import prepare_out, work_and_follow
-from dialectic.cli.terminal import say
+from dialectic.cli.terminal import count, say
 from dialectic.errors import ExitCode
 from dialectic.feedback import RATING_MAX, RATING_MIN
 
@@ -63,14 +63,14 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
 @_file
 def edit(contribution: str, file: Path | None) -> None:
     """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
-    text = read_text(None, file, what="text")
+    text = read_text(None, file, what="text", has_argument=False)
 
     async def act(desk: Desk) -> ExitCode:
         found = await desk.find_contribution(contribution)
         edited = await desk.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
-            say(f"{edited.stale} document(s) were made from the old version and are now stale.")
+            say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
         click.echo(desk.locate(edited.path))
         return ExitCode.DONE
 
@@ -164,6 +164,9 @@ def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
             with open_display(desk, as_json=as_json) as display:
                 return await follow_job(desk, session_id, job_id, display)
 
-        return await desk.attend(follow())
+        code = await desk.attend(follow())
+        if code is ExitCode.INTERRUPTED:
+            tell_left(desk, session_id)
+        return code
 
     act_at_desk(act)

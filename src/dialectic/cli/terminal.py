@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import json
 import logging
+import shutil
 import signal
 import sys
+import textwrap
 import unicodedata
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -23,6 +25,7 @@ from dialectic.errors import UsageError
 from dialectic.settings import Settings
 
 T = TypeVar("T")
+WIDTH_MIN = 40
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
@@ -83,9 +86,20 @@ def echo_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, default=plain))
 
 
+def echo_lines(lines: Iterable[str]) -> None:
+    """Print lines for people; in a terminal, broken between words."""
+    shown = printable("\n".join(lines))
+    click.echo(wrap(shown, shutil.get_terminal_size().columns) if sys.stdout.isatty() else shown)
+
+
 def printable(text: str) -> str:
     """Blank out what could command a terminal: control characters but line ends and tabs."""
     return "".join(" " if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
+
+
+def show_time(moment: datetime) -> str:
+    """Show a moment as the clock on this person's wall has it."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def count(number: int, noun: str) -> str:
@@ -96,4 +110,25 @@ def count(number: int, noun: str) -> str:
 def say(text: str) -> None:
     """Tell the person at the terminal something that is not a document, if anyone is there."""
     with contextlib.suppress(OSError):
-        click.echo(printable(text), err=True)
+        shown = printable(text)
+        if sys.stderr.isatty():
+            shown = wrap(shown, shutil.get_terminal_size().columns)
+        click.echo(shown, err=True)
+
+
+def wrap(text: str, width: int) -> str:
+    """Break lines between words where a terminal would break them anywhere; below, indented."""
+    return "\n".join(
+        textwrap.fill(
+            line,
+            max(width, WIDTH_MIN),
+            subsequent_indent=" " * (len(line) - len(line.lstrip(" "))),
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+            replace_whitespace=False,
+        )
+        if len(line) > width
+        else line
+        for line in text.split("\n")
+    )

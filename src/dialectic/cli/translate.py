@@ -7,20 +7,31 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from pydantic import TypeAdapter
+
 from dialectic.bundle import Imported
 from dialectic.chat import Reply
-from dialectic.client import models
+from dialectic.client import account, chats, projects, sessions
+from dialectic.domain.ask import Ask
 from dialectic.domain.message import FinishReason, Usage, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import CREDITS_PER_USD
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
-from dialectic.ledger.audit import Transfer
+from dialectic.domain.quote import Quote
+from dialectic.errors import ConfigurationError
+from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import Origin
 from dialectic.providers.listing import Row, State
+from dialectic.quote import Quoted, SessionQuote, Smaller
 from dialectic.search import Hit, Results
+from dialectic.sessions import Overview
+from dialectic.storage.keys import is_part
+
+QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
+FINISH, SOURCE, ORIGIN = TypeAdapter(FinishReason), TypeAdapter(UsageSource), TypeAdapter(Origin)
 
 
 def revive(record: dict[str, Any]) -> dict[str, Any]:
@@ -43,6 +54,55 @@ def _parse_id(text: str) -> UUID | str:
         return text
 
 
+def check_path(path: str) -> str:
+    """Refuse a path that would lead out of a folder: a server is believed, but not with that."""
+    if not all(map(is_part, path.split("/"))):
+        raise ConfigurationError(
+            f"The server names a file {path[:200]!r}, which would not stay in the folder it is "
+            "written to. Nothing was written. Is it the server that you mean?"
+        )
+    return path
+
+
+def list_given(ask: Ask) -> list[dict[str, str]]:
+    """List what is given beside a prompt, as the API takes it."""
+    return [
+        {"kind": given.kind.value, "name": given.name, "text": given.text}
+        for given in ask.resources
+    ]
+
+
+def build_quoted(told: sessions.Quoted) -> Quoted:
+    """Build the quote of a run that nobody has started."""
+    return Quoted(
+        quote=QUOTE.validate_python(told.lines),
+        models=tuple(told.models),
+        shrink=told.shrink,
+        fits=told.fits,
+        left_out=tuple(told.left_out),
+        smaller=tuple(
+            Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
+            for one in told.smaller
+        ),
+        has_chosen_models=told.has_chosen_models,
+    )
+
+
+def build_session_quote(told: sessions.Overview) -> SessionQuote:
+    """Build the quote of what is left of a session."""
+    return SESSION_QUOTE.validate_python(told.quote)
+
+
+def build_overview(told: sessions.Overview) -> Overview:
+    """Build what there is of a session, as records."""
+    return Overview(
+        session=revive(told.session),
+        stages=[revive(row) for row in told.stages],
+        jobs=[revive(row) for row in told.jobs],
+        contributions=[revive(row) for row in told.contributions],
+    )
+
+
 def read_credits(dollars: str) -> int:
     """Read exact dollars as millionths."""
     return int(Decimal(dollars) * CREDITS_PER_USD)
@@ -53,7 +113,7 @@ def show_usd(amount_credits: int) -> str:
     return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
 
 
-def build_wallet(told: models.Wallet) -> Wallet:
+def build_wallet(told: account.Wallet) -> Wallet:
     """Build a wallet."""
     return Wallet(
         id=told.id,
@@ -66,7 +126,7 @@ def build_wallet(told: models.Wallet) -> Wallet:
     )
 
 
-def build_transfer(told: models.Transaction) -> Transfer:
+def build_transfer(told: account.Transaction) -> Transfer:
     """Build one row of the journal."""
     return Transfer(
         id=told.id,
@@ -84,7 +144,25 @@ def build_transfer(told: models.Transaction) -> Transfer:
     )
 
 
-def build_imported(told: models.Imported) -> Imported:
+def build_cost(told: sessions.Cost) -> Cost:
+    """Build one line of what a session has cost. What was not charged is the server's affair."""
+    return Cost(
+        stage_slug=told.stage,
+        model_name=told.model,
+        purpose=told.purpose,
+        is_play=told.is_play,
+        calls=told.calls,
+        input_tokens=told.input_tokens,
+        output_tokens=told.output_tokens,
+        charged_credits=read_credits(told.charged),
+        overrun_credits=0,
+        lost_calls=0,
+        lost_credits=0,
+        held_credits=read_credits(told.held),
+    )
+
+
+def build_imported(told: projects.Imported) -> Imported:
     """Build what came of an import."""
     return Imported(
         project_id=told.project_id,
@@ -97,7 +175,7 @@ def build_imported(told: models.Imported) -> Imported:
     )
 
 
-def build_reply(told: models.Reply) -> Reply:
+def build_reply(told: chats.Reply) -> Reply:
     """Build what came of a question."""
     return Reply(
         chat_id=told.chat_id,
@@ -105,17 +183,19 @@ def build_reply(told: models.Reply) -> Reply:
         message_id=told.message_id,
         text=told.content,
         model_name=told.model,
-        finish_reason=FinishReason(told.finish_reason),
+        finish_reason=FINISH.validate_python(told.finish_reason),
         is_incomplete=told.incomplete,
         flags=tuple(told.flags),
         usage=Usage(
-            told.usage.input_tokens, told.usage.output_tokens, UsageSource(told.usage.source)
+            told.usage.input_tokens,
+            told.usage.output_tokens,
+            SOURCE.validate_python(told.usage.source),
         ),
         calls=told.usage.calls,
     )
 
 
-def build_results(told: models.Search) -> Results:
+def build_results(told: projects.Search) -> Results:
     """Build what a search found."""
     hits = [
         Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
@@ -123,14 +203,14 @@ def build_results(told: models.Search) -> Results:
     return Results(tuple(hits), told.documents, told.embedder, told.embedded_tokens)
 
 
-def build_process_of(told: models.Process) -> Process:
+def build_process_of(told: account.Process) -> Process:
     """Build a process of its definition."""
     written = told.definition
     overlays = list(written["overlays"].values())
     return build_process(written["file"], written["prompts"], overlays, place=told.name)
 
 
-def build_row(told: models.Model) -> Row:
+def build_row(told: account.Model) -> Row:
     """Build one model as it is listed."""
     state, facts = State[told.state.upper()], told.model_extra or {}
     if told.origin == "listed":
@@ -149,4 +229,4 @@ def build_row(told: models.Model) -> Row:
         supports_system_prompt=facts["supports_system_prompt"],
         facts_of=None if day is None else date.fromisoformat(day),
     )
-    return Row(told.name, state, told.note, card, Origin(told.origin))
+    return Row(told.name, state, told.note, card, ORIGIN.validate_python(told.origin))

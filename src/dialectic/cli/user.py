@@ -101,7 +101,10 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
         if tenant.kind == "organization" and text in (str(tenant.id), tenant.name)
     ]
     if not found:
-        raise NotFound(f"There is no organisation {text!r}. `dialectic org list` shows them.")
+        raise NotFound(
+            f"There is no organisation {text!r} of this user. `dialectic org list --as USER` shows "
+            "to which USER belongs."
+        )
     if len(found) > 1:
         raise UsageError(f"More than one organisation is called {text!r}. Give its id.")
     return Caller(found[0].id, caller.user_id, caller.scopes, token_id=None)

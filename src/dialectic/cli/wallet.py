@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 
 import click
 
-from dialectic import accounts, sessions
+from dialectic import accounts
 from dialectic.accounts import build_owner
 from dialectic.cli.desk import Act, Desk, act_at_desk
 from dialectic.cli.local import LocalAct, LocalDesk, act_here
-from dialectic.cli.terminal import count, printable, say
+from dialectic.cli.terminal import count, printable, say, show_time
 from dialectic.cli.user import enter_organization, list_callers
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
@@ -32,9 +32,11 @@ NOTE_CHARS_MAX = 500
 AMOUNT = {"ignore_unknown_options": True}
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-user_option = click.option("--user", metavar="NAME", help="Of this user; without it, your own.")
+user_option = click.option(
+    "--as", "user", metavar="USER", help="The wallet of this user; without it, your own."
+)
 org_option = click.option(
-    "--org", metavar="ORG", help="Of an organisation that the user belongs to: its id or name."
+    "--org", metavar="ORG", help="That of an organisation the user belongs to: its id or name."
 )
 
 
@@ -184,7 +186,13 @@ def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
 
 
 @wallet.command()
-@click.option("--limit", type=click.IntRange(1, HISTORY_MAX), default=50, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, HISTORY_MAX),
+    default=50,
+    show_default=True,
+    help="How many lines at most.",
+)
 @user_option
 @org_option
 @as_json_option
@@ -218,7 +226,7 @@ def describe_transfer(transfer: Transfer) -> str:
     )
     about = ", ".join(part for part in parts if part)
     return (
-        f"{transfer.created_at:%Y-%m-%d %H:%M}  {transfer.transaction_type:<8}"
+        f"{show_time(transfer.created_at)}  {transfer.transaction_type:<8}"
         f"  {amount:>16}  {after:>20}  {about}"
     ).rstrip()
 
@@ -231,11 +239,9 @@ def describe_transfer(transfer: Transfer) -> str:
 def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
 
-    async def work(desk: LocalDesk) -> ExitCode:
-        session_id = await sessions.find(desk.engine, desk.account, session)
-        found = await desk.engine.db.transact(
-            desk.account.tenant_id, lambda c: audit.report_costs(c, session_id)
-        )
+    async def work(desk: Desk) -> ExitCode:
+        session_id = await desk.find_session(session)
+        found = await desk.list_costs(session_id)
         if as_json:
             _echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
             return ExitCode.DONE
@@ -245,7 +251,7 @@ def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> 
             say("This session has spent nothing yet.")
         return ExitCode.DONE
 
-    act_for(work, user, org)
+    look_for(work, user, org)
 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:
@@ -291,7 +297,7 @@ def _describe_rest(cost: Cost) -> str:
 def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) -> None:
     """Check the books; exits 1 with what is wrong in them."""
     if is_all and (user is not None or org is not None):
-        raise UsageError("--all names everyone. Leave out --user and --org.")
+        raise UsageError("--all names everyone. Leave out --as and --org.")
 
     async def work(desk: LocalDesk) -> ExitCode:
         db = desk.engine.db

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +13,25 @@ from uuid import UUID
 
 import httpx2
 
-from dialectic.client import calls, wire
-from dialectic.client.calls import Call
+from dialectic.client import account, chats, projects, wire
+from dialectic.client.call import Call
+from dialectic.client.chats import Reply
 from dialectic.client.events import Event, Parser, Place
-from dialectic.client.models import Imported, Reply
 from dialectic.client.patience import Heard, decide_wait
 from dialectic.client.problems import build_error
+from dialectic.client.projects import Imported
 from dialectic.client.verbs import Async, Verbs
-from dialectic.client.wire import TIMEOUT_S, Server, parse_server, read_said
+from dialectic.client.whole_file import check_plain, writing_whole
+from dialectic.client.wire import (
+    TIMEOUT_S,
+    Server,
+    is_passing,
+    parse_server,
+    read_said,
+    read_streamed,
+)
 from dialectic.domain.secret import Secret
-from dialectic.errors import ServerUnreachable
+from dialectic.errors import DialecticError, ServerUnreachable
 
 T = TypeVar("T")
 
@@ -53,14 +62,20 @@ class AsyncClient(Async, Verbs):
 
     async def send(self, call: Call[T]) -> T:
         """Send a call, again where that is safe, and read the answer to it."""
-        named, tries = wire.name(call), 0
+        named = wire.name(call)
+        return await self._persist(named, lambda: self._try(self.server.build_request(named)))
+
+    async def _persist(
+        self, call: Call[T], send: Callable[[], Awaitable[Heard | ServerUnreachable]]
+    ) -> T:
+        tries = 0
         while True:
             tries += 1
-            heard = await self._try(self.server.build_request(named))
+            heard = await send()
             answer = heard if isinstance(heard, Heard) else None
-            wait_s = decide_wait(tries, can_repeat=named.can_repeat, heard=answer)
+            wait_s = decide_wait(tries, can_repeat=call.can_repeat, heard=answer)
             if wait_s is None:
-                return self.server.read(named, heard)
+                return self.server.read(call, heard)
             await asyncio.sleep(wait_s)
 
     async def _try(self, request: dict[str, Any]) -> Heard | ServerUnreachable:
@@ -87,58 +102,70 @@ class AsyncClient(Async, Verbs):
         place = Place(after)
         while True:
             try:
-                call = calls.follow_events(after=place.after, session_id=session)
+                call = account.follow_events(after=place.after, session_id=session)
                 place.begin()
                 async with self._open(self.server.build_stream(call)) as answer:
                     async for piece in answer.aiter_raw():
                         for event in place.feed(piece):
                             yield event
-                wait_s = place.decide_wait() or 0.0
+                trouble: DialecticError = self.server.describe_end()
             except httpx2.TransportError as error:
-                lost_s = place.decide_wait()
-                if lost_s is None:
-                    raise self.server.describe_loss(error) from None
-                wait_s = lost_s
+                trouble = self.server.describe_loss(error)
+            except DialecticError as error:
+                trouble = error
+                if not is_passing(error):
+                    raise
+            except ValueError:
+                raise self.server.describe_nonsense() from None
+            wait_s = place.decide_wait()
+            if wait_s is None:
+                raise trouble
             await asyncio.sleep(wait_s)
 
     async def chat(
         self, message: str, model: str, **wishes: Any
     ) -> AsyncGenerator[str | Reply, None]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
-        call = wire.name(calls.ask(message, model, stream=True, **wishes))
+        call = wire.name(chats.ask(message, model, stream=True, **wishes))
         parser = Parser()
         try:
             async with self._open(self.server.build_stream(call)) as answer:
                 async for piece in answer.aiter_raw():
                     for event in parser.feed(piece):
-                        yield read_said(event)
+                        said = read_said(event)
+                        yield said
+                        if isinstance(said, Reply):
+                            return
         except httpx2.TransportError:
-            # The question goes on without us: under its name it is answered, and asked once.
-            plain: Call[Reply] = replace(call, body={**call.body, "stream": False})
-            reply = await self.send(plain)
-            yield reply
+            pass
+        except (ValueError, LookupError):
+            raise self.server.describe_nonsense() from None
+        # The question goes on without us: sent again as it was, it is answered, and asked once.
+        again: Call[Reply] = replace(call, read=read_streamed)
+        reply = await self.send(again)
+        yield reply
 
     async def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""
-        draft = out.with_name(f".{out.name}.part")
-        call = calls.export_project(project_id, finished=finished)
+        call = projects.export_project(project_id, finished=finished)
         try:
-            async with self._open(self.server.build_stream(call)) as answer:
-                with await asyncio.to_thread(draft.open, "wb") as file:
+            with writing_whole(out) as file:
+                async with self._open(self.server.build_stream(call)) as answer:
                     async for piece in answer.aiter_bytes():
                         await asyncio.to_thread(file.write, piece)
-            draft.replace(out)
         except httpx2.TransportError as error:
             raise self.server.describe_loss(error) from None
-        finally:
-            draft.unlink(missing_ok=True)
 
     async def import_project(self, path: Path, *, key: str | None = None) -> Imported:
         """Take a project in from a zip file, which is sent as it is read."""
-        call = wire.name(calls.import_project(key=key))
-        async with aclosing(_read_pieces(path)) as content:
-            heard = await self._try({**self.server.build_upload(call), "content": content})
-        return self.server.read(call, heard)
+        call = wire.name(projects.import_project(key=key))
+        check_plain(path, "read")
+
+        async def send() -> Heard | ServerUnreachable:
+            async with aclosing(_read_pieces(path)) as content:
+                return await self._try({**self.server.build_upload(call), "content": content})
+
+        return await self._persist(call, send)
 
 
 async def _read_pieces(path: Path) -> AsyncGenerator[bytes, None]:

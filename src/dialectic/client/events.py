@@ -48,7 +48,7 @@ class Parser:
             self.last_id = self._id
             if self._data:
                 kind = self._type or "message"
-                events.append(Event(self.last_id, kind, json.loads("\n".join(self._data))))
+                events.append(Event(self.last_id, kind, _read_data("\n".join(self._data))))
             self._type, self._data = "", []
         return events
 
@@ -66,6 +66,14 @@ class Parser:
                 self.retry_s = int(value) / 1000
             case _:
                 pass  # a sign of life, or something that nobody here knows
+
+
+def _read_data(text: str) -> dict[str, Any]:
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        msg = "an event whose data is no object"
+        raise ValueError(msg)
+    return data
 
 
 class Place:

@@ -13,8 +13,13 @@ from dataclasses import dataclass
 TRIES_MAX = 4
 WAIT_MIN_S = 0.2
 WAIT_MAX_S = 10.0
+# While the same request is being answered it is asked for longer: a model may take its time, and
+# the server itself waits a while with each answer that it is not done.
+TRIES_UNDER_WAY_MAX = 100
 # The server, or what it needs, is away for a while; or others were quicker.
 PASSING = frozenset({429, 503})
+# What stands before a server says so of one that is away; the server itself says why.
+GATEWAY = frozenset({502, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +36,22 @@ def decide_wait(tries: int, *, can_repeat: bool, heard: Heard | None) -> float |
 
     Where nothing was heard the connection was lost, or could not be had.
     """
-    if tries >= TRIES_MAX or not can_repeat:
+    if not can_repeat:
         return None
-    if heard is None:
+    if heard is not None and _is_under_way(heard):
+        return _grow(tries) if tries < TRIES_UNDER_WAY_MAX else None
+    if tries >= TRIES_MAX:
+        return None
+    if heard is None or is_away(heard.status, heard.body):
         return _grow(tries)
     if heard.status in PASSING:
         return min(_read_wait(heard.headers) or _grow(tries), WAIT_MAX_S)
-    return _grow(tries) if _is_under_way(heard) else None
+    return None
+
+
+def is_away(status: int, body: bytes) -> bool:
+    """Say whether something before the server tells that there is none behind it."""
+    return status in GATEWAY and _find_code(body) is None
 
 
 def _grow(tries: int) -> float:
@@ -52,9 +66,13 @@ def _read_wait(headers: Mapping[str, str]) -> float | None:
 
 def _is_under_way(heard: Heard) -> bool:
     """Say whether the same request, sent before, is being answered at this moment."""
-    if heard.status != 409:
-        return False
+    return heard.status == 409 and _find_code(heard.body) == "in_progress"
+
+
+def _find_code(body: bytes) -> str | None:
+    """Find the code of a problem; None in what is none."""
     try:
-        return bool(json.loads(heard.body).get("code") == "in_progress")
+        code = json.loads(body).get("code")
     except (ValueError, AttributeError):
-        return False
+        return None
+    return code if isinstance(code, str) else None

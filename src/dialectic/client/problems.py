@@ -6,7 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dialectic.errors import ApiError, ApiRefusal, ConfigurationError, DialecticError
+from dialectic.client.patience import GATEWAY, PASSING
+from dialectic.errors import (
+    ApiError,
+    ApiRefusal,
+    ConfigurationError,
+    DialecticError,
+    ServerUnreachable,
+)
 
 
 class Problem(BaseModel, frozen=True):
@@ -32,6 +39,11 @@ def build_error(status: int, body: bytes) -> DialecticError:
     try:
         problem = Problem.model_validate_json(body)
     except ValidationError:
+        if status in GATEWAY | PASSING:
+            return ServerUnreachable(
+                f"Something before the server answers in its place (HTTP {status}). Is the server "
+                "running? Nothing that it has saved is lost."
+            )
         return ConfigurationError(
             f"The server does not answer as Dialectic does (HTTP {status}). Is the address right?"
         )

@@ -11,14 +11,22 @@ from uuid import uuid4
 import httpx2
 from pydantic import ValidationError
 
-from dialectic.client.calls import PREFIX, Call
-from dialectic.client.events import Event
-from dialectic.client.models import Reply
+from dialectic.client.call import PREFIX, Call
+from dialectic.client.chats import Reply
+from dialectic.client.events import Event, Parser
 from dialectic.client.patience import Heard
 from dialectic.client.problems import build_error
 from dialectic.domain.door import is_loopback
 from dialectic.domain.secret import Secret
-from dialectic.errors import ConfigurationError, ServerUnreachable, UsageError
+from dialectic.errors import (
+    ConfigurationError,
+    DatabaseBusy,
+    DatabaseUnreachable,
+    DialecticError,
+    ServerUnreachable,
+    TooManyRequests,
+    UsageError,
+)
 
 T = TypeVar("T")
 CONNECT_S = 5.0
@@ -27,6 +35,8 @@ PIECE_BYTES = 1 << 18
 BINARY = "application/octet-stream"
 # Nothing of a stream was heard for so long: signs of life come more often.
 SILENCE_MAX_S = 45.0
+# What passes by itself when a stream is asked for; all else is for the caller to change.
+PASSING = (ServerUnreachable, DatabaseBusy, DatabaseUnreachable, TooManyRequests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,7 @@ class Server:
 
     def build_stream(self, call: Call[Any]) -> dict[str, Any]:
         """Write a call whose answer lasts: silence, not length, is what ends it."""
-        timeout = httpx2.Timeout(SILENCE_MAX_S, connect=CONNECT_S)
+        timeout = httpx2.Timeout(call.timeout_s or SILENCE_MAX_S, connect=CONNECT_S)
         return self.build_request(call) | {"timeout": timeout}
 
     def read(self, call: Call[T], heard: Heard | ServerUnreachable) -> T:
@@ -102,10 +112,21 @@ class Server:
         try:
             return call.read(heard.body)
         except ValidationError:
-            raise ConfigurationError(
-                f"The server at {self.url} does not answer as Dialectic does. Is the address "
-                "right, and the server not of an older version?"
-            ) from None
+            raise self.describe_nonsense() from None
+
+    def describe_nonsense(self) -> ConfigurationError:
+        """Say that something answers, but not what a server of ours would."""
+        return ConfigurationError(
+            f"The server at {self.url} does not answer as Dialectic does. Is the address right, "
+            "and the server of the same version?"
+        )
+
+    def describe_end(self) -> ServerUnreachable:
+        """Say that what should last ends again and again."""
+        return ServerUnreachable(
+            f"The server at {self.url} ends every stream at once. Is there something before it "
+            "that does not let streams through? Nothing that it has saved is lost."
+        )
 
 
 def hear(answer: httpx2.Response) -> Heard:
@@ -125,9 +146,13 @@ def _build_headers(call: Call[Any]) -> dict[str, str]:
 
 def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOUT_S) -> Server:
     """Read where a server is; a path may stand before the API's own."""
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise UsageError(f"{url!r} is no address of a server. Write it as https://host:port.")
+    try:
+        parts = urlsplit(url.strip())
+        is_whole = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is none, half an IPv6 address
+        raise _refuse_address(url) from None
+    if parts.scheme not in ("http", "https") or not is_whole or parts.query or parts.fragment:
+        raise _refuse_address(url)
     if parts.username or parts.password:
         raise UsageError("An address has no user and no password in it. Give a token.")
     plain = parts.geturl().rstrip("/").removesuffix(PREFIX)
@@ -135,9 +160,29 @@ def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOU
     return Server(plain, held, timeout_s)
 
 
+def _refuse_address(url: str) -> UsageError:
+    shown = "This" if "@" in url else repr(url[:200])  # what stands before it may be a password
+    return UsageError(f"{shown} is no address of a server. Write it as https://host:port.")
+
+
 def name(call: Call[T]) -> Call[T]:
     """Give a call that changes something its name, before it is sent for the first time."""
     return replace(call, key=str(uuid4())) if call.key == "" else call
+
+
+def is_passing(error: DialecticError) -> bool:
+    """Say whether a stream that was refused with this may be had a little later."""
+    return isinstance(error, PASSING)
+
+
+def read_streamed(body: bytes) -> Reply:
+    """Read the whole reply out of an answer that streamed, when it is heard in one piece."""
+    for event in Parser().feed(body):
+        if isinstance(said := read_said(event), Reply):
+            return said
+    raise ServerUnreachable(
+        "The answer ended before it was whole. `dialectic chat --list` shows what was saved."
+    )
 
 
 def read_said(event: Event) -> str | Reply:

@@ -114,7 +114,7 @@ def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter
             with contextlib.closing(ArchiveWriter(file, limits)) as writer:
                 yield writer
             file.flush()
-            _check_bytes(path, file.tell(), limits)
+            _check_bytes(str(path), file.tell(), limits)
             os.fsync(file.fileno())
         draft.replace(path)
         flush_folder(path.parent)
@@ -185,45 +185,51 @@ class Archive:
 
 
 @contextlib.contextmanager
-def open_archive(path: Path, limits: Limits = LIMITS) -> Iterator[Archive]:
-    """Open an archive for reading; refuse it if its form alone is wrong."""
+def open_archive(
+    path: Path, limits: Limits = LIMITS, *, name: str | None = None
+) -> Iterator[Archive]:
+    """Open an archive for reading; refuse it if its form alone is wrong.
+
+    `name` is what whoever gave it calls it, if that is not its path.
+    """
+    shown = name or str(path)
     _check_plain(path, "read")
     try:
         file = path.open("rb")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
     with file:
-        _check_end(path, file, limits)
+        _check_end(shown, file, limits)
         try:
             opened = zipfile.ZipFile(file)
         except _BROKEN as error:
-            raise InvalidBundle(f"{path} is no zip file: {error}.") from None
+            raise InvalidBundle(f"{shown} is no zip file: {error}.") from None
         with opened:
             yield Archive(opened, limits)
 
 
-def _check_end(path: Path, file: IO[bytes], limits: Limits) -> None:
+def _check_end(name: str, file: IO[bytes], limits: Limits) -> None:
     """Look at the archive's last record, before the library makes an object of every entry."""
     size = file.seek(0, os.SEEK_END)
-    _check_bytes(path, size, limits)
+    _check_bytes(name, size, limits)
     file.seek(max(0, size - _END.size - _ZIP64_BYTES))
     tail = file.read()
     if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
-        raise InvalidBundle(f"{path} is no zip file, or something is missing at its end.")
+        raise InvalidBundle(f"{name} is no zip file, or something is missing at its end.")
     if tail.startswith(_ZIP64_MARK):
-        raise InvalidBundle(f"{path} is a zip file of the 64-bit kind, which no bundle is.")
+        raise InvalidBundle(f"{name} is a zip file of the 64-bit kind, which no bundle is.")
     _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
     # The manifest is one more, and tools add an entry for every folder.
     if count > 2 * limits.entries_max or directory_bytes > DIRECTORY_BYTES_MAX:
         raise InvalidBundle(
-            f"{path} has {count:,} entries; a bundle may have at most {limits.entries_max:,}."
+            f"{name} has {count:,} entries; a bundle may have at most {limits.entries_max:,}."
         )
 
 
-def _check_bytes(path: Path, size: int, limits: Limits) -> None:
+def _check_bytes(name: str, size: int, limits: Limits) -> None:
     if size > limits.archive_bytes_max:
         raise InvalidBundle(
-            f"{path} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}."
+            f"{name} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}."
         )
 
 

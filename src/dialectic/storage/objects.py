@@ -1,8 +1,8 @@
 """Files as objects of a bucket, on Amazon S3 or any server that speaks its protocol.
 
 An object is there as a whole or not at all, and whoever writes last has written. Requests are made
-in threads of our own, each bounded in time: a thread that waits for a server ends before the
-program does, while a callback into a program that ends would bring it down. The library tries a
+in threads of our own, each bounded in time, and end before the program does: one that ended while
+awaited requests timed out was seen to be aborted (ADR 20). The library tries a
 request a second time after an error that came quickly, for a connection that was kept open may have
 been closed at the other end; all other patience is the caller's, who sees what fails.
 

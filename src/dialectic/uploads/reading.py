@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialectic.domain.text import clean_text
-from dialectic.errors import InvalidUpload, UploadTooLarge
+from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
 from dialectic.uploads.kinds import MARK_BYTES_MAX, UploadKind, decide_kind, decode_text
 from dialectic.uploads.limits import LIMITS, Limits
 
@@ -71,7 +71,14 @@ def _describe_excess(name: str, limits: Limits) -> str:
 def _take_apart(name: str, kind: UploadKind, data: bytes, limits: Limits) -> tuple[str, list[str]]:
     """Let a process of its own find the text in a document."""
     answer_bytes_max = _SPELLING * limits.text_bytes_max + _NOTES_BYTES
-    code, out = _run_reader(kind, data, limits, answer_bytes_max)
+    try:
+        code, out = _run_reader(kind, data, limits, answer_bytes_max)
+    except OSError as error:
+        # A full disk, no process to be had: the file is not to blame.
+        raise ConfigurationError(
+            f"{name} cannot be taken apart just now: {error.strerror}. Make room on this machine, "
+            "for files and for processes, and try again."
+        ) from None
     if code in (-signal.SIGKILL, -signal.SIGXCPU):
         raise InvalidUpload(
             f"{name} takes more than {limits.cpu_s} s to read. Save it anew, without pictures, or"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 from types import SimpleNamespace
 
+import pytest
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
-from dialectic.api.files import read_file, while_awaited
+from dialectic.api.files import blaming_disk, read_file, while_awaited
+from dialectic.errors import StorageUnavailable, UsageError
 
 
 class Client:
@@ -86,3 +89,18 @@ async def test_a_file_is_read_when_it_is_its_turn() -> None:
     assert not reading.done()
     turns.release()
     assert (await reading).text == "A hall."
+
+
+def meet(error: BaseException, cause: BaseException | None = None) -> None:
+    with blaming_disk():
+        raise error from cause
+
+
+def test_a_full_disk_is_the_servers_affair_and_no_path_of_it_is_told() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "/tmp/dialectic-x/export.zip")
+    for error, cause in ((full, None), (UsageError("/tmp/dialectic-x cannot be written"), full)):
+        with pytest.raises(StorageUnavailable, match="no room") as caught:
+            meet(error, cause)
+        assert "/tmp" not in caught.value.message
+    with pytest.raises(UsageError, match="no such project"):
+        meet(UsageError("no such project"))

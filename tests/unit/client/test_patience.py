@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dialectic.client.patience import TRIES_MAX, WAIT_MAX_S, Heard, decide_wait
+from dialectic.client.patience import (
+    TRIES_MAX,
+    TRIES_UNDER_WAY_MAX,
+    WAIT_MAX_S,
+    Heard,
+    decide_wait,
+)
 
 AWAY = Heard(503, {"retry-after": "3"}, b"")
 
@@ -38,3 +44,21 @@ def test_an_answer_is_an_answer_unless_the_same_request_is_under_way() -> None:
     assert ask(409, b'{"code": "conflict"}') is None
     assert ask(409, b"[]") is None
     assert ask(409, b'{"code": "in_progress"}') is not None
+
+
+def test_what_is_being_answered_is_waited_for_as_long_as_a_model_may_take() -> None:
+    def ask(tries: int) -> float | None:
+        heard = Heard(409, {}, b'{"code": "in_progress"}')
+        return decide_wait(tries, can_repeat=True, heard=heard)
+
+    assert ask(TRIES_MAX) is not None
+    assert ask(TRIES_UNDER_WAY_MAX) is None
+
+
+def test_a_gateway_without_a_server_behind_it_is_asked_again_and_a_failed_model_is_not() -> None:
+    def ask(status: int, body: bytes) -> float | None:
+        return decide_wait(1, can_repeat=True, heard=Heard(status, {}, body))
+
+    assert ask(502, b"<html>") is not None
+    assert ask(504, b"") is not None
+    assert ask(502, b'{"code": "provider_transient"}') is None

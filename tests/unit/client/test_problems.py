@@ -9,7 +9,7 @@ import pytest
 from dialectic import errors
 from dialectic.client import ApiError, ApiRefusal
 from dialectic.client.problems import build_error
-from dialectic.errors import ConfigurationError, DialecticError, ExitCode
+from dialectic.errors import ConfigurationError, DialecticError, ExitCode, ServerUnreachable
 
 KINDS = [
     kind
@@ -39,6 +39,14 @@ def test_a_code_that_nobody_knows_is_a_refusal_or_a_fault_of_the_server() -> Non
     assert (refused.exit_code, refused.problem["code"]) == (ExitCode.USAGE, "brand_new")
     assert isinstance(failed, ApiError)
     assert failed.exit_code is ExitCode.FAILED
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_gateway_that_speaks_for_a_server_tells_that_it_is_away(status: int) -> None:
+    error = build_error(status, b"<html>")
+
+    assert type(error) is ServerUnreachable
+    assert f"HTTP {status}" in error.message
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"title": 1}'])

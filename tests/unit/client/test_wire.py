@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.client import calls, wire
+from dialectic.client import account, acting, wire
 from dialectic.client.wire import parse_server
 from dialectic.errors import UsageError
 
@@ -29,24 +29,32 @@ def test_an_address_is_read_and_whether_others_can_listen(
     assert "secret" not in repr(server)
 
 
-@pytest.mark.parametrize("url", ["", "bakery", "ftp://x", "http://", "http://x?y", "http://a:b@x"])
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError):
+WRONG = [
+    *("", "bakery", "ftp://x", "http://", "http://x?y", "http://a:secret@x", "http://[::1"),
+    *("http://x:99999", "http://x:port", "http://x:0", "http://a:secret@x:port"),
+]
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
         parse_server(url, None)
+
+    assert "secret" not in caught.value.message
 
 
 def test_what_changes_something_has_one_name_however_often_it_is_sent() -> None:
-    server, call = parse_server("http://127.0.0.1", None), wire.name(calls.generate(uuid4()))
+    server, call = parse_server("http://127.0.0.1", None), wire.name(acting.generate(uuid4()))
     keys = [server.build_request(wire.name(call))["headers"]["Idempotency-Key"] for _ in range(2)]
 
     assert keys[0] == keys[1]
-    assert wire.name(calls.generate(uuid4())).key != call.key
-    assert wire.name(calls.generate(uuid4(), key="mine")).key == "mine"
+    assert wire.name(acting.generate(uuid4())).key != call.key
+    assert wire.name(acting.generate(uuid4(), key="mine")).key == "mine"
 
 
 def test_what_changes_nothing_has_no_name_and_says_only_what_is_wished() -> None:
     request = parse_server("http://127.0.0.1", None).build_request(
-        wire.name(calls.list_notifications(unread=True))
+        wire.name(account.list_notifications(unread=True))
     )
 
     assert "Idempotency-Key" not in request["headers"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import tempfile
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from dialectic.errors import InvalidUpload, UploadTooLarge
+from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
 from dialectic.uploads.kinds import UploadKind
 from dialectic.uploads.limits import LIMITS
 from dialectic.uploads.reading import read_upload
@@ -111,6 +112,21 @@ def test_a_document_that_takes_too_long_or_too_much_is_given_up() -> None:
         read_upload("a.pdf", many, replace(LIMITS, pages_max=10_000, cpu_s=1))
     with pytest.raises(InvalidUpload, match="needs too much memory"):
         read_upload("a.pdf", build_pdf("a"), replace(LIMITS, memory_bytes_max=30_000_000))
+
+
+def test_a_pdf_whose_pages_lead_back_to_themselves_comes_to_an_end() -> None:
+    endless = build_pdf("A hall").replace(b"/Kids [3 0 R] /Count 1", b"/Kids [2 0 R] /Count 9")
+    assert b"/Kids [2 0 R]" in endless
+    with pytest.raises(InvalidUpload, match=r"a\.pdf"):
+        read_upload("a.pdf", endless, replace(LIMITS, cpu_s=3))
+
+
+def test_a_machine_without_room_is_not_the_fault_of_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
+    with pytest.raises(ConfigurationError, match="Make room on this machine"):
+        read_upload("a.pdf", build_pdf("A hall"))
 
 
 def test_the_reader_is_given_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:

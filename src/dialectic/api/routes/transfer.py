@@ -26,12 +26,12 @@ from dialectic.api.desk import Act, Reading, Writing
 from dialectic.api.fields import View
 from dialectic.api.files import (
     MULTIPART,
+    blaming_disk,
     in_turn,
     open_form,
     read_file,
     read_pieces,
     receive,
-    speaking_of,
     take_file,
     while_awaited,
 )
@@ -203,7 +203,7 @@ async def export_project(
         export = bundle.export_project(
             desk.engine, desk.account, project_id, out, finished=finished
         )
-        with speaking_of(out):
+        with blaming_disk():
             exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
         if exported is None:
             return Response(status_code=CLIENT_LEFT)
@@ -250,7 +250,7 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with speaking_of(path), open_archive(path) as archive, bundle.refusing_broken_rules():
+    with open_archive(path, name="The archive") as archive, bundle.refusing_broken_rules():
         intake = await bundle.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:

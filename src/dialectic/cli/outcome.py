@@ -1,0 +1,167 @@
+"""What comes of a session that a command follows: its documents named and copied, and what is next.
+
+Knows nothing of how a session was begun.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import click
+
+from dialectic.cli.desk import Desk
+from dialectic.cli.follow import Seen, follow_session
+from dialectic.cli.funds import describe_shortage
+from dialectic.cli.progress import open_display
+from dialectic.cli.server_option import name_command
+from dialectic.cli.terminal import printable, say
+from dialectic.domain.bundle import readme_path
+from dialectic.domain.quote import Quote
+from dialectic.errors import ExitCode, UsageError
+from dialectic.sessions import Overview
+
+
+async def work_and_follow(
+    desk: Desk,
+    session_id: UUID,
+    *,
+    as_json: bool,
+    out: Path | None,
+    seen: Seen | None = None,
+    quote: Quote | None = None,
+) -> ExitCode:
+    """Carry out jobs in this process until the session ends, showing what is new."""
+
+    async def follow() -> ExitCode:
+        with open_display(desk, as_json=as_json, quote=quote) as display:
+            return await follow_session(desk, session_id, display, seen)
+
+    async def conclude(code: ExitCode) -> ExitCode:
+        overview = await desk.look(session_id)
+        project_id, slug = overview.session["project_id"], overview.session["project_slug"]
+        await desk.finish(project_id, session_id)
+        if out is not None:
+            await copy_out(desk, project_id, slug, out)
+        if not as_json:
+            known = seen.contributions if seen is not None else frozenset()
+            _name_documents(desk, slug, overview, known, out)
+        if code is ExitCode.DONE and not as_json:
+            _say_where(desk, slug, session_id, out)
+        if code is ExitCode.WAITING:
+            say_what_next(overview.session)
+        if code is ExitCode.FUNDS:
+            say("\n".join(describe_shortage(overview)))
+        if code is ExitCode.FAILED:
+            command = name_command(f"status {str(session_id)[:8]}")
+            say(f"Not everything succeeded: `{command}` says what.")
+        return code
+
+    code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
+    if code is ExitCode.INTERRUPTED:
+        tell_left(desk, session_id)
+    return code
+
+
+def tell_left(desk: Desk, session_id: UUID) -> None:
+    """Say what becomes of a session whose command was interrupted."""
+    short = str(session_id)[:8]
+    if desk.works_here:
+        say(f"Interrupted. `{name_command(f'resume {short}')}` goes on.")
+        return
+    say(
+        f"Left; the server goes on. `{name_command(f'watch {short}')}` follows it again, "
+        f"`{name_command(f'pause {short}')}` holds it up."
+    )
+
+
+def _name_documents(
+    desk: Desk, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
+) -> None:
+    """Name the finished documents that are new: whole paths for programs, a list for people."""
+    rows = [
+        row
+        for row in overview.contributions
+        if not row["is_intermediate"] and row["id"] not in known
+    ]
+    paths = [row["storage_path"] for row in rows]
+    if not sys.stdout.isatty():
+        for path in paths:
+            click.echo(_locate(desk, path, out))
+    elif paths:
+        click.echo(printable(f"Documents in {_locate(desk, slug, out)}:"))
+        click.echo(printable("\n".join(build_tree([p.removeprefix(f"{slug}/") for p in paths]))))
+
+
+def build_tree(paths: list[str]) -> list[str]:
+    """List paths as people read them: each folder once, its files below it."""
+    lines: list[str] = []
+    for folder, inside in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
+        lines += [f"  {folder}/", *(f"    {path.rpartition('/')[2]}" for path in inside)]
+    return lines
+
+
+def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> None:
+    if desk.works_here or out is not None:
+        say(f"Begin with {_locate(desk, readme_path(slug), out)}, which leads to all of them.")
+    else:
+        command = name_command(f"export {str(session_id)[:8]}")
+        say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
+
+
+def say_what_next(session: dict[str, Any]) -> None:
+    """Say how a session that waits for a person goes on."""
+    stage, short = session["current_stage_slug"], str(session["id"])[:8]
+    if session["status"] == "paused":
+        say(f"Paused. `{name_command(f'resume {short}')}` goes on.")
+        return
+    say(f"Stage {stage} is complete and waits for you. Read, then say what you think of it:")
+    say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
+    say(f"  {name_command(f'next {short}')}    starts the next stage")
+
+
+def _locate(desk: Desk, path: str, out: Path | None) -> str:
+    if out is not None:
+        return str(out / path)
+    return desk.locate(path)
+
+
+def prepare_out(out: Path) -> None:
+    """Make sure that documents can be written to a folder, before anything is paid for them."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"--out {out} cannot be written: {error.strerror}. Choose another folder."
+        ) from None
+
+
+async def copy_out(desk: Desk, project_id: UUID, slug: str, out: Path) -> None:
+    """Copy a project's files below a folder, in the same layout."""
+    for path in await desk.list_files(project_id, slug):
+        data = await desk.read_file(project_id, path)
+        target = out / path
+        try:
+            _put(target, data)
+        except OSError as error:
+            raise UsageError(
+                f"{target} cannot be written: {error.strerror}. The documents are safe in "
+                f"{desk.locate(slug)}."
+            ) from None
+
+
+def _put(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all: an interruption leaves no half of one under its name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".draft-{uuid4().hex}")
+    try:
+        draft.write_bytes(data)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,186 @@
+"""Every command that has a form for a server, given to one; all of them to the same one."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dialectic import embedded
+from tests.database.machine import database_of_a_module
+from tests.nursery import Told
+from tests.scenario.outpost import Outpost, open_outpost
+from tests.scenario.test_run import PATIENCE_S, Home, read_tree, wait_for
+from tests.waiting import until_said
+
+PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
+MODEL = "offline/skeptic"
+SHORT = ("run", PROMPT, "--models", MODEL, "--until", "thesis")
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Someone who drives a server, and has nothing at home."""
+
+    home: Home
+    outpost: Outpost
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"token": self.outpost.anna}
+
+    def tell(self, *words: str, code: int = 0) -> Told:
+        told = self.home.tell("--server", self.outpost.url, *words, **self.settings)
+        assert told.code == code, (words, told.stderr)
+        return told
+
+    def begin(self, *words: str) -> tuple[str, str]:
+        """Run one stage; give the ids of its session and of its document."""
+        told = self.tell(*(words or SHORT))
+        listed = self.tell("list", told.session).stdout
+        return told.session, listed.split()[0]
+
+
+@pytest.fixture(scope="module")
+def terminal(
+    server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("remote")
+    with (
+        database_of_a_module(server, template) as address,
+        open_outpost(address, folder / "home") as outpost,
+    ):
+        yield Terminal(Home(folder / "nothing"), outpost)
+    assert not (folder / "nothing").exists()
+
+
+def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_so_it_does(terminal: Terminal) -> None:
+    words = ("--server", terminal.outpost.url, "run", PROMPT, "--models", f"{MODEL}*2")
+    process = terminal.home.start(*words, **terminal.settings)
+    said = until_said(process, "Session ", patience_s=PATIENCE_S)
+    session = Told(0, "", said).session
+    process.send_signal(signal.SIGINT)
+    left = wait_for(process)
+    command = f"dialectic --server {terminal.outpost.url}"
+
+    assert (left.code, "the server goes on" in left.stderr) == (130, True), left.stderr
+    assert f"{command} watch {session[:8]}" in left.stderr
+    assert "paralysis: complete" in terminal.tell("watch", session).stderr
+
+
+def test_a_session_that_waits_says_for_what_and_is_ended_for_good(terminal: Terminal) -> None:
+    words = ("run", PROMPT, "--models", MODEL, "--pause", "--detach")
+    session = terminal.tell(*words).stdout.strip()
+    waits = terminal.tell("watch", session, code=3)
+
+    assert f"next {session[:8]}" in waits.stderr
+    assert f"next {session[:8]}` goes on" in terminal.tell("status", session).stdout
+    assert "cancelled." in terminal.tell("cancel", session).stderr
+    assert "cancelled already" in terminal.tell("cancel", session[:13]).stderr
+    assert "cancelled" in terminal.tell("watch", session, code=1).stderr
+
+
+def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
+    session, _ = terminal.begin(*SHORT)
+    again = terminal.tell("iterate", session, "--detach")
+    words = ("--server", terminal.outpost.url, "watch", session, "--json")
+    watching = terminal.home.start(*words, **terminal.settings)
+    assert watching.stdout is not None
+    first = json.loads(watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    left = wait_for(watching)
+
+    assert "begins iteration 2" in again.stderr
+    assert first["session_id"] == session
+    # It may have come to its end before it was told to leave.
+    assert left.code in (130, 0), left.stderr
+    assert terminal.tell("watch", session).code == 0
+    assert "2/thesis" in terminal.tell("status", session).stdout
+
+
+def test_a_document_is_written_anew_compared_and_its_stage_retried(terminal: Terminal) -> None:
+    session, document = terminal.begin()
+    terminal.tell("regenerate", document)
+    newer = terminal.tell("list", session).stdout.split()[0]
+    edited = terminal.home.tell(
+        *("--server", terminal.outpost.url, "edit", newer, "--file", "-"),
+        stdin="# Mine\n",
+        **terminal.settings,
+    )
+    latest = terminal.tell("list", session).stdout.split()[0]
+    differs = terminal.tell("diff", newer, latest).stdout
+
+    assert newer != document
+    assert "version 2" in terminal.tell("show", newer).stderr
+    assert edited.code == 0
+    assert "+# Mine" in differs.splitlines()
+    assert "failed" in terminal.tell("retry", session, code=2).stderr
+    assert terminal.tell("regenerate", latest, "--detach").stdout.count("-") == 4
+
+
+def test_a_run_that_is_left_to_the_server_takes_what_it_is_given(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.md").write_text("The hall has forty chairs.\n")
+    begun = terminal.tell(
+        *SHORT,
+        *("--detach", "--pause", "--budget", "5", "--name", "Given"),
+        *("--resource", f"constraint_boundaries={tmp_path / 'rules.md'}"),
+    )
+    session = begun.stdout.strip()
+    terminal.tell("watch", session)
+    resumed = terminal.tell("resume", session, "--out", str(tmp_path / "out"), "--budget", "6")
+    document = terminal.tell("list", session).stdout.split()[0]
+
+    assert begun.session == session
+    assert "forty chairs" in terminal.tell("show", document, "--prompt").stdout
+    assert resumed.stdout.startswith(str(tmp_path / "out" / "given"))
+    assert any("general_resource" in path for path in read_tree(tmp_path / "out"))
+    assert not list(tmp_path.rglob(".draft-*"))
+
+
+def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None:
+    session, _ = terminal.begin()
+    history = terminal.tell("wallet", "history", "--limit", "3").stdout.splitlines()
+    told = json.loads(terminal.tell("wallet", "history", "--limit", "1", "--json").stdout)
+    costs = terminal.tell("wallet", "costs", session[:8]).stdout
+
+    assert len(history) == 3
+    assert session[:8] in history[0]
+    assert told["transfers"][0]["is_play"] is True
+    assert re.search(r"^total +1 call, play 0\.\d+$", costs, re.MULTILINE), costs
+    assert "standard:" in terminal.tell("process", "list").stdout
+    drawn = terminal.tell("process", "show", "standard", "--models", "2").stdout
+    assert drawn == terminal.home.tell("process", "show", "standard", "--models", "2").stdout
+    terminal.tell("wallet", "balance", "--as", "anna", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("show", "ffffffff"), 2, "no contribution and no session"),
+        (("diff", "ffffffff", "eeeeeeee"), 2, "no contribution"),
+        (("resume", "ffffffff"), 2, "no session"),
+        (("cancel", "tea"), 2, "is not the id of a session"),
+        (("iterate", "ffffffff"), 2, "no session"),
+        (("regenerate", "ffffffff"), 2, "no contribution"),
+        (("process", "show", "nobody-has-it"), 2, "nobody-has-it"),
+        (("wallet", "history", "--limit", "0"), 2, "--limit"),
+        (("wallet", "costs", "ffffffff"), 2, "no session"),
+        (("run", PROMPT, "--budget", "much"), 2, "much"),
+        (("run", PROMPT, "--until", "lunch"), 2, "lunch"),
+        (("run", PROMPT, "--resource", "tea=x"), 2, "KIND=FILE"),
+        (("import", __file__), 2, "The archive is no zip file"),
+        (("import", "/dev/zero"), 2, "no plain file"),
+        (("import", "/nowhere.zip"), 2, "cannot be read"),
+    ],
+)
+def test_wrong_words_are_answered_in_words(
+    terminal: Terminal, words: tuple[str, ...], code: int, said: str
+) -> None:
+    assert said in terminal.tell(*words, code=code).stderr

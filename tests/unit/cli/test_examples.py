@@ -1,0 +1,55 @@
+"""Every command has an example, and every example is a command."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+import pytest
+
+from dialectic.cli.examples import EXAMPLES
+from dialectic.cli.main import cli
+
+
+def list_commands(group: click.Group, *before: str) -> dict[str, click.Command]:
+    context = click.Context(group)
+    found: dict[str, click.Command] = {}
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found |= list_commands(command, *before, name)
+        else:
+            found[" ".join((*before, name))] = command
+    return found
+
+
+COMMANDS = list_commands(cli)
+# A terminal's eighty columns, without what stands before an example.
+WIDTH = 76
+
+
+def test_every_command_has_an_example() -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_example_is_a_command_that_is_understood(name: str) -> None:
+    for line in EXAMPLES[name]:
+        words = shlex.split(line.partition(" | ")[0].partition(" > ")[0].partition(" < ")[0])
+        place = len(name.split()) + 1
+
+        assert words[:place] == ["dialectic", *name.split()]
+        assert len(line) <= WIDTH
+        COMMANDS[name].make_context(name, words[place:])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_says_what_a_command_does_and_what_each_option_is_for(name: str) -> None:
+    command = COMMANDS[name]
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+
+    assert command.help
+    assert command.help.split(".")[0].isprintable()
+    assert [one.name for one in options if not one.help] == []
+    assert "Examples:" in command.get_help(click.Context(command, info_name=name))

@@ -1,0 +1,66 @@
+"""What is shown to people fits their terminal and cannot command it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.cli.follow import describe_event
+from dialectic.cli.main import _complain
+from dialectic.cli.outcome import build_tree
+from dialectic.cli.terminal import wrap
+
+words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)
+
+
+@given(words, st.integers(0, 8), st.integers(40, 120))
+def test_lines_are_broken_between_words_and_none_is_lost(
+    text: str, indent: int, width: int
+) -> None:
+    shown = wrap(" " * indent + text, width)
+
+    assert shown.split() == text.split()
+    assert all(len(line) <= width for line in shown.split("\n"))
+    assert {len(line) - len(line.lstrip()) for line in shown.split("\n")} == {indent}
+
+
+def test_a_line_that_fits_and_a_word_that_never_does_stay_as_they_are() -> None:
+    assert wrap("two  words\n\n", 40) == "two  words\n\n"
+    assert wrap(f"see {'x' * 60}", 40) == f"see\n{'x' * 60}"
+
+
+def test_each_folder_is_named_once() -> None:
+    assert build_tree(["a/1/x.md", "a/1/y.md", "a/2/z.md"]) == [
+        "  a/1/",
+        "    x.md",
+        "    y.md",
+        "  a/2/",
+        "    z.md",
+    ]
+
+
+def test_what_went_wrong_is_told_without_commanding_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _complain("The server says \x1b[2J\x9b31mthis.")
+
+    assert capsys.readouterr().err == "dialectic: The server says  [2J 31mthis.\n"
+
+
+def complete(completed: int, failed: int) -> str | None:
+    data = {"stageSlug": "thesis", "status": "complete", "completed": completed, "failed": failed}
+    return describe_event({"type": "contribution_generation_complete", "data": data})
+
+
+def test_the_end_of_a_stage_counts_models_only_if_some_failed() -> None:
+    assert complete(3, 0) == "  thesis: complete"
+    assert complete(2, 1) == "  thesis: complete, 1 of 3 models failed"
+
+
+def test_an_edit_is_told_as_that_of_a_person() -> None:
+    row = {"stage": "thesis", "model_name": "a/b", "size_bytes": 7, "is_incomplete": False}
+    row |= {"storage_path": "hall/x.md", "tokens_used_output": None}
+    event = {"type": "dialectic_contribution_received", "data": {"contribution": row}}
+
+    assert describe_event(event) == "  thesis: a person wrote 7 bytes: x.md"
