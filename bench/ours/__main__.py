@@ -8,6 +8,7 @@ from bench.child import serve
 from bench.ours.dialectic import dialectic
 from bench.ours.fan_in import fan_in
 from bench.ours.growth import growth
+from bench.ours.memory import server_memory, worker_memory
 from bench.ours.overhead import overhead
 from bench.ours.queue import generate_jobs, hold, prepare, work
 
@@ -20,6 +21,8 @@ ACTIONS: dict[str, Any] = {
     "fan_in": fan_in,
     "dialectic": dialectic,
     "growth": growth,
+    "server_memory": server_memory,
+    "worker_memory": worker_memory,
 }
 
 if __name__ == "__main__":
