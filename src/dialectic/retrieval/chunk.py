@@ -26,8 +26,8 @@ CUT_VERSION = 1
 # No piece has more characters than this per token it may have: some tokenizers call any long word
 # one token.
 CHARS_PER_TOKEN_MAX = 8
-# Few texts have so many tokens that this is too much.
-EVEN_CHARS_PER_TOKEN = 3
+# Few texts have so many tokens that this is too much: English ones, and others.
+EVEN_CHARS_PER_TOKEN, OTHER_CHARS_PER_TOKEN = 4, 3
 # What the splitter sees at a time; its work on some texts grows with the square of it.
 SLICE_CHARS = 8_000
 # Headings take at most this share of what the embedder reads.
@@ -153,11 +153,12 @@ class _Cutter:
         What is a little longer after all does no harm: its end is not read, or blurs the rest.
         """
         room = self._room(span.path)
-        for low, high in self._slice(span.start, span.end, room * EVEN_CHARS_PER_TOKEN):
+        is_plain = self._text[span.start : span.end].isascii()
+        per_token = EVEN_CHARS_PER_TOKEN if is_plain else OTHER_CHARS_PER_TOKEN
+        for low, high in self._slice(span.start, span.end, room * per_token):
             for start, end in self._trim(low, high):
-                tokens = (end - start) // EVEN_CHARS_PER_TOKEN
-                if self._text[start:end].isascii() or self._count(start, end) <= room:
-                    yield start, end, tokens
+                if is_plain or self._count(start, end) <= room:
+                    yield start, end, (end - start) // per_token
                     continue
                 for begin, stop in self._split(start, end, room):
                     yield begin, stop, self._count(begin, stop)

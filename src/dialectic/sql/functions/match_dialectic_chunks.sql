@@ -11,7 +11,10 @@ create function dialectic.match_dialectic_chunks(
   p_project_id uuid, p_session_id uuid, p_source_ids uuid[], p_embedding_model text,
   p_vector vector, p_words text, p_word_weight real, p_limit integer, p_index_from integer
 ) returns table (memory_id bigint, score double precision, likeness double precision, word_score double precision)
-language plpgsql set search_path = dialectic, public, extensions as $$
+language plpgsql
+-- To plan it for each question anew takes longer than a better plan would save.
+set search_path = dialectic, public, extensions set plan_cache_mode = force_generic_plan
+as $$
 declare
   -- As usual for BM25.
   k1 constant double precision := 1.2;
@@ -22,7 +25,10 @@ declare
   v_depth constant integer := greatest(60, 2 * p_limit);
   -- So many places of words are looked at, the rarest words first: in a large scope the most common
   -- words of a question take most of the time and decide least.
-  v_places_max constant bigint := 8000;
+  c_places_max constant integer := 8000;
+  c_places_max_large constant integer := 4000;
+  c_large constant integer := 10000;
+  v_places_max integer;
   -- No more may be asked of the index at once; it goes on until it has given enough.
   c_breadth_max constant integer := 1000;
   v_tenant uuid := dialectic.current_tenant();
@@ -30,7 +36,9 @@ declare
   v_sources uuid[];
   v_is_whole boolean := p_session_id is null and p_source_ids is null;
   v_pieces bigint;
+  v_source_count double precision;
   v_mean_words double precision;
+  v_lexemes text[];
   v_near text;
   v_ids bigint[] := '{}';
   v_likeness double precision[] := '{}';
@@ -49,6 +57,8 @@ begin
   if v_pieces = 0 then
     return;
   end if;
+  v_source_count := cardinality(v_sources);
+  v_places_max := case when v_pieces < c_large then c_places_max else c_places_max_large end;
 
   -- The size is part of the expression that the index was made for, so it is spelled out.
   v_near := format(
@@ -82,28 +92,42 @@ begin
     v_likeness := v_likeness || v_more_likeness;
   end if;
 
+  -- How many sources hold a word, the index tells alone; in how many pieces it stands follows from that,
+  -- about, as if it stood anywhere by chance.
+  select array_agg(r.lexeme) into v_lexemes
+  from (
+    select e.lexeme, e.pieces, sum(e.pieces) over (order by e.pieces, e.lexeme) as places
+    from (
+      select w.lexeme, v_pieces * (1 - power(
+        greatest(1 - count(*) / v_source_count, 0.5 / v_source_count), v_source_count / v_pieces)) as pieces
+      from dialectic.dialectic_memory_words w
+      where w.tenant_id = v_tenant and w.project_id = p_project_id
+        and w.embedding_model = p_embedding_model
+        and w.lexeme = any (tsvector_to_array(to_tsvector('pg_catalog.english', p_words)))
+        and (v_is_whole or w.source_id = any (v_sources))
+      group by w.lexeme
+    ) e
+  ) r
+  where r.places <= v_places_max or r.places = r.pieces;
+
   return query
-  with counted as (
-    select w.lexeme, sum(cardinality(w.memory_ids)) as pieces
+  with found as materialized (
+    select w.lexeme, w.memory_ids, w.counts, w.word_counts
     from dialectic.dialectic_memory_words w
     where w.tenant_id = v_tenant and w.project_id = p_project_id
-      and w.embedding_model = p_embedding_model
-      and w.lexeme = any (tsvector_to_array(to_tsvector('pg_catalog.english', p_words)))
+      and w.embedding_model = p_embedding_model and w.lexeme = any (v_lexemes)
       and (v_is_whole or w.source_id = any (v_sources))
-    group by w.lexeme
+  ), counted as (
+    select f.lexeme, sum(cardinality(f.memory_ids)) as pieces from found f group by f.lexeme
   ), rarity as materialized (
-    select c.lexeme, c.pieces, sum(c.pieces) over (order by c.pieces, c.lexeme) as places,
-      ln(1 + (v_pieces - c.pieces + 0.5) / (c.pieces + 0.5))::double precision as idf
+    select c.lexeme, ln(1 + (v_pieces - c.pieces + 0.5) / (c.pieces + 0.5))::double precision as idf
     from counted c
+  ), placed as (
+    select unnest(f.memory_ids) as id, unnest(f.counts) as n, unnest(f.word_counts) as words, r.idf
+    from rarity r join found f on f.lexeme = r.lexeme
   ), worded as (
-    select p.id, sum(r.idf * p.n * (k1 + 1) / (p.n + k1 * (1 - b + b * p.words / v_mean_words))) as bm25
-    from rarity r
-    join dialectic.dialectic_memory_words w
-      on w.tenant_id = v_tenant and w.project_id = p_project_id
-      and w.embedding_model = p_embedding_model and w.lexeme = r.lexeme
-      and (v_is_whole or w.source_id = any (v_sources))
-    cross join lateral unnest(w.memory_ids, w.counts, w.word_counts) as p (id, n, words)
-    where r.places <= v_places_max or r.places = r.pieces
+    select p.id, sum(p.idf * p.n * (k1 + 1) / (p.n + k1 * (1 - b + b * p.words / v_mean_words))) as bm25
+    from placed p
     group by p.id
     order by bm25 desc, p.id
     limit v_depth
