@@ -237,8 +237,9 @@ async def delete_in(connection: Connection, project_id: UUID) -> Deleted:
     What was paid stays in the books. A project that works is not deleted under its workers, nor
     does any begin to work while it is.
     """
-    await connection.execute(SQL["lock_project"], project_id)
+    # In this order: whoever starts a session has it first, and then needs the project to write.
     await connection.execute(SQL["lock_sessions_of_project"], project_id)
+    await connection.execute(SQL["lock_project"], project_id)
     row = await load_in(connection, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
         raise Conflict(f"Project {project_id} has work under way: cancel its sessions first.")

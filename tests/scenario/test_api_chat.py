@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from dialectic import embedded
+from dialectic.api.routes import chat
 from dialectic.ledger import audit
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import Simulator, open_simulator
@@ -27,6 +28,7 @@ SCRIPT: dict[str, Any] = {
     "rules": [
         {"contains": "Fail.", "fault": "500_server"},
         {"contains": "Wait.", "text": TEXT, "gate": "door"},
+        {"contains": "Wait, and fail.", "gate": "door", "fault": "500_server"},
         {"contains": "At length.", "text": "word " * 3_000},
     ],
 }
@@ -95,6 +97,30 @@ async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(house: H
     assert {name for name, _ in deltas} == {"delta"}
     assert "".join(data["text"] for _, data in deltas) == reply["content"] == TEXT
     assert last == "reply"
+
+
+@pytest.mark.parametrize(
+    ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
+)
+async def test_a_model_that_thinks_for_long_is_no_dead_line(
+    house: House,
+    simulator: Simulator,
+    monkeypatch: pytest.MonkeyPatch,
+    message: str,
+    ends_with: str,
+) -> None:
+    monkeypatch.setattr(chat, "PING_S", 0.05)
+    simulator.hold("door")
+    wish = build_wish(message, stream=True)
+    asking = asyncio.create_task(house.anna.client.post("/chat", json=wish))
+    await simulator.wait_arrived(1)
+    await asyncio.wait({asking}, timeout=0.3)
+    simulator.release("door")
+    answer = await asking
+    assert (answer.status_code, answer.text.startswith(": still here\n\n")) == (200, True)
+    told = parse_events(answer.text.replace(": still here\n\n", ""))
+    assert told[-1][0] == ends_with
+    assert await find_breaches(house) == []
 
 
 async def test_at_the_limit_an_answer_is_incomplete_and_gone_on_with_on_request(

@@ -29,8 +29,8 @@ from dialectic.store.records import Account
 # Clients come back after a while that differs from one to the next: not all at once.
 RETRY_MIN_MS = 1000
 RETRY_MAX_MS = 3000
-# How long a client may take for one piece: none at all are read by one that is stuck, and what it
-# missed would be held ready for it for ever.
+# How long a client may take for one piece. One that is stuck takes none at all, and what it missed
+# would be held ready for it for ever.
 SEND_MAX_S = 30.0
 # What a client that was too slow has for reading the end of its stream.
 END_MAX_S = 5.0

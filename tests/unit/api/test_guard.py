@@ -34,10 +34,14 @@ def measure(value: Any) -> int:
             return 0
 
 
-@given(values, st.integers(1, 6))
-def test_depth_is_what_the_parser_finds(value: Any, depth_max: int) -> None:
+@given(values, st.integers(1, 6), st.sampled_from([1, 2, 7, 1 << 18]))
+def test_depth_is_what_the_parser_finds_wherever_it_is_cut(
+    value: Any, depth_max: int, window_bytes: int
+) -> None:
     body = json.dumps(value, ensure_ascii=False).encode()
-    assert is_too_deep(body, depth_max) == (measure(value) > depth_max)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "WINDOW_BYTES", window_bytes)
+        assert is_too_deep(body, depth_max) == (measure(value) > depth_max)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,10 @@ def test_what_never_ends_is_too_deep(body: bytes) -> None:
 
 def test_what_is_long_and_flat_is_not() -> None:
     assert not is_too_deep(b"[" + b"[],{}," * 100_000 + b"[]]", 64)
+
+
+def test_what_is_cut_off_is_not_deep() -> None:
+    assert not is_too_deep(b"[" + b"[]," * 100 + b'[{"a":', 64)
 
 
 # -- slow bodies ----------------------------------------------------------------------------------
@@ -96,7 +104,7 @@ async def send_to(path: str, media_type: str, sender: Sender) -> list[Message]:
         "headers": [(b"content-type", media_type.encode())],
         "state": {},
     }
-    limits = Limits(json_bytes_max=100, uploads={"/import": 1000})
+    limits = Limits(json_bytes_max=10_000_000, uploads={"/import": 1000})
     await Guard(read, know, limits, frozenset())(scope, sender.receive, send)
     return told
 
@@ -119,3 +127,15 @@ async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes(
     sender = Sender(PIECE, LAST, behind=lambda: monkeypatch.setattr(guard, "BODY_GRACE_S", -1e9))
     *pieces, end = await send_to("/api/v1/import", "application/zip", sender)
     assert (pieces, end["type"]) == ([PIECE, LAST], "http.disconnect")
+
+
+async def test_others_are_served_while_a_large_body_is_judged() -> None:
+    body = b"[" + b'"",' * 1_000_000 + b"[]," * 70 + b"0]"
+    whole: Message = {"type": "http.request", "body": body, "more_body": False}
+    judging = asyncio.create_task(send_to("/api/v1/a", "application/json", Sender(whole)))
+    turns = 0
+    while not judging.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert [message["type"] for message in await judging] == ["http.request", "http.disconnect"]
+    assert turns > 50

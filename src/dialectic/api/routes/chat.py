@@ -36,6 +36,7 @@ router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
 EVENTS = "text/event-stream"
 PING_S = 15.0
+STILL_HERE = b": still here\n\n"
 # For proxies: each piece goes on as it comes.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
 MESSAGES_MAX = 200
@@ -238,7 +239,11 @@ async def _find_system(act: Act, wish: ChatWish) -> str:
 async def _stream(
     request: Request, asked: Awaitable[Answer], pieces: asyncio.Queue[str | None]
 ) -> Response:
-    """Answer with events. What fails before the first piece is answered as it would be plainly."""
+    """Answer with events. What fails before the first piece is answered as it would be plainly.
+
+    A model that thinks for long must not be mistaken for a dead line: after a while the stream
+    begins with a sign of life, and what fails then is an event as well.
+    """
     asking = asyncio.ensure_future(asked)
 
     def end(done: asyncio.Future[Answer]) -> None:
@@ -247,14 +252,15 @@ async def _stream(
             done.exception()  # seen, also if nobody is left to be told of it
 
     asking.add_done_callback(end)
-    first = await pieces.get()
-    if first is None:
+    waiting = asyncio.ensure_future(pieces.get())
+    await asyncio.wait({waiting}, timeout=PING_S)
+    if waiting.done() and waiting.result() is None:
         answer = await asking
         return StreamingResponse(
             iter([_event("reply", answer.body)]), headers=UNBUFFERED, media_type=EVENTS
         )
     return StreamingResponse(
-        _tell(request, asking, pieces, first), headers=UNBUFFERED, media_type=EVENTS
+        _tell(request, asking, pieces, waiting), headers=UNBUFFERED, media_type=EVENTS
     )
 
 
@@ -262,14 +268,17 @@ async def _tell(
     request: Request,
     asking: asyncio.Future[Answer],
     pieces: asyncio.Queue[str | None],
-    piece: str | None,
+    waiting: asyncio.Future[str | None],
 ) -> AsyncIterator[bytes]:
-    while piece is not None:
+    if not waiting.done():
+        yield STILL_HERE
+    while True:
+        while not (await asyncio.wait({waiting}, timeout=PING_S))[0]:
+            yield STILL_HERE
+        if (piece := waiting.result()) is None:
+            break
         yield _event("delta", json.dumps({"text": piece}).encode())
         waiting = asyncio.ensure_future(pieces.get())
-        while not (await asyncio.wait({waiting}, timeout=PING_S))[0]:
-            yield b": still here\n\n"
-        piece = waiting.result()
     try:
         yield _event("reply", (await asking).body)
     except DialecticError as error:
