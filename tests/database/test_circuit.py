@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -199,6 +200,18 @@ async def test_each_probe_that_fails_doubles_the_wait_up_to_five_minutes(machine
         assert (await caller.ask()).may_go
         await caller.tell(FAILED)
     assert waits_s == pytest.approx([15, 30, 60, 120, 240, 300, 300])
+
+
+async def test_the_probe_of_a_chat_is_the_only_one_until_it_ends_or_is_given_up(
+    machine: Machine,
+) -> None:
+    caller = await open_circuit(machine, jobs=2)
+    await machine.advance(FIRST_PROBE_S)
+    chat = replace(caller.jobs[0], id=uuid4())
+    assert (await ask(machine.db, caller.endpoint, chat)).may_go
+    assert not (await caller.ask(1)).may_go
+    await machine.advance(61)
+    assert (await caller.ask(1)).may_go, "its process may have died"
 
 
 async def test_a_probe_whose_worker_died_is_followed_by_another(machine: Machine) -> None:

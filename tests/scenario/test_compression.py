@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -28,12 +27,10 @@ from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import open_simulator
 from dialectic.search import search_project
 from dialectic.settings import Settings
-from dialectic.store.database import WORKER_ROLE, Connection, Database
 from tests.scenario.shop import Shop, verify
 from tests.scenario.story import Row, open_stage
 from tests.scenario.test_money import claim_alone
 
-T = TypeVar("T")
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
 SHORT = {"default": {"text": "Done, and well."}}
@@ -329,34 +326,6 @@ async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made
     ]
     assert holds[0]["charged_credits"] == 0 < holds[0]["cost_credits"]
     assert list_shortened(document) != []
-
-
-class Forgetful(Database):
-    """Learns of no commit, so it tries each once more: what it wrote is there already."""
-
-    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
-        await super().transact(tenant_id, work)
-        return await super().transact(tenant_id, work)
-
-
-async def test_a_commit_that_went_through_and_was_not_told_is_tried_again_and_changes_nothing(
-    server: embedded.Server, template: str, tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    async with open_small_shop(server, template, home, SHORT, window=4_000, answer=500) as shop:
-        stage = shop.stage
-        async with Forgetful.open(stage.engine.address, WORKER_ROLE) as db:
-            doubtful = replace(stage, worker_engine=replace(stage.worker_engine, db=db))
-            session_id = await doubtful.play([WRITER], until="thesis", resources=LONG_RESOURCES)
-        record = await stage.record(session_id)
-        holds = await shop.list_holds()
-        assert await verify(stage) == []
-    assert record.session["status"] == "thesis_generation_complete"
-    assert [(job["status"], job["attempt_count"]) for job in record.jobs] == [("completed", 1)]
-    assert len(record.contributions) == 1
-    kinds = [(row["purpose"], row["state"]) for row in holds]
-    assert kinds == [("embedding", "posted"), ("embedding", "posted"), ("call", "posted")]
-    assert len(shop.simulator.log.calls) == len(holds)
 
 
 # -- abstracts -------------------------------------------------------------------------------------

@@ -158,8 +158,6 @@ def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home
     assert "is cancelled" in home.tell("cancel", session, *only).stderr
     told = home.tell("pause", session, *only)
     assert (told.code, "is cancelled: only one that waits" in told.stderr) == (2, True)
-    told = home.tell("cancel", session, "--job", "ffffffff")
-    assert (told.code, "No job of the session begins with 'ffffffff'" in told.stderr) == (2, True)
 
 
 def test_a_finished_session_stays_finished(home: Home) -> None:

@@ -200,12 +200,12 @@ def find_end_of(overview: Overview) -> ExitCode | None:
     # What waits for other jobs moves only if one of those does.
     moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
     if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
-        return _find_standstill({job["status_reason"] for job in moving})
+        return _decide_pause({job["status_reason"] for job in moving})
     return None
 
 
-def _find_standstill(reasons: set[str]) -> ExitCode:
-    """Tell what a session stands still for whose jobs are all paused."""
-    if reasons == {JOB_PAUSED}:
-        return ExitCode.WAITING
-    return ExitCode.FUNDS if reasons & FUNDS_REASONS else ExitCode.FAILED
+def _decide_pause(reasons: set[str]) -> ExitCode:
+    """Decide what it means that nothing moves any more: money, a person, or trouble."""
+    if reasons & FUNDS_REASONS:
+        return ExitCode.FUNDS
+    return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED

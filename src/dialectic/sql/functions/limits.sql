@@ -157,6 +157,7 @@ begin
       v_row.probe_tenant_id := p_tenant_id;
       v_row.probe_job_id := p_job_id;
       v_row.probe_attempt := p_attempt;
+      v_row.probe_at := v_now;
     end if;
   end if;
   perform dialectic.put_endpoint(v_row);
@@ -164,7 +165,8 @@ end
 $$;
 
 -- For how many seconds this attempt may not call because of the circuit; 0 when it may, as a probe.
--- Nobody knows how long a probe takes: whoever meets one looks again in a while.
+-- Nobody knows how long a probe takes: whoever meets one looks again in a while. That of a chat, whose
+-- end nobody but itself could tell, is believed for a minute.
 create or replace function dialectic.find_circuit_wait(
   p_row dialectic.dialectic_endpoints, p_now timestamptz,
   p_tenant_id uuid, p_job_id uuid, p_attempt integer
@@ -177,6 +179,10 @@ as $$
       = (p_tenant_id, p_job_id, p_attempt) then 0.0
     when dialectic.is_calling(p_row.probe_tenant_id, p_row.probe_job_id, p_row.probe_attempt)
       then 5.0
+    when p_row.probe_at > p_now - interval '1 minute' and not exists (
+      select from dialectic.dialectic_generation_jobs j
+      where j.tenant_id = p_row.probe_tenant_id and j.id = p_row.probe_job_id
+    ) then 5.0
     else 0.0
   end
 $$;
