@@ -18,8 +18,9 @@ SHARED = 'scope="module"'
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Deals out a module that shares a set-up as a whole, and all other tests one by one.
 
-    Modules come first, those of many tests before those of few; the single tests after them leave
-    no process without work at the end.
+    Modules come first, those of many tests before those of few, and the quick tests of single
+    functions last. Every third process begins with those: it has something to calculate while the
+    others wait for leases and servers, and where they meet no test takes long.
     """
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
@@ -29,6 +30,12 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
         return module if shares_setup(self._root / module) else nodeid
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if int(node.gateway.id.removeprefix("gw")) % 3 == 2:
+            last = next(reversed(self.workqueue))
+            self.workqueue.move_to_end(last, last=False)
+        super()._assign_work_unit(node)
 
 
 @cache

@@ -48,11 +48,16 @@ async def _make_database(server: embedded.Server) -> None:
     await migrate(Address(server.url(user=SUPERUSER, database=DATABASE), is_embedded=True))
 
 
-@contextmanager
-def join_copy(made: Path, home: Path) -> Iterator[embedded.Server]:
-    """Take part in the server of a new home, whose data is copied from another one."""
+def copy_server(made: Path, home: Path) -> None:
+    """Copy what a server needs to a new home, where nobody has started it yet."""
     home.mkdir(parents=True, exist_ok=True)
     # With its owners: root's server runs as another user.
     subprocess.run(["cp", "-a", made / "postgres", home / "postgres"], check=True)
+
+
+@contextmanager
+def join_copy(made: Path, home: Path) -> Iterator[embedded.Server]:
+    """Take part in the server of a new home, whose data is copied from another one."""
+    copy_server(made, home)
     with embedded.join_server(home, QUICK) as server:
         yield server

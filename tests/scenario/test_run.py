@@ -20,7 +20,7 @@ import pytest
 from dialectic import embedded
 from dialectic.failpoints import POINTS
 from tests.nursery import Told, nursery
-from tests.servers import join_copy
+from tests.servers import copy_server, join_copy
 from tests.waiting import until_said, until_stopped
 
 PATIENCE_S = 120.0
@@ -352,14 +352,18 @@ def test_a_cancelled_session_stays_cancelled(home: Home) -> None:
     assert "cancelled and stays so" in resumed.stderr
 
 
-def test_a_worker_outlives_the_server_that_is_stopped_under_it(home: Home) -> None:
-    with worker(home):
-        stopped = home.tell("db", "stop")
-        assert stopped.code == 0, stopped.stderr
-        assert "The server has stopped." in stopped.stderr
-        session = detach(home, unique_name())
-        assert home.tell("watch", session).code == 0
-    assert "No server was running." in home.tell("db", "stop").stderr
+def test_a_worker_outlives_the_server_that_is_stopped_under_it(
+    made_home: Path, tmp_path: Path
+) -> None:
+    copy_server(made_home, tmp_path / "home")
+    with open_home(tmp_path / "home") as home:
+        with worker(home):
+            stopped = home.tell("db", "stop")
+            assert stopped.code == 0, stopped.stderr
+            assert "The server has stopped." in stopped.stderr
+            session = detach(home, unique_name())
+            assert home.tell("watch", session).code == 0
+        assert "No server was running." in home.tell("db", "stop").stderr
 
 
 # -- the operator's commands ----------------------------------------------------------------------

@@ -38,9 +38,14 @@ EXPORTS_AT_ONCE = 4
 DOCUMENTS_READ_AT_ONCE = 2
 
 
-def build_app(engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK) -> ASGIApp:
-    """Build the application around an engine and a hub of events that are open."""
-    app, metrics = build_api(), Metrics()
+def build_app(
+    engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK, api: FastAPI | None = None
+) -> ASGIApp:
+    """Build the application around an engine and a hub of events that are open.
+
+    `api` is what `build_api` has built, if that is at hand; it belongs to this application alone.
+    """
+    app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
     app.state.glances = operations.open_glances(engine, hub, metrics)
     app.state.undertakings = Undertakings(engine.db)
