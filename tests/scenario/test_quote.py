@@ -323,7 +323,7 @@ def test_a_dry_run_prints_the_quote_and_leaves_nothing(home: Home, tmp_path: Pat
     assert not out.exists()
     assert read_sessions(home) == []
     assert not list((home.path / "storage").rglob("*.md"))
-    rungs = re.findall(r"^  ([123]) +(\d+) calls +play [\d.]+   (\w+):", told.stdout, re.MULTILINE)
+    rungs = re.findall(r"^  ([123]) +(\d+) calls +play [\d.]+ +(\w+):", told.stdout, re.MULTILINE)
     assert rungs == [("1", "48", "pairwise"), ("2", "45", "critique"), ("3", "36", "pairwise")]
 
 

@@ -90,7 +90,8 @@ def clean_part(text: str) -> tuple[str, list[str]]:
     a text was cut in parts: between two people who are joined to one, or a CR and its LF.
     """
     text, removed = _remove_always(text)
-    start = len(text) - len(text.lstrip(_EDGES))
+    # Line ends too, at the beginning: they may follow a CR.
+    start = len(text) - len(text.lstrip(_EDGES + "\r\n"))
     end = max(start, len(text.rstrip(_EDGES + "\r")))
     inner = _remove(_MAY_STAY, text[start:end], removed)
     return text[:start] + _end_lines(inner) + text[end:], _tell(removed)
