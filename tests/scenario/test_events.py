@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import contextlib
+import functools
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
