@@ -186,6 +186,11 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
     except DialecticError as error:
         logger.warning("a project is not described yet: %s", error.code)
         return 0
+    except (LookupError, ValueError):
+        # Rows that contradict each other are a bug of ours, and no reason for a worker to end, and
+        # the next one after it: all other projects go on.
+        logger.exception("a project of tenant %s cannot be described", tenant_id)
+        return 0
 
 
 async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:

@@ -71,6 +71,18 @@ async def test_the_end_of_a_stage_makes_the_description_due_and_any_worker_makes
     assert await publish.publish_left_behind(shop.worker_engine) == 0
 
 
+async def test_a_project_whose_rows_contradict_each_other_ends_no_worker(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    await shop.admin.execute(AGE)
+    async with shop.admin.transaction():
+        await shop.admin.execute("set local session_replication_role = replica")
+        await shop.admin.execute("delete from dialectic_files where path like '%thesis%'")
+    assert await publish.publish_left_behind(shop.worker_engine) == 0
+    assert "cannot be described" in caplog.text
+    assert await list_due(shop) == DESCRIPTIONS, "it is tried again"
+
+
 async def test_rows_of_a_description_tell_the_truth_about_its_files(shop: Workshop) -> None:
     await publish.describe_project(shop.engine, shop.account.tenant_id, shop.project_id)
     rows = await shop.admin.fetch(
