@@ -22,6 +22,7 @@ from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageS
 from dialectic.domain.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.errors import ProviderThrottled
+from dialectic.ledger import wallets
 from dialectic.pipeline.run import run_job
 from dialectic.process_files import load_process
 from dialectic.projects import create_session
@@ -88,6 +89,11 @@ async def fill(options: Options) -> None:
     models = 10
     async with open_engine(options, APP_ROLE) as engine:
         account = await open_account(engine.db, "one")
+        # What it costs is not the question here.
+        await engine.db.transact(
+            account.tenant_id,
+            lambda c: wallets.set_unlimited(c, account.wallet_id, is_unlimited=True),
+        )
         ask = Ask(
             prompt=ours.PROMPT,
             models=[MODEL] * models,
