@@ -53,11 +53,8 @@ async def publish_files(
     engine.failpoints.reach("after_files")
     paths, hashes = [file.path for file in files], [file.sha256 for file in files]
 
-    async def mark(connection: Connection) -> list[str]:
-        rows = await connection.fetch(SQL["mark_files_written"], paths, hashes)
-        return [row["path"] for row in rows]
-
-    left = await engine.db.transact(tenant_id, mark)
+    rows = await engine.db.fetch(SQL["mark_files_written"], tenant_id, paths, hashes)
+    left = [row["path"] for row in rows]
     if not left:
         return True
     return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)

@@ -181,7 +181,10 @@ class Worker:
                 delay_s = min(delay_s * 2, RECONNECT_MAX_S)
 
     async def _listen_once(self) -> None:
-        connection = await asyncpg.connect(**self.engine.address.connect_arguments(WORKER_ROLE))
+        # Messages are hints: those that a server forgot to take away come once more.
+        connection = await asyncpg.connect(
+            **self.engine.address.connect_arguments(WORKER_ROLE, waits_for_disk=False)
+        )
         lost = asyncio.Event()
 
         async def on_message(message: Message) -> None:

@@ -85,7 +85,9 @@ class Till:
 
     async def reserve(self, amount: int, **changes: Any) -> Hold:
         new = self.build(amount, **changes)
-        return await self.transact(lambda c: holds.reserve(c, new))
+        if new.is_sent:
+            return await self.transact(lambda c: holds.reserve(c, new))
+        return await holds.reserve_for(self.db, self.account.tenant_id, new)
 
     async def settle(self, hold: Hold, actual: Actual, **facts: Any) -> Hold:
         answer_id = facts.pop("answer_id", None) or uuid4()

@@ -70,6 +70,20 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
             await till.reserve(1)
 
 
+async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
+    async with Till.open(engine, amount=1000, size=1) as till:
+        hold = await till.reserve(100)
+        purse = await wallets.load_purse_for(
+            till.db, till.account.tenant_id, till.wallet_id, uuid4(), is_play=False
+        )
+        assert purse.available_credits == 900
+        # The only connection there is, so the one that was used.
+        (row,) = await till.db.fetch("select dialectic.current_tenant() as tenant")
+        assert row["tenant"] is None
+        assert await till.db.fetch("select from dialectic.token_wallet_holds") == []
+        await till.void(hold)
+
+
 async def test_play_calls_never_touch_real_money(till: Till) -> None:
     hold = await till.reserve(100, is_play=True)
     assert await till.figures(is_play=True) == (PLAY, 100)

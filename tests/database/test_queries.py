@@ -50,6 +50,7 @@ ONLY_WORKER = {
     ("records", "take_waiting_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
+    ("ledger", "reserve_for"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
 }

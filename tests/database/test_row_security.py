@@ -87,10 +87,11 @@ INDEXES_ACROSS_TENANTS = {
 }
 KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
-    *("now", "current_tenant", "is_runnable", "is_ended", "error_entry"),
+    *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks"),
-    *("reserve_funds", "mark_hold_sent", "settle_hold", "void_hold", "lose_hold"),
+    *("reserve_funds", "mark_hold_sent", "settle_hold", "void_hold", "lose_hold", "load_purse"),
+    "mark_files_written",
 }
 MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
 KNOWING_PEOPLE = {
@@ -107,7 +108,8 @@ FUNCTIONS = {
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
-    | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"},
+    | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"}
+    | {"reserve_funds_for"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

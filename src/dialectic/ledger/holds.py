@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 import asyncpg
@@ -157,27 +157,42 @@ async def reserve(connection: Connection, new: NewHold) -> Hold:
     After an error the transaction is of no more use.
     """
     try:
-        row = await connection.fetchrow(
-            SQL["reserve"],
-            new.key,
-            new.wallet_id,
-            new.is_play,
-            new.purpose,
-            new.model_name,
-            new.session_id,
-            new.stage_slug,
-            new.job_id,
-            new.attempt,
-            new.amount_credits,
-            new.rates.input,
-            new.rates.output,
-            new.counted_input_tokens,
-            new.output_cap_tokens,
-            new.is_sent,
-        )
+        row = await connection.fetchrow(SQL["reserve"], *_bind(new), new.is_sent)
     except asyncpg.PostgresError as error:
         _refuse(error, new)
     return _as_hold(row)
+
+
+async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
+    """Do the same for any tenant, in a commit of its own and one round trip.
+
+    The disk is waited for by `send`, without which nothing may leave.
+    """
+    assert not new.is_sent, "what leaves at once must be on the disk at once"
+    try:
+        (row,) = await db.fetch(SQL["reserve_for"], tenant_id, *_bind(new))
+    except asyncpg.PostgresError as error:
+        _refuse(error, new)
+    return _as_hold(row)
+
+
+def _bind(new: NewHold) -> tuple[Any, ...]:
+    return (
+        new.key,
+        new.wallet_id,
+        new.is_play,
+        new.purpose,
+        new.model_name,
+        new.session_id,
+        new.stage_slug,
+        new.job_id,
+        new.attempt,
+        new.amount_credits,
+        new.rates.input,
+        new.rates.output,
+        new.counted_input_tokens,
+        new.output_cap_tokens,
+    )
 
 
 async def mark_sent(connection: Connection, key: str, *, request_id: str | None = None) -> Hold:

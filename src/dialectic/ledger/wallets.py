@@ -11,7 +11,7 @@ import asyncpg
 from dialectic.domain.price import Purse
 from dialectic.errors import Conflict, NotFound
 from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
-from dialectic.store.database import Connection
+from dialectic.store.database import Connection, Database
 from dialectic.store.queries import load_queries
 
 SQL = load_queries("ledger")
@@ -57,10 +57,24 @@ async def load_purse(
     connection: Connection, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Purse:
     """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
-    row = await connection.fetchrow(SQL["load_purse"], wallet_id, session_id, is_play)
-    if row is None:
+    rows = await connection.fetch(SQL["load_purse"], wallet_id, session_id, is_play)
+    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
+
+
+async def load_purse_for(
+    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID, *, is_play: bool
+) -> Purse:
+    """Load the same of any tenant, in one round trip."""
+    rows = await db.fetch(SQL["load_purse_for"], tenant_id, wallet_id, session_id, is_play)
+    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
+
+
+def _build_purse(
+    rows: list[asyncpg.Record], wallet_id: UUID, session_id: UUID | None, *, is_play: bool
+) -> Purse:
+    if not rows:
         raise NotFound(f"There is no wallet {wallet_id}.")
-    return Purse(**dict(row), is_play=is_play, session=name_session(session_id))
+    return Purse(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

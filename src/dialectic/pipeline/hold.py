@@ -66,21 +66,18 @@ async def hold(
     counted = (await count_request_tokens_aside(request, card)).upper_tokens
     fraction = Decimal(str(engine.settings.max_spend_fraction))
 
-    async def work(connection: Connection) -> NewHold:
-        if job.attempt > 1:
-            await holds.give_up_earlier(connection, job.id, job.attempt)
-        purse = await wallets.load_purse(
-            connection, wallet_id, job.session_id, is_play=is_play(card)
-        )
-        cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
-        new = build_hold(key, job, card, wallet_id, counted, cap, purpose=purpose)
-        await holds.reserve(connection, new)
-        return new
-
+    db, tenant_id = engine.db, job.tenant_id
+    if job.attempt > 1:
+        await db.transact(tenant_id, lambda c: holds.give_up_earlier(c, job.id, job.attempt))
+    purse = await wallets.load_purse_for(
+        db, tenant_id, wallet_id, job.session_id, is_play=is_play(card)
+    )
+    cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
+    new = build_hold(key, job, card, wallet_id, counted, cap, purpose=purpose)
     try:
-        cap = (await engine.db.transact(job.tenant_id, work)).output_cap_tokens
+        await holds.reserve_for(db, tenant_id, new)
     except Conflict:
-        # The commit of a moment ago went through although we were not told.
+        # It was made a moment ago, although we were not told, when there was other money to go by.
         cap = (await _load_own(engine, job, key)).output_cap_tokens
     return Held(replace(request, max_output_tokens=cap), key, counted)
 

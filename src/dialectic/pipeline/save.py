@@ -62,11 +62,6 @@ async def save_turn(
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
-        await records.insert_files(
-            connection, job.tenant_id, material.owner.project_id, written.files
-        )
-        if written.chunk is not None:
-            await chunks.insert_chunk(connection, job, written.chunk)
         if written.contribution is not None:
             await _end_document(connection, job, material, written)
         else:
@@ -93,8 +88,11 @@ async def _end_document(
 ) -> None:
     contribution = written.contribution
     assert contribution is not None, "the last turn leaves the document"
-    await records.insert_contribution(connection, job, contribution)
-    await records.put_resources(connection, job.tenant_id, material.owner, written.resources)
+    owner, files = material.owner, written.files
+    await records.insert_contribution(connection, job, owner.project_id, contribution, files)
+    if written.chunk is not None:
+        await chunks.insert_chunk(connection, job, written.chunk)
+    await records.put_resources(connection, job.tenant_id, owner, written.resources)
     results = {
         "contribution_id": str(contribution.id),
         "path": contribution.file.path,
@@ -113,10 +111,13 @@ async def _end_document(
 async def _go_on(connection: Connection, job: Job, material: Material, written: Written) -> None:
     new = written.chunk
     assert new is not None, "a turn that is cut off leaves a chunk"
+    project_id = material.owner.project_id
+    await records.insert_files(connection, job.tenant_id, project_id, written.files)
+    await chunks.insert_chunk(connection, job, new)
     await jobs.go_on(connection, job)
     news = {
         "sessionId": str(job.session_id),
-        "projectId": str(material.owner.project_id),
+        "projectId": str(project_id),
         "stageSlug": job.stage_slug,
         "iterationNumber": job.iteration_number,
         "job_id": str(job.id),

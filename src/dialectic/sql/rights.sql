@@ -11,12 +11,13 @@ drop function if exists dialectic.read_notifications(bigint, uuid, integer);
 revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
 revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
-grant execute on function dialectic.now(), dialectic.current_tenant(),
+grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic.act_for(uuid),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
   dialectic.error_entry(integer, text, text, jsonb),
   dialectic.announce(uuid, text, jsonb),
   dialectic.read_events(bigint, uuid, integer),
   dialectic.list_news(uuid[], bigint[]),
+  dialectic.mark_files_written(uuid, text[], text[]),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
   dialectic.match_dialectic_chunks(uuid, uuid, uuid[], text, vector, text, real, integer, integer)
   to dialectic_app, dialectic_worker;
@@ -26,7 +27,8 @@ grant execute on function
     numeric, bigint, bigint, boolean),
   dialectic.mark_hold_sent(text, text),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
-  dialectic.void_hold(text), dialectic.lose_hold(text)
+  dialectic.void_hold(text), dialectic.lose_hold(text),
+  dialectic.load_purse(uuid, uuid, uuid, boolean)
   to dialectic_app, dialectic_worker;
 -- And what it needs of its endpoint: jobs call, and so do chats.
 grant execute on function
@@ -58,6 +60,8 @@ grant execute on function
   dialectic.list_lanes(),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
+  dialectic.reserve_funds_for(uuid, text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint,
+    numeric, numeric, bigint, bigint),
   dialectic.send_hold(uuid, text),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.take_waiting_files(interval, interval, integer),

@@ -95,8 +95,11 @@ class Address:
     url: str
     is_embedded: bool
 
-    def connect_arguments(self, role: str) -> dict[str, Any]:
-        """Build what asyncpg needs to connect as a role."""
+    def connect_arguments(self, role: str, *, waits_for_disk: bool = True) -> dict[str, Any]:
+        """Build what asyncpg needs to connect as a role.
+
+        A commit that need not outlive a crash of the server does not wait for its disk.
+        """
         settings = {
             "search_path": "dialectic,public,extensions",
             "application_name": role,
@@ -105,6 +108,8 @@ class Address:
             # uses, which takes the server longer than to carry them out.
             "plan_cache_mode": "force_generic_plan",
         }
+        if not waits_for_disk:
+            settings["synchronous_commit"] = "off"
         arguments: dict[str, Any] = {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
@@ -183,7 +188,7 @@ class Database:
     async def fetch(
         self, query: str, *arguments: Any, patience_s: float | None = None
     ) -> list[asyncpg.Record]:
-        """Run one statement outside any tenant: only functions that check for themselves."""
+        """Run one statement outside any tenant: only functions that are told for whom they act."""
 
         async def ask() -> list[asyncpg.Record]:
             async with self._acquire() as connection:

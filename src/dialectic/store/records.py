@@ -62,16 +62,11 @@ async def insert_files(
     connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
 ) -> None:
     """Insert new files; their bytes wait in the rows until they are in storage."""
-    await _write_files(connection, "insert_files", tenant_id, project_id, files)
+    await connection.execute(SQL["insert_files"], tenant_id, project_id, *_bind_files(files))
 
 
-async def _write_files(
-    connection: Connection, query: str, tenant_id: UUID, project_id: UUID, files: Sequence[File]
-) -> None:
-    await connection.execute(
-        SQL[query],
-        tenant_id,
-        project_id,
+def _bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str], list[bytes]]:
+    return (
         [file.path for file in files],
         [file.mime_type for file in files],
         [file.sha256 for file in files],
@@ -253,8 +248,10 @@ class NewContribution:
     manifest: dict[str, Any] | None = None
 
 
-async def insert_contribution(connection: Connection, job: Job, new: NewContribution) -> None:
-    """Insert what a job wrote and tell those who follow its session, in the caller's commit."""
+async def insert_contribution(
+    connection: Connection, job: Job, project_id: UUID, new: NewContribution, files: Sequence[File]
+) -> None:
+    """Insert what a job wrote, with all its files, and tell those who follow its session."""
     first_id = new.original_model_contribution_id
     if first_id is not None:
         await supersede(connection, first_id)
@@ -296,6 +293,8 @@ async def insert_contribution(connection: Connection, job: Job, new: NewContribu
         new.edit_version,
         first_id,
         new.manifest,
+        project_id,
+        *_bind_files(files),
     )
 
 
@@ -342,8 +341,6 @@ async def put_resources(
     """Put resources and their files in their places; a newer text takes the place of an older."""
     if not resources:
         return
-    files = [resource.as_file() for resource in resources]
-    await _write_files(connection, "put_files", tenant_id, owner.project_id, files)
     rows = [
         {
             "id": str(derive_resource_id(owner.project_id, new.path)),
@@ -354,14 +351,13 @@ async def put_resources(
             "content": new.text,
             "storage_path": new.path,
             "mime_type": MARKDOWN,
-            "size_bytes": len(file.data),
             "notes": list(new.notes),
             "source_contribution_id": (
                 str(new.source_contribution_id) if new.source_contribution_id else None
             ),
             "document_key": new.document_key,
         }
-        for new, file in zip(resources, files, strict=True)
+        for new in resources
     ]
     await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 

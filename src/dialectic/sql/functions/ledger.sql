@@ -54,6 +54,26 @@ begin
 end
 $$;
 
+-- The same for a worker, of whatever tenant its job is, in one round trip. Nothing leaves before
+-- `send_hold` has said so in a commit of its own, and that one waits for the disk: the log is one, so
+-- this is on it then too. Until then nothing is lost by a server that forgets the hold.
+create or replace function dialectic.reserve_funds_for(
+  p_tenant_id uuid, p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text,
+  p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer,
+  p_amount bigint, p_input_rate numeric, p_output_rate numeric, p_input_tokens bigint,
+  p_output_cap bigint
+) returns dialectic.token_wallet_holds
+language plpgsql
+as $$
+begin
+  perform dialectic.act_for(p_tenant_id);
+  perform set_config('synchronous_commit', 'off', true);
+  return dialectic.reserve_funds(p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id,
+    p_stage_slug, p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens,
+    p_output_cap, false);
+end
+$$;
+
 -- Let a session hold more, within its budget. Its row is made with its first hold.
 create or replace function dialectic.hold_within_budget(
   p_tenant_id uuid, p_session_id uuid, p_is_play boolean, p_amount bigint

@@ -20,3 +20,29 @@ as $$
   where f.tenant_id = free.tenant_id and f.path = free.path
   returning f.tenant_id, f.path
 $$;
+
+-- These files are in storage: their rows let go of the bytes. Those that were replaced while someone
+-- wrote them are armed again, and returned: the bytes in storage may be the older ones. A server that
+-- forgets this has the same bytes written once more, so nobody waits for its disk.
+create or replace function dialectic.mark_files_written(
+  p_tenant_id uuid, p_paths text[], p_hashes text[]
+) returns setof text
+language plpgsql
+as $$
+begin
+  perform dialectic.act_for(p_tenant_id);
+  perform set_config('synchronous_commit', 'off', true);
+  update dialectic.dialectic_files f
+  set content = null, written_at = dialectic.now(), tried_at = null
+  from unnest(p_paths, p_hashes) as file (path, sha256)
+  where f.tenant_id = p_tenant_id and f.path = file.path and f.sha256 = file.sha256
+    and f.written_at is null;
+  return query
+    update dialectic.dialectic_files f
+    set content = convert_to(r.content, 'UTF8'), written_at = null
+    from unnest(p_paths, p_hashes) as file (path, sha256), dialectic.dialectic_project_resources r
+    where f.tenant_id = p_tenant_id and f.path = file.path and f.sha256 <> file.sha256
+      and r.tenant_id = f.tenant_id and r.storage_path = f.path
+    returning f.path;
+end
+$$;

@@ -128,3 +128,32 @@ begin
   on conflict (tenant_id, session_id) do update set budget_credits = excluded.budget_credits;
 end
 $$;
+
+-- What a session may spend of one kind of money at this moment.
+create or replace function dialectic.load_purse(
+  p_tenant_id uuid, p_wallet_id uuid, p_session_id uuid, p_is_play boolean
+) returns table (
+  available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
+  budget_held_credits bigint
+)
+language plpgsql
+as $$
+begin
+  perform dialectic.act_for(p_tenant_id);
+  return query
+    select
+      case when w.is_count_only then null
+        when p_is_play then w.play_balance_credits - w.play_held_credits
+        else w.balance_credits - w.held_credits
+      end,
+      s.budget_credits,
+      s.budget_credits - case when p_is_play then s.play_spent_credits + s.play_held_credits
+        else s.spent_credits + s.held_credits end,
+      case when p_is_play then w.play_held_credits else w.held_credits end,
+      coalesce(case when p_is_play then s.play_held_credits else s.held_credits end, 0)
+    from dialectic.token_wallets w
+    left join dialectic.dialectic_session_spending s
+      on s.tenant_id = w.tenant_id and s.session_id = p_session_id
+    where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
+end
+$$;

@@ -3,6 +3,9 @@
 -- name: reserve
 select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 
+-- name: reserve_for
+select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+
 -- name: mark_sent
 select * from dialectic.mark_hold_sent($1, $2)
 
@@ -41,20 +44,10 @@ from token_wallets
 where id = $1
 
 -- name: load_purse
--- What a session may spend of one kind of money at this moment.
-select
-  case when w.is_count_only then null
-    when $3 then w.play_balance_credits - w.play_held_credits
-    else w.balance_credits - w.held_credits
-  end as available_credits,
-  s.budget_credits,
-  s.budget_credits - case when $3 then s.play_spent_credits + s.play_held_credits
-    else s.spent_credits + s.held_credits end as budget_left_credits,
-  case when $3 then w.play_held_credits else w.held_credits end as held_credits,
-  coalesce(case when $3 then s.play_held_credits else s.held_credits end, 0) as budget_held_credits
-from token_wallets w
-left join dialectic_session_spending s on s.tenant_id = w.tenant_id and s.session_id = $2
-where w.id = $1
+select * from dialectic.load_purse(dialectic.current_tenant(), $1, $2, $3)
+
+-- name: load_purse_for
+select * from dialectic.load_purse($1, $2, $3, $4)
 
 -- name: list_open_holds
 -- What an attempt has set aside and not paid for yet.

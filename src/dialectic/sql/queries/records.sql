@@ -132,18 +132,6 @@ select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, fil
 from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
   as file (path, mime_type, sha256, content)
 
--- name: put_files
--- Of files that may be written again: the newest bytes wait until they are in storage.
-insert into dialectic_files as f
-  (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
-from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
-  as file (path, mime_type, sha256, content)
-on conflict (tenant_id, path) do update
-set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
-    written_at = null
-where f.sha256 <> excluded.sha256
-
 -- name: read_waiting_file
 select content from dialectic_files where path = $1 and written_at is null
 
@@ -154,20 +142,7 @@ select path from dialectic_files where project_id = $1 and written_at is null or
 select * from dialectic.take_waiting_files($1, $2, $3)
 
 -- name: mark_files_written
--- Those that were replaced while someone wrote them are armed again, and returned: the bytes in
--- storage may be the older ones.
-with written as (
-  update dialectic_files f
-  set content = null, written_at = dialectic.now(), tried_at = null
-  from unnest($1::text[], $2::text[]) as file (path, sha256)
-  where f.path = file.path and f.sha256 = file.sha256 and f.written_at is null
-)
-update dialectic_files f
-set content = convert_to(r.content, 'UTF8'), written_at = null
-from unnest($1::text[], $2::text[]) as file (path, sha256), dialectic_project_resources r
-where f.path = file.path and f.sha256 <> file.sha256
-  and r.tenant_id = f.tenant_id and r.storage_path = f.path
-returning f.path
+select dialectic.mark_files_written($1, $2, $3) as path
 
 -- name: list_files_of_project
 select path, mime_type, size_bytes, sha256 from dialectic_files
@@ -175,15 +150,30 @@ where project_id = $1 and starts_with(path, $2)
 order by path
 
 -- name: put_resources
+-- Texts with their files. These may be written again: the newest bytes wait until they are in storage.
+with given as (
+  select n.*, convert_to(n.content, 'UTF8') as bytes
+  from jsonb_to_recordset($4::jsonb) as n (
+    id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
+    content text, storage_path text, mime_type text, notes text[], source_contribution_id uuid,
+    document_key text)
+),
+files as (
+  insert into dialectic_files as f
+    (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
+  select $1, n.storage_path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
+  from given n
+  on conflict (tenant_id, path) do update
+  set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
+      written_at = null
+  where f.sha256 <> excluded.sha256
+)
 insert into dialectic_project_resources as r
   (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
    content, storage_path, mime_type, size_bytes, notes, source_contribution_id, document_key)
 select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.content,
-  n.storage_path, n.mime_type, n.size_bytes, n.notes, n.source_contribution_id, n.document_key
-from jsonb_to_recordset($4::jsonb) as n (
-  id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
-  content text, storage_path text, mime_type text, size_bytes bigint, notes text[],
-  source_contribution_id uuid, document_key text)
+  n.storage_path, n.mime_type, length(n.bytes), n.notes, n.source_contribution_id, n.document_key
+from given n
 -- By where it stands: what was taken in with a project may have another id there.
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
@@ -291,8 +281,15 @@ where session_id = $1
 order by iteration_number, position
 
 -- name: insert_contribution
--- The full record, as it is written, goes to everyone who follows the session.
-with written as (
+-- With its files, as insert_files does. The full record, as it is written, goes to everyone who
+-- follows the session.
+with files as (
+  insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
+  select $1, file.path, $37, file.mime_type, length(file.content), file.sha256, file.content
+  from unnest($38::text[], $39::text[], $40::text[], $41::bytea[])
+    as file (path, mime_type, sha256, content)
+),
+written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, job_id, model_id, model_name, stage, iteration_number,
      contribution_type, root_contribution_id, turn_index, is_incomplete, content, storage_path,
