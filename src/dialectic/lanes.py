@@ -60,6 +60,11 @@ class Lanes:
         }
         return {name: count for name, count in room.items() if count > 0}
 
+    def find_opening_s(self, now_s: float) -> float | None:
+        """Find in how many seconds the first lane opens that is closed now."""
+        closed = [lane.closed_until_s - now_s for lane in self.by_name.values()]
+        return min((each for each in closed if each > 0), default=None)
+
     def widen(self, name: str) -> None:
         """Note that a job got through. It takes as many of them as the lane is wide to add one."""
         lane = self.by_name[name]

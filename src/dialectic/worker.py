@@ -195,11 +195,13 @@ class Worker:
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
 
+        clock = asyncio.get_running_loop().time
         manager = LaneManager(
             open_queries(connection),
             SETTINGS.channel,
             handle=on_message,
-            list_room=lambda: self._lanes.list_room(asyncio.get_running_loop().time()),
+            list_room=lambda: self._lanes.list_room(clock()),
+            find_opening_s=lambda: self._lanes.find_opening_s(clock()),
             limits={name_lane(name): n for name, n in self._list_shared_limits()},
         )
 
@@ -247,7 +249,10 @@ class Worker:
 
         def on_end(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
+            was_full = lane not in self._lanes.list_room(asyncio.get_running_loop().time())
             self._lanes.leave(lane)
+            if was_full and self._manager is not None:
+                self._manager.wake()
 
         task.add_done_callback(on_end)
         return task

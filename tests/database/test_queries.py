@@ -44,6 +44,7 @@ ONLY_WORKER = {
     ("jobs", "claim"),
     ("jobs", "turn_away"),
     ("jobs", "extend_leases"),
+    ("jobs", "find_due"),
     ("jobs", "list_lanes"),
     ("jobs", "list_taken"),
     ("jobs", "sweep"),

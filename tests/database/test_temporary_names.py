@@ -64,6 +64,7 @@ CALLS = {
         "select dialectic.send_hold(gen_random_uuid(), 'none')",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
         "select * from dialectic.list_lanes()",
+        "select dialectic.find_due(array['job'])",
         "select * from dialectic.list_taken(array[gen_random_uuid()], array[gen_random_uuid()],"
         " array[1])",
         "select * from dialectic.admit_call('somewhere', gen_random_uuid(), gen_random_uuid(), 1,"

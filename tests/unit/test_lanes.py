@@ -56,6 +56,18 @@ def test_those_who_are_turned_away_leave_as_many_places_as_get_through() -> None
     assert lanes.list_room(0.0)[X] == 1
 
 
+def test_whoever_waits_for_a_closed_lane_knows_when_the_first_of_them_opens() -> None:
+    lanes = build_lanes()
+    assert lanes.find_opening_s(0.0) is None
+    fill(lanes, X, 2)
+    fill(lanes, Y, 2)
+    lanes.narrow(X, until_s=5.0)
+    lanes.narrow(Y, until_s=3.0)
+    assert lanes.find_opening_s(1.0) == 2.0
+    assert lanes.find_opening_s(4.0) == 1.0
+    assert lanes.find_opening_s(5.0) is None
+
+
 def test_a_lane_never_shuts_for_good() -> None:
     lanes = build_lanes()
     for _ in range(20):

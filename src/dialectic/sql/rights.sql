@@ -57,7 +57,7 @@ grant execute on function
   dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer, boolean),
   dialectic.extend_leases(uuid[], uuid[], integer[], interval),
   dialectic.list_taken(uuid[], uuid[], integer[]),
-  dialectic.list_lanes(),
+  dialectic.list_lanes(), dialectic.find_due(text[]),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
   dialectic.reserve_funds_for(uuid, text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint,

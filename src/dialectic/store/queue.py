@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
@@ -13,9 +13,13 @@ from pgqueuer.adapters.persistence import qb
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.core.qm import QueueManager
 from pgqueuer.domain.models import Job as Message
+from pgqueuer.domain.models import TableChangedEvent
 from pgqueuer.domain.settings import DBSettings, Durability
 from pgqueuer.domain.types import Channel, QueueEntrypoint
+from pgqueuer.ports.driver import NotifyCallback
 from pgqueuer.ports.repository import EntrypointExecutionParameter
+
+from dialectic.store.queries import load_queries
 
 QUEUE_SCHEMA = "queue"
 
@@ -37,10 +41,35 @@ SETTINGS = DBSettings(
 )
 
 
+SQL = load_queries("jobs")
+
+
+class WakingDriver(AsyncpgDriver):
+    """A connection whose listener can also be told something by its own process."""
+
+    _tell: NotifyCallback | None = None
+
+    async def add_listener(self, channel: str, callback: NotifyCallback) -> None:
+        await super().add_listener(channel, callback)
+        self._tell = callback
+
+    def wake(self) -> None:
+        """Let whoever listens look at the queue, as if a message had come."""
+        if self._tell is not None:
+            event = TableChangedEvent(
+                channel=SETTINGS.channel,
+                sent_at=datetime.now(UTC),
+                type="table_changed_event",
+                operation="insert",
+                table=SETTINGS.queue_table,
+            )
+            self._tell(event.model_dump_json())
+
+
 def open_queries(connection: asyncpg.Connection[asyncpg.Record]) -> Queries:
     """Open PgQueuer's operations over one connection of its own."""
     return Queries(
-        AsyncpgDriver(connection),
+        WakingDriver(connection),
         qbe=qb.QueryBuilderEnvironment(SETTINGS),
         qbq=qb.QueryQueueBuilder(SETTINGS),
         qbs=qb.QuerySchedulerBuilder(SETTINGS),
@@ -54,6 +83,8 @@ class LaneManager(QueueManager):
 
     handle: Handle | None = None
     list_room: Callable[[], Mapping[str, int]] = dict
+    # In how many seconds a lane has room again that has none by the clock.
+    find_opening_s: Callable[[], float | None] = lambda: None
     # How many messages of a lane may be taken by all workers together, where that is limited.
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # Messages that were taken and have not begun yet.
@@ -85,6 +116,27 @@ class LaneManager(QueueManager):
                     found = True
                     self.coming[message.entrypoint] += 1
                     yield message
+
+    def wake(self) -> None:
+        """Look at the queue now: there is room where there was none."""
+        driver = self.queries.driver
+        assert isinstance(driver, WakingDriver), "we have made it ourselves"
+        driver.wake()
+
+    async def _effective_dequeue_timeout(self, dequeue_timeout: timedelta) -> timedelta:
+        """Decide how long to wait for news: until a message is due, or a lane opens.
+
+        Only lanes with room are asked about; whoever makes room in another wakes us. The base asks
+        three questions, and comes back ten times a second while more is queued than can begin.
+        """
+        waits = [dequeue_timeout]
+        if (opening_s := self.find_opening_s()) is not None:
+            waits.append(timedelta(seconds=opening_s))
+        if lanes := list(self._list_free()):
+            (row,) = await self.queries.driver.fetch(SQL["find_due"], lanes)
+            if isinstance(due_in := row["due_in"], timedelta):
+                waits.append(max(due_in, self.min_dequeue_poll_interval))
+        return max(min(waits), timedelta(0))
 
     def _list_free(self) -> dict[str, int]:
         room = {lane: count - self.coming[lane] for lane, count in self.list_room().items()}

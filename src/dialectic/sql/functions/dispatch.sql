@@ -55,3 +55,22 @@ as $$
   )
   select l.entrypoint from lanes l where l.entrypoint is not null
 $$;
+
+-- In how long the next message of these lanes is due: at once, if one is that could not begin; null if
+-- none waits.
+create or replace function dialectic.find_due(p_lanes text[]) returns interval
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when exists (
+      select from queue.pgqueuer q
+      where q.status = 'queued' and q.entrypoint = any (p_lanes) and q.execute_after <= now()
+    ) then interval '0'
+    else (
+      select q.execute_after - now() from queue.pgqueuer q
+      where q.status = 'queued' and q.entrypoint = any (p_lanes) and q.execute_after > now()
+      order by q.execute_after
+      limit 1
+    )
+  end
+$$;

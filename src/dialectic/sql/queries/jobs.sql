@@ -30,6 +30,9 @@ select * from dialectic.list_taken($1, $2, $3)
 -- name: sweep
 select dialectic.sweep_jobs($1, $2)
 
+-- name: find_due
+select dialectic.find_due($1) as due_in
+
 -- name: list_lanes
 select * from dialectic.list_lanes()
 
