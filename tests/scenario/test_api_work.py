@@ -543,13 +543,19 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
     headers = {"Cookie": cookie.partition(";")[0]}
     async with house.knock(**headers) as client:
         assert (await client.get("/me")).json()["tenant_id"] == str(house.anna.account.tenant_id)
-        check_problem(await client.post("/projects", json={"prompt": "p"}), 403, "forbidden")
+        unsaid = await client.post("/projects", json={"prompt": "p"})
+        check_problem(unsaid, 403, "forbidden")
+        assert "set-cookie" not in unsaid.headers
         word = {"X-CSRF-Token": opened.json()["csrf_token"]}
         made = await client.post("/projects", json={"prompt": "p"}, headers=word)
         assert made.status_code == 201
         out = await client.delete("/browser-session", headers=word)
         assert (out.status_code, "Max-Age=0" in out.headers["set-cookie"]) == (204, True)
-        check_problem(await client.get("/me"), 401, "token_invalid")
+        gone = await client.get("/me")
+        check_problem(gone, 401, "token_invalid")
+        assert gone.headers["set-cookie"] == out.headers["set-cookie"]
+        wrong = {"Authorization": "Bearer nonsense"}
+        assert "set-cookie" not in (await client.get("/me", headers=wrong)).headers
 
 
 async def test_an_organisation_has_members_who_come_and_go(house: House) -> None:
