@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 
 from dialectic import embedded
-from dialectic.api.server import open_server
+from dialectic.api.server import Running, open_server
 from dialectic.domain.bundle import LIMITS
 from dialectic.domain.slug import SLUG_CHARS_MAX, is_slug
 from dialectic.store.database import Address, Connection
@@ -236,17 +236,36 @@ async def test_what_was_begun_for_a_client_that_hangs_up_is_done_once(
         line = await send(running.url, "/api/v1/projects", {**token, **sent}, wish)
         admin = await asyncpg.connect(shared.url)
         await until_someone_waits(admin)
-        line.transport.abort()
-        async with asyncio.timeout(PATIENCE_S):
-            while running._server.server_state.connections:
-                await admin.execute("select 1")
         await admin.close()
+        line.transport.abort()
+        await until_connected(running, shared, count=0)
         again = asyncio.create_task(house.anna.client.post("/projects", content=wish, headers=sent))
         may_end.set()
         await holding
         answer = await asyncio.wait_for(again, PATIENCE_S)
     assert (answer.status_code, answer.headers["idempotency-replayed"]) == (201, "true")
     assert [one["id"] for one in await list_projects(house.anna)] == [answer.json()["id"]]
+
+
+async def test_what_breaks_off_within_its_body_is_not_begun(house: House, shared: Address) -> None:
+    wish = json.dumps({"prompt": PROMPT})
+    sent = {"Content-Type": "application/json", "Authorization": f"Bearer {house.anna.token}"}
+    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
+        longer = {**sent, "Content-Length": str(len(wish) + 1)}
+        line = await send(running.url, "/api/v1/projects", longer, wish)
+        await until_connected(running, shared, count=1)
+        line.transport.abort()
+        await until_connected(running, shared, count=0)
+    assert await list_projects(house.anna) == []
+
+
+async def until_connected(running: Running, address: Address, *, count: int) -> None:
+    """Wait until a server has noticed who has come or gone."""
+    admin = await asyncpg.connect(address.url)
+    async with asyncio.timeout(PATIENCE_S):
+        while len(running._server.server_state.connections) != count:
+            await admin.execute("select 1")
+    await admin.close()
 
 
 async def send(url: str, path: str, headers: dict[str, str], body: str) -> asyncio.StreamWriter:
