@@ -247,18 +247,6 @@ async def test_what_was_begun_for_a_client_that_hangs_up_is_done_once(
     assert [one["id"] for one in await list_projects(house.anna)] == [answer.json()["id"]]
 
 
-async def test_what_breaks_off_within_its_body_is_not_begun(house: House, shared: Address) -> None:
-    wish = json.dumps({"prompt": PROMPT})
-    sent = {"Content-Type": "application/json", "Authorization": f"Bearer {house.anna.token}"}
-    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
-        longer = {**sent, "Content-Length": str(len(wish) + 1)}
-        line = await send(running.url, "/api/v1/projects", longer, wish)
-        await until_connected(running, shared, count=1)
-        line.transport.abort()
-        await until_connected(running, shared, count=0)
-    assert await list_projects(house.anna) == []
-
-
 async def until_connected(running: Running, address: Address, *, count: int) -> None:
     """Wait until a server has noticed who has come or gone."""
     admin = await asyncpg.connect(address.url)

@@ -171,6 +171,9 @@ async def test_the_id_of_another_tenant_is_not_known_and_shows_nothing_of_theirs
 ) -> None:
     ben = house.inner.ben
     theirs = house.of(ben, (await ben.make_session())["id"])
+    # Both have an event of that number.
+    await theirs.tell("before")
+    assert await read_words(await theirs.call("?after=0"), 1) == ["before"]
     await house.tell("ours")
     [ours] = await read(await house.call("?after=0"), 1)
     line = await theirs.call(last_id=ours.event_id)
