@@ -28,6 +28,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 STOP_PATIENCE_S = 10.0
 COMPLAINT_LINES_MAX = 3
+SAID_CHARS_MAX = 200
 
 Options = Mapping[str, Any]
 Action = Callable[[Options], Awaitable[Any] | Any]
@@ -72,9 +73,13 @@ def _run_on_uvloop(work: Awaitable[Any]) -> Any:
 
 
 def say(thing: Any) -> None:
-    """Tell the parent something."""
-    sys.stdout.write(json.dumps(thing) + "\n")
-    sys.stdout.flush()
+    """Tell the parent something, to its end.
+
+    With PYTHONUNBUFFERED `sys.stdout` writes once, and forgets what the pipe does not take of a
+    line that is longer than it holds.
+    """
+    with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+        out.write(json.dumps(thing).encode() + b"\n")
 
 
 _cpu_marks_s: list[float] = []
@@ -140,7 +145,8 @@ class Child:
                 try:
                     return json.loads(line)
                 except ValueError:
-                    raise ChildFailed(f"{self.name} said {line.strip()!r}") from None
+                    said = f"{line[:SAID_CHARS_MAX].strip()!r} ({len(line):,} characters)"
+                    raise ChildFailed(f"{self.name} said {said}{self._complain()}") from None
             self._said.put(None)
             raise ChildFailed(f"{self.name} ended early{self._complain()}")
         raise TimeoutError(f"{self.name} said nothing for {timeout_s:.0f} s{self._complain()}")

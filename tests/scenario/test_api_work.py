@@ -404,6 +404,68 @@ async def test_the_same_key_is_one_effect_and_another_body_is_refused(house: Hou
     check_problem(odd, 422, "validation_failed")
 
 
+# What each operation on something is given, where it needs more than whose it is.
+BODIES: dict[str, dict[str, Any]] = {
+    "change_project": {"name": "Mine"},
+    "add_resource": {"kind": "success_criteria", "name": "n", "text": "t"},
+    "create_session": {"models": ["offline/skeptic"]},
+    "change_session": {"budget": 1},
+    "submit_session": {"feedback": "Go on."},
+    "give_feedback": {"stage": "thesis", "text": "Go on."},
+    "edit_contribution": {"content": "Mine."},
+    "rate_contribution": {"rating": 1},
+    "change_chat": {"title": "Mine"},
+    "rewind_chat": {"message_id": str(uuid4())},
+    "make_project_of_chat": {},
+}
+# What everybody has; and whom a tenant of one's own might have.
+NOT_OWNED = {"get_process", "remove_member"}
+
+
+async def test_no_operation_finds_what_belongs_to_another_tenant(
+    anna: Guest, house: House, told: Told
+) -> None:
+    ids = await list_ids(anna, told)
+    files = (await anna.get(f"/projects/{ids['project_id']}/files"))["items"]
+    queries = {"search_project": {"q": "hall"}, "read_file": {"path": files[0]["path"]}}
+    described = (await anna.get("/openapi.json"))["paths"]
+    operations = [
+        (method, path.removeprefix("/api/v1"), operation["operationId"])
+        for path, methods in described.items()
+        for method, operation in methods.items()
+        if "{" in path and operation["operationId"] not in NOT_OWNED
+    ]
+    assert len(operations) > 40
+    for method, path, name in operations:
+        asked: dict[str, Any] = {"json": BODIES.get(name), "params": queries.get(name)}
+        theirs = await house.ben.client.request(method, path.format(**ids), **asked)
+        assert (theirs.status_code, theirs.json()["code"]) == (404, "not_found"), name
+        if method == "get" and "{chunk_id}" not in path:
+            own = await anna.client.get(path.format(**ids), params=queries.get(name))
+            assert own.is_success, name
+
+
+async def list_ids(guest: Guest, told: Told) -> dict[str, str]:
+    """List ids of a guest's own, by what paths call them."""
+    session_id = told.session["id"]
+
+    async def find(path: str) -> str:
+        return str((await guest.get(path))["items"][0]["id"])
+
+    chat = await guest.post("/chat", {"message": "Hi.", "model": MODELS[0]})
+    return {
+        "session_id": session_id,
+        "project_id": told.session["project_id"],
+        "contribution_id": await find(f"/sessions/{session_id}/contributions"),
+        "document_id": await find(f"/sessions/{session_id}/documents"),
+        "job_id": await find(f"/sessions/{session_id}/jobs"),
+        "chat_id": chat["chat_id"],
+        "token_id": await find("/tokens"),
+        "chunk_id": str(uuid4()),
+        "notification_id": "1",
+    }
+
+
 @pytest.mark.parametrize(
     ("scope", "method", "path"),
     [
@@ -481,13 +543,19 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
     headers = {"Cookie": cookie.partition(";")[0]}
     async with house.knock(**headers) as client:
         assert (await client.get("/me")).json()["tenant_id"] == str(house.anna.account.tenant_id)
-        check_problem(await client.post("/projects", json={"prompt": "p"}), 403, "forbidden")
+        unsaid = await client.post("/projects", json={"prompt": "p"})
+        check_problem(unsaid, 403, "forbidden")
+        assert "set-cookie" not in unsaid.headers
         word = {"X-CSRF-Token": opened.json()["csrf_token"]}
         made = await client.post("/projects", json={"prompt": "p"}, headers=word)
         assert made.status_code == 201
         out = await client.delete("/browser-session", headers=word)
         assert (out.status_code, "Max-Age=0" in out.headers["set-cookie"]) == (204, True)
-        check_problem(await client.get("/me"), 401, "token_invalid")
+        gone = await client.get("/me")
+        check_problem(gone, 401, "token_invalid")
+        assert gone.headers["set-cookie"] == out.headers["set-cookie"]
+        wrong = {"Authorization": "Bearer nonsense"}
+        assert "set-cookie" not in (await client.get("/me", headers=wrong)).headers
 
 
 async def test_an_organisation_has_members_who_come_and_go(house: House) -> None:

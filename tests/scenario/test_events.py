@@ -6,27 +6,25 @@ import asyncio
 import contextlib
 import functools
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
 
 from chaos.event_clients import Frame, Line
-from chaos.event_server import build_app, build_caller, open_plain_engine, serving
+from dialectic import embedded
 from dialectic.api import events
-from dialectic.domain.ask import Ask
+from dialectic.api.server import Running, open_server
 from dialectic.domain.event import format_id
-from dialectic.engine import Engine
 from dialectic.notify import channel, stream
-from dialectic.notify.hub import Hub, open_hub
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
-from dialectic.store import records
-from dialectic.store.database import Address, Connection
-from dialectic.store.records import Account, open_account
+from dialectic.notify.hub import Hub
+from dialectic.store import notifications, records
+from dialectic.store.database import WORKER_ROLE, Address, Connection, Database
+from tests.database.machine import database_of_a_module
+from tests.scenario import house as houses
+from tests.scenario.house import Guest
 from tests.waiting import PATIENCE_S
 
 # An id that nothing has.
@@ -35,27 +33,21 @@ NOBODY = UUID(int=404)
 
 @dataclass(slots=True)
 class House:
-    """A server of events with a session of the one who calls."""
+    """A server on a port, with a session of the one who calls."""
 
-    engine: Engine
-    account: Account
-    session_id: Any
-    port: int = 0
-    hub: Hub = field(init=False)
+    inner: houses.House
+    running: Running
+    guest: Guest
+    session_id: UUID
     lines: list[Line] = field(default_factory=list)
 
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[House]:
-        async with open_hub(self.engine.address) as self.hub:
-            app = build_app(self.engine, self.hub, await build_caller(self.engine))
-            async with serving(app, self.hub, self.port) as self.port:
-                try:
-                    yield self
-                finally:
-                    for line in self.lines:
-                        line.close()
-                        with contextlib.suppress(OSError):
-                            await line.writer.wait_closed()
+    @property
+    def hub(self) -> Hub:
+        return self.inner.hub
+
+    @property
+    def port(self) -> int:
+        return int(self.running.url.rpartition(":")[2])
 
     async def tell(self, *words: str, size_bytes: int = 0) -> None:
         async def work(connection: Connection) -> None:
@@ -63,15 +55,41 @@ class House:
                 data = {"word": word, "ballast": "x" * size_bytes}
                 await records.announce(connection, self.session_id, "news", data)
 
-        await self.engine.db.transact(self.account.tenant_id, work)
+        await self.inner.engine.db.transact(self.guest.account.tenant_id, work)
 
-    async def call(self, query: str = "", last_id: str | None = None) -> Line:
-        headers = {} if last_id is None else {"Last-Event-ID": last_id}
-        return await self.open_line(Line(self.port, f"/events{query}", headers))
-
-    async def open_line(self, line: Line, own: socket.socket | None = None) -> Line:
-        self.lines.append(await line.open(own))
+    async def call(
+        self, query: str = "", last_id: str | None = None, own: socket.socket | None = None
+    ) -> Line:
+        headers = {"Authorization": f"Bearer {self.guest.token}"}
+        headers |= {} if last_id is None else {"Last-Event-ID": last_id}
+        line = await Line(self.port, f"/api/v1/events{query}", headers).open(own)
+        self.lines.append(line)
         return line
+
+    def of(self, guest: Guest, session_id: str) -> House:
+        """The same house, for another guest and their session."""
+        return House(self.inner, self.running, guest, UUID(session_id), self.lines)
+
+
+@contextlib.asynccontextmanager
+async def open_door(inner: houses.House, guest: Guest, session_id: str) -> AsyncIterator[House]:
+    async with open_server(inner.app, inner.hub, host="127.0.0.1", port=0) as running:
+        opened = House(inner, running, guest, UUID(session_id))
+        try:
+            yield opened
+        finally:
+            for line in opened.lines:
+                line.close()
+                with contextlib.suppress(OSError):
+                    await line.writer.wait_closed()
+
+
+def open_narrow() -> socket.socket:
+    """A socket that holds little of what nobody reads."""
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.setblocking(False)
+    return narrow
 
 
 async def read(line: Line, count: int) -> list[Frame]:
@@ -91,14 +109,17 @@ async def read_to_the_end(line: Line) -> list[Frame]:
     return await read(line, 1_000_000)
 
 
+@pytest.fixture(scope="module")
+def shared(server: embedded.Server, template: str) -> Iterator[Address]:
+    with database_of_a_module(server, template) as made:
+        yield made
+
+
 @pytest.fixture
-async def house(address: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_plain_engine(address, tmp_path) as engine:
-        account = await open_account(engine.db, "local")
-        process = load_process("standard")
-        ask = Ask(prompt="A hall.", models=["offline/architect"] * 2, process=process)
-        begun = await create_session(engine, account, ask)
-        async with House(engine, account, begun.session_id).open() as opened:
+async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
+    async with houses.open_house(shared, tmp_path) as inner:
+        session = await inner.anna.make_session()
+        async with open_door(inner, inner.anna, session["id"]) as opened:
             yield opened
 
 
@@ -145,7 +166,47 @@ async def test_an_id_that_is_not_known_is_answered_with_the_state(
     assert await read_words(line, 1) == ["next"]
 
 
-@pytest.mark.parametrize(("session", "status"), [(str(NOBODY), 404), ("x", 400)])
+async def test_the_id_of_another_tenant_is_not_known_and_shows_nothing_of_theirs(
+    house: House,
+) -> None:
+    ben = house.inner.ben
+    theirs = house.of(ben, (await ben.make_session())["id"])
+    # Both have an event of that number.
+    await theirs.tell("before")
+    assert await read_words(await theirs.call("?after=0"), 1) == ["before"]
+    await house.tell("ours")
+    [ours] = await read(await house.call("?after=0"), 1)
+    line = await theirs.call(last_id=ours.event_id)
+    [state] = await read(line, 1)
+    assert (state.kind, state.data["reason"]) == ("state", "unknown")
+    assert [one["id"] for one in state.data["sessions"]] == [str(theirs.session_id)]
+    await house.tell("more of ours")
+    await theirs.tell("theirs")
+    assert await read_words(line, 1) == ["theirs"]
+    assert (await theirs.call(f"?session={house.session_id}")).status == 404
+
+
+async def test_what_is_not_kept_any_more_is_answered_with_the_state(
+    house: House, shared: Address
+) -> None:
+    line = await house.call()
+    await house.tell("one", "two", "three")
+    first, *_ = await read(line, 3)
+    line.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while house.hub.count_streams():
+            await house.inner.engine.db.fetch("select 1")
+    async with Database.open(shared, WORKER_ROLE, size=1) as db:
+        assert await notifications.prune(db, kept_days=1, kept_max=1) >= 2
+    line = await house.call(last_id=first.event_id)
+    [state] = await read(line, 1)
+    assert (state.kind, state.data["reset"], state.data["reason"]) == ("state", True, "too_old")
+    assert [one["id"] for one in state.data["sessions"]] == [str(house.session_id)]
+    await house.tell("four")
+    assert await read_words(line, 1) == ["four"]
+
+
+@pytest.mark.parametrize(("session", "status"), [(str(NOBODY), 404), ("x", 422)])
 async def test_a_session_that_is_not_there_is_refused(
     house: House, session: str, status: int
 ) -> None:
@@ -158,8 +219,11 @@ async def test_more_streams_than_a_tenant_may_have_are_refused_until_one_is_clos
     house.hub.streams_max = 2
     first, _ = await house.call(), await house.call()
     refused = await house.call()
-    assert refused.status == 429
+    assert (refused.status, refused.head["retry-after"]) == (429, "2")
     assert b"too_many_streams" in await refused.reader.read()
+    ben = house.inner.ben
+    theirs = house.of(ben, str(house.session_id))
+    assert (await theirs.call()).status == 200
 
     first.close()
     async with asyncio.timeout(PATIENCE_S):
@@ -169,10 +233,7 @@ async def test_more_streams_than_a_tenant_may_have_are_refused_until_one_is_clos
 
 async def test_who_does_not_read_is_dropped_and_resumes(house: House) -> None:
     house.hub.queue_max = 5
-    narrow = socket.socket()
-    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    narrow.setblocking(False)
-    line = await house.open_line(Line(house.port), narrow)
+    line = await house.call(own=open_narrow())
     quick = await house.call()
     words: list[str] = []
     while house.hub.count_streams() == 2:
@@ -196,14 +257,11 @@ async def test_who_does_not_read_what_it_missed_is_dropped_too(
     for name in ("SEND_MAX_S", "END_MAX_S"):
         monkeypatch.setattr(events, name, 0.2)
     await house.tell(*(str(n) for n in range(30)), size_bytes=300_000)
-    narrow = socket.socket()
-    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    narrow.setblocking(False)
-    line = await house.open_line(Line(house.port, "/events?after=0"), narrow)
+    line = await house.call("?after=0", own=open_narrow())
     first = await read(line, 1)  # so it follows
     async with asyncio.timeout(PATIENCE_S):
         while house.hub.count_streams():
-            await house.engine.db.fetch("select 1")
+            await house.inner.engine.db.fetch("select 1")
     seen = [*first, *await read_to_the_end(line)]
     assert 0 < len(seen) < 30
     monkeypatch.undo()
@@ -211,7 +269,9 @@ async def test_who_does_not_read_what_it_missed_is_dropped_too(
     assert [frame.data["data"]["word"] for frame in [*seen, *rest]] == [str(n) for n in range(30)]
 
 
-async def test_streams_end_with_their_server_and_go_on_with_the_next(house: House) -> None:
+async def test_streams_end_with_their_server_and_go_on_with_the_next(
+    house: House, shared: Address, tmp_path: Path
+) -> None:
     line = await house.call()
     await house.tell("one")
     assert await read_words(line, 1) == ["one"]
@@ -219,6 +279,8 @@ async def test_streams_end_with_their_server_and_go_on_with_the_next(house: Hous
     assert await read_to_the_end(line) == []
     await house.tell("two")
 
-    other = House(house.engine, house.account, house.session_id)
-    async with other.open():
+    async with (
+        houses.open_house(shared, tmp_path) as inner,
+        open_door(inner, house.guest, str(house.session_id)) as other,
+    ):
         assert await read_words(await other.call(last_id=line.last_id), 1) == ["two"]

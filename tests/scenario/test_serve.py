@@ -258,13 +258,16 @@ def test_a_command_serves_its_owner_and_refuses_to_meet_strangers_without_tokens
         refused = home.tell("serve", "--host", "0.0.0.0", "--port", "0")
         assert refused.code == 4
         assert "dialectic user add NAME --token" in refused.stderr
-        process = home.start("serve", "--port", "0")
+        process = home.start("serve", "--port", "0", event_streams_max="1")
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         answer = httpx2.get(f"{url}/api/v1/me")
         stranger = httpx2.get(f"{url}/api/v1/me", headers={"Origin": "http://elsewhere.test"})
+        with httpx2.stream("GET", f"{url}/api/v1/events"):
+            one_more = httpx2.get(f"{url}/api/v1/events")
         process.send_signal(signal.SIGTERM)
         told = wait_for(process)
     assert sorted(answer.json()["scopes"]) == ["admin", "read", "spend", "write"]
     check_problem(stranger, 403, "forbidden")
+    check_problem(one_more, 429, "too_many_streams")
     assert (told.code, "Stopped." in told.stderr) == (0, True), told.stderr

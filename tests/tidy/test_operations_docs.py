@@ -102,3 +102,14 @@ def test_the_figures_that_are_described_are_those_that_are_given() -> None:
     assert described == given
     for named in re.findall(r"`[^`]*?(dialectic_\w+)[^`]*`", text):
         assert named in given
+
+
+def test_every_fault_that_is_described_is_shown_by_tests_that_exist() -> None:
+    text = PAGE.read_text(encoding="utf-8").split("## What goes wrong, and what happens", 1)[1]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "shown by" not in line]
+    for row in rows:
+        shown = re.findall(r"`([\w/]+\.py)::(test_\w+)`", row)
+        assert shown, row
+        for file, test in shown:
+            path = ROOT / file if "/" in file else ROOT / "tests/scenario" / file
+            assert f"def {test}(" in path.read_text(encoding="utf-8"), test

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from dialectic.domain.door import Knock, build_removal
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -87,6 +88,9 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if kind.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
+        knock = Knock.read(request.headers, request.scope.get("scheme", "http"))
+        if (removal := build_removal(request.headers, knock)) is not None:
+            headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
     return _build(request, (kind.status, kind.code, title), _tell(error, title), headers)
 

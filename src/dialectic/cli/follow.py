@@ -13,6 +13,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.desk import Desk
+from dialectic.cli.idle import Idleness, describe_idleness
 from dialectic.cli.terminal import count, say
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
@@ -106,11 +107,26 @@ class Seen:
 
 
 async def follow_session(
-    desk: Desk, session_id: UUID, display: Display, seen: Seen | None = None
+    desk: Desk,
+    session_id: UUID,
+    display: Display,
+    seen: Seen | None = None,
+    *,
+    awaits_workers: bool,
 ) -> ExitCode:
-    """Show what happens in a session until it ends or cannot go on by itself."""
-    following = _Following(desk, session_id, (seen or Seen()).seq)
-    return await following.show(display.show, lambda: find_end(desk, session_id))
+    """Show what happens in a session until it ends or cannot go on by itself.
+
+    Where workers elsewhere must do the work it is said if none seems to be there.
+    """
+    following, idleness = _Following(desk, session_id, (seen or Seen()).seq), Idleness()
+
+    async def find_end() -> ExitCode | None:
+        overview = await desk.look(session_id)
+        if awaits_workers and idleness.notice(overview, asyncio.get_running_loop().time()):
+            say(describe_idleness(str(session_id)[:8], works_here=desk.works_here))
+        return find_end_of(overview)
+
+    return await following.show(display.show, find_end)
 
 
 async def follow_job(desk: Desk, session_id: UUID, job_id: UUID, display: Display) -> ExitCode:
@@ -180,13 +196,8 @@ async def see_all(desk: Desk, session_id: UUID) -> Seen:
     return Seen(last, frozenset(row["id"] for row in overview.contributions))
 
 
-async def find_end(desk: Desk, session_id: UUID) -> ExitCode | None:
-    """Find out whether a session has come to an end, and which; None while it works."""
-    return find_end_of(await desk.look(session_id))
-
-
 def find_end_of(overview: Overview) -> ExitCode | None:
-    """Find out the same of a session that was looked at."""
+    """Find out whether a session has come to an end, and which; None while it works."""
     status: str = overview.session["status"]
     if status == "iteration_complete":
         return ExitCode.DONE

@@ -150,6 +150,12 @@ def _open_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and isinstance(stream.buffer, io.RawIOBase):
+            # As PYTHONUNBUFFERED has it: one write, and what a pipe does not take of it is lost.
+            whole = os.fdopen(number, "w", 1, stream.encoding, stream.errors, closefd=False)
+            setattr(sys, name, whole)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path is printed as the bytes that it is, also if they are no text.
         sys.stdout.reconfigure(errors="surrogateescape")

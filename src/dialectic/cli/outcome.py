@@ -39,7 +39,8 @@ async def work_and_follow(
 
     async def follow() -> ExitCode:
         with open_display(desk, as_json=as_json, quote=quote) as display:
-            return await follow_session(desk, session_id, display, seen)
+            awaits = not desk.works_here
+            return await follow_session(desk, session_id, display, seen, awaits_workers=awaits)
 
     async def conclude(code: ExitCode) -> ExitCode:
         overview = await desk.look(session_id)

@@ -156,7 +156,7 @@ def watch(session: str, *, as_json: bool) -> None:
     async def act(desk: Desk) -> ExitCode:
         session_id = await desk.find_session(session)
         with open_display(desk, as_json=as_json) as display:
-            code = await follow_session(desk, session_id, display)
+            code = await follow_session(desk, session_id, display, awaits_workers=True)
         overview = await desk.look(session_id)
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))

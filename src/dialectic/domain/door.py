@@ -110,3 +110,10 @@ def find_cookie(header: str | None, knock: Knock) -> str | None:
         if name == wanted and value:
             return value
     return None
+
+
+def build_removal(headers: Mapping[str, str], knock: Knock) -> str | None:
+    """Build what takes the cookie of a refused request away; None if it was not let in by one."""
+    if "authorization" in headers or find_cookie(headers.get("cookie"), knock) is None:
+        return None
+    return build_set_cookie("", knock, max_age_s=0)

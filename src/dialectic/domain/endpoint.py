@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from dialectic.domain.address import check_base_url
+
 CONNECT_S = 5.0
 FIRST_BYTE_S = 120.0
 IDLE_S = 60.0
@@ -38,6 +40,10 @@ class Endpoint:
     idle_s: float = IDLE_S
     # Named by a tenant and not by the operator: only public addresses may be called.
     is_guarded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.is_guarded:
+            check_base_url(self.base_url)
 
 
 # There from the start, and used as soon as their keys are set.

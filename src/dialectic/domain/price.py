@@ -78,8 +78,8 @@ class Purse:
     held_credits: int = 0
     budget_held_credits: int = 0
     is_play: bool = False
-    # What commands call the session, for messages that name one.
-    session: str = "SESSION"
+    # What commands call the session; None for what belongs to none, as a chat or a search.
+    session: str | None = None
 
     def build_freed(self) -> Purse:
         """Build the purse as it would be if all that is set aside came back."""
@@ -196,10 +196,14 @@ def judge_spend(
     if purse.budget_credits is not None and purse.budget_credits < available:
         of_what = f"the session's budget of {purse.show(purse.budget_credits)}"
         what_else = "raise that with `--budget USD`"
+    approve = ""
+    if purse.session is not None:
+        command = f"dialectic resume {purse.session} --approve-spend"
+        approve = f"approve it with `{command}` (over HTTP: `approve_spend`), "
+    advice = f"{approve}{what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION."
     raise SpendNeedsApproval(
         f"{what} may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
-        f"{of_what}. Nothing was called. Approve it with `dialectic resume {purse.session} "
-        f"--approve-spend`, {what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION.",
+        f"{of_what}. Nothing was called. {advice[0].upper()}{advice[1:]}",
         is_held_by_others=_is_unasked(estimate_credits, purse.build_freed(), fraction),
     )
 
@@ -219,7 +223,7 @@ def build_funds_error(purse: Purse, needed_credits: int, *, what: str = ONE_CALL
         return FundsError(
             f"{needs}, and {purse.show(left)} is left of the session's budget of "
             f"{purse.show(purse.budget_credits or 0)}. Nothing was called. Raise the budget with "
-            f"`dialectic resume {purse.session} --budget USD`.",
+            f"`dialectic resume {purse.session or 'SESSION'} --budget USD` (over HTTP: `budget`).",
             is_held_by_others=is_held,
         )
     return FundsError(
@@ -230,13 +234,15 @@ def build_funds_error(purse: Purse, needed_credits: int, *, what: str = ONE_CALL
 
 
 def advise_top_up(*, is_play: bool) -> str:
-    """Name the command that puts money where it is missing."""
+    """Name the command that puts money where it is missing; clients of a server have none."""
     if is_play:
-        return "Add play money with `dialectic wallet topup --play 1000`."
-    return (
-        "Add money with `dialectic wallet topup 20`, or let the wallet only count what is spent "
-        "with `dialectic wallet unlimited`."
-    )
+        how = "Add play money with `dialectic wallet topup --play 1000`"
+    else:
+        how = (
+            "Add money with `dialectic wallet topup 20`, or let the wallet only count what is "
+            "spent with `dialectic wallet unlimited`"
+        )
+    return f"{how}; for users of a server, whoever runs it does so with `--as NAME`."
 
 
 def parse_usd(text: str) -> int:

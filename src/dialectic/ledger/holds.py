@@ -339,9 +339,9 @@ def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoRetur
     raise error
 
 
-def name_session(session_id: UUID | None) -> str:
+def name_session(session_id: UUID | None) -> str | None:
     """Name a session as commands take it: by the beginning of its id."""
-    return "SESSION" if session_id is None else str(session_id)[:8]
+    return None if session_id is None else str(session_id)[:8]
 
 
 def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:

@@ -120,6 +120,12 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     assert json.loads(body["body"])["code"] == "request_timeout"
 
 
+async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
+    start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
+    assert (start["type"], start["status"]) == ("http.response.start", 400)
+    assert "left before its request was whole" in json.loads(body["body"])["detail"]
+
+
 async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from dialectic.domain.door import (
     FORWARDING_HEADERS,
+    SECURE_COOKIE,
     Access,
     Knock,
+    build_removal,
     build_set_cookie,
     check_opening,
     decide_access,
@@ -130,3 +132,12 @@ def test_the_cookie_is_found_among_others_under_the_name_it_was_given() -> None:
     assert find_cookie(header, ELSEWHERE) == find_cookie(header, BY_PROXY) == "dls_y"
     for absent in (None, "", "a=1", "dialectic_session=", "xdialectic_session=dls_x"):
         assert find_cookie(absent, HERE) is None
+
+
+def test_the_cookie_that_let_nobody_in_is_taken_away_and_no_other() -> None:
+    away = Knock("hall.example", scheme="https")
+    ours = {"cookie": f"theme=dark; {SECURE_COOKIE}=dls_old"}
+    assert build_removal(ours, away) == build_set_cookie("", away, max_age_s=0)
+    assert build_removal({**ours, "authorization": "Bearer x"}, away) is None
+    assert build_removal({"cookie": "theme=dark"}, away) is None
+    assert build_removal({}, away) is None

@@ -17,6 +17,7 @@ from dialectic.domain.price import (
     USEFUL_OUTPUT_TOKENS,
     Purse,
     Rates,
+    advise_top_up,
     count_upper_input,
     decide_hold,
     decide_output_cap,
@@ -180,6 +181,21 @@ def test_a_fifth_of_what_is_available_may_be_spent_unasked() -> None:
     assert isinstance(asked.value, FundsError)
     assert (asked.value.code, asked.value.fate) == ("spend_needs_approval", Fate.PAUSE)
     assert asked.value.exit_code is ExitCode.FUNDS
+
+
+def test_what_can_be_done_is_said_for_commands_and_for_clients_and_nothing_else() -> None:
+    with pytest.raises(
+        SpendNeedsApproval, match=r"called\. Approve it with `dialectic resume 41ac"
+    ) as asked:
+        judge_spend(201, Purse(1_000, session="41ac"), FIFTH)
+    assert "over HTTP: `approve_spend`" in asked.value.message
+    with pytest.raises(SpendNeedsApproval, match=r"called\. Add money, or raise") as asked:
+        judge_spend(201, Purse(1_000), FIFTH)
+    assert "resume" not in asked.value.message, "no session waits for it"
+    with pytest.raises(FundsError, match="resume 41ac --budget USD` \\(over HTTP: `budget`"):
+        judge_spend(31, Purse(10**6, 100, 30, session="41ac"), FIFTH)
+    for advice in (advise_top_up(is_play=False), advise_top_up(is_play=True)):
+        assert "whoever runs it does so with `--as NAME`" in advice
 
 
 def test_more_than_there_is_cannot_be_approved() -> None:

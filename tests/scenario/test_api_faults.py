@@ -1,0 +1,266 @@
+"""What strangers send on purpose: files, names, archives, ended tokens, and lines that break."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from dialectic import embedded
+from dialectic.api.server import Running, open_server
+from dialectic.domain.bundle import LIMITS
+from dialectic.domain.slug import SLUG_CHARS_MAX, is_slug
+from dialectic.store.database import Address, Connection
+from dialectic.store.records import SQL
+from tests.database.machine import database_of_a_module
+from tests.scenario.house import PROMPT, Guest, House, check_problem, open_house
+from tests.unit.storage.test_archive import HOSTILE
+from tests.waiting import PATIENCE_S, until_someone_waits
+
+ZIP = {"Content-Type": "application/zip"}
+TEXT_BYTES_MAX = 1_000
+
+
+@pytest.fixture(scope="module")
+def shared(server: embedded.Server, template: str) -> Iterator[Address]:
+    with database_of_a_module(server, template) as made:
+        yield made
+
+
+@pytest.fixture
+async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(shared, tmp_path / "home", max_prompt_bytes=TEXT_BYTES_MAX) as opened:
+        yield opened
+
+
+async def upload(guest: Guest, data: bytes, name: str = "plan.txt", **headers: str) -> Any:
+    return await guest.client.post(
+        "/projects/upload", files={"file": (name, data)}, headers=headers
+    )
+
+
+async def list_projects(guest: Guest) -> list[dict[str, Any]]:
+    return list((await guest.get("/projects"))["items"])
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "prompt"),
+    [
+        (b"x", "x"),
+        (b"\xef\xbb\xbfA hall.", "A hall."),
+        ("Ein Saal für alle.".encode("utf-16"), "Ein Saal für alle."),
+        (b"x" * TEXT_BYTES_MAX, "x" * TEXT_BYTES_MAX),
+    ],
+    ids=["one character", "a mark", "UTF-16", "just short enough"],
+)
+async def test_a_file_becomes_a_prompt_by_its_bytes(house: House, data: bytes, prompt: str) -> None:
+    made = await upload(house.anna, data)
+    assert (made.status_code, made.json()["prompt"]) == (201, prompt), made.text
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "code"),
+    [
+        (b"", 422, "invalid_upload"),
+        (b"\xef\xbb\xbf \n", 422, "invalid_upload"),
+        (b"\x7fELF\x02\x01\x01" + bytes(64), 422, "invalid_upload"),
+        ("words".encode("utf-16-le"), 422, "invalid_upload"),
+        (b"Gr\xf6\xdfe", 422, "invalid_upload"),
+        (b"x" * (TEXT_BYTES_MAX + 1), 413, "upload_too_large"),
+    ],
+    ids=["empty", "a mark alone", "binary", "UTF-16 without a mark", "Latin-1", "too long"],
+)
+async def test_a_file_that_is_no_prompt_is_refused_and_makes_nothing(
+    house: House, data: bytes, status: int, code: str
+) -> None:
+    problem = check_problem(await upload(house.anna, data), status, code)
+    assert "plan.txt" in problem["detail"]
+    assert await list_projects(house.anna) == []
+
+
+async def test_a_hundred_megabytes_are_refused_while_they_come(house: House) -> None:
+    sent = 0
+
+    async def pour() -> AsyncIterator[bytes]:
+        nonlocal sent
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+        for _ in range(100):
+            sent += 1
+            yield b"x" * 1_000_000
+        yield b"\r\n--x--\r\n"
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = await house.anna.client.post("/projects/upload", content=pour(), headers=headers)
+    check_problem(answer, 413, "too_large")
+    assert sent < 60
+    assert await list_projects(house.anna) == []
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+# In the order in which they are given: the second of two that look alike must not meet the first.
+NAMES = [
+    *("../../etc", "etc", "..", ".", "CON", "con", "nul", "x" * 300, "x" * 299, "\uff0f", "/"),
+    *("full\uff0fwidth", "full/width", "FULL-WIDTH", "full-width"),
+]
+
+
+async def test_odd_names_of_projects_lead_to_folders_of_their_own(house: House) -> None:
+    slugs = []
+    for name in NAMES:
+        made = await house.anna.make_project(name=name, prompt=f"{PROMPT} {name}")
+        slugs.append(made["slug"])
+        assert made["name"] == name
+        assert await read_prompt(house, made["id"]) == f"{PROMPT} {name}"
+    assert len(set(slugs)) == len(NAMES)
+    assert all(is_slug(slug) and len(slug) <= SLUG_CHARS_MAX for slug in slugs)
+    stored = await house.engine.files.list("")
+    folders = {path.split("/")[1] for path in stored if str(house.anna.account.tenant_id) in path}
+    assert folders == set(slugs)
+
+
+async def read_prompt(house: House, project_id: str) -> str:
+    """Read the prompt of a project where it lies in storage."""
+    path = f"/projects/{project_id}"
+    (prompt,) = (
+        one
+        for one in (await house.anna.get(f"{path}/resources"))["items"]
+        if one["kind"] == "initial_user_prompt"
+    )
+    return (await house.anna.client.get(f"{path}/file", params={"path": prompt["path"]})).text
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 501], ids=["NUL", "long"])
+async def test_a_name_that_cannot_be_kept_is_refused(house: House, name: str) -> None:
+    answer = await house.anna.client.post("/projects", json={"prompt": PROMPT, "name": name})
+    assert answer.status_code == 422, answer.text
+    assert await list_projects(house.anna) == []
+
+
+# -- archives -------------------------------------------------------------------------------------
+
+
+def build_crowd() -> bytes:
+    """An archive of more files than may be in one."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for number in range(LIMITS.entries_max + 1):
+            target.writestr(zipfile.ZipInfo(f"hall/{number}.md"), b"")
+    return buffer.getvalue()
+
+
+async def test_hostile_archives_are_refused_and_nothing_of_them_is_written(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received = tmp_path / "received"
+    received.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(received))
+    before = await house.engine.files.list("")
+    cases = {name: data for name, (data, _) in HOSTILE.items()} | {"a crowd": build_crowd()}
+    for name, data in cases.items():
+        answer = await house.anna.client.post("/projects/import", content=data, headers=ZIP)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_bundle"), name
+    assert await list_projects(house.anna) == []
+    assert await house.engine.files.list("") == before
+    assert list(received.iterdir()) == []
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+
+async def test_a_token_whose_time_is_over_is_refused(house: House, shared: Address) -> None:
+    made = await house.anna.post("/tokens", {"name": "short", "scopes": ["read"], "life_days": 1})
+    async with house.knock(Authorization=f"Bearer {made['token']}") as client:
+        assert (await client.get("/projects")).status_code == 200
+        await execute(
+            shared,
+            "update dialectic.access_tokens set created_at = created_at - interval '2 days', "
+            "expires_at = expires_at - interval '2 days' where id = $1",
+            made["id"],
+        )
+        refused = await client.get("/projects")
+    check_problem(refused, 401, "token_expired")
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+
+async def execute(address: Address, statement: str, *arguments: Any) -> None:
+    admin = await asyncpg.connect(address.url)
+    try:
+        await admin.execute(statement, *arguments)
+    finally:
+        await admin.close()
+
+
+# -- names of requests ----------------------------------------------------------------------------
+
+
+async def test_another_file_under_the_same_name_of_a_request_is_refused(house: House) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    first, again = [await upload(house.anna, b"A hall.", **key) for _ in range(2)]
+    assert first.json() == again.json()
+    assert again.headers["idempotency-replayed"] == "true"
+    check_problem(await upload(house.anna, b"A barn.", **key), 422, "idempotency_key_reused")
+    assert len(await list_projects(house.anna)) == 1
+
+
+async def test_what_was_begun_for_a_client_that_hangs_up_is_done_once(
+    house: House, shared: Address
+) -> None:
+    wish, key = json.dumps({"prompt": PROMPT, "name": "Once"}), {"Idempotency-Key": str(uuid4())}
+    sent = {"Content-Type": "application/json", **key}
+    tenant_id = house.anna.account.tenant_id
+    may_end, held = asyncio.Event(), asyncio.Event()
+
+    async def hold(connection: Connection) -> None:
+        await connection.execute(SQL["lock_slug"], tenant_id, "once")
+        held.set()
+        await may_end.wait()
+
+    holding = asyncio.create_task(house.engine.db.transact(tenant_id, hold))
+    await held.wait()
+    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
+        token = {"Authorization": f"Bearer {house.anna.token}"}
+        line = await send(running.url, "/api/v1/projects", {**token, **sent}, wish)
+        admin = await asyncpg.connect(shared.url)
+        await until_someone_waits(admin)
+        await admin.close()
+        line.transport.abort()
+        await until_connected(running, shared, count=0)
+        again = asyncio.create_task(house.anna.client.post("/projects", content=wish, headers=sent))
+        may_end.set()
+        await holding
+        answer = await asyncio.wait_for(again, PATIENCE_S)
+    assert (answer.status_code, answer.headers["idempotency-replayed"]) == (201, "true")
+    assert [one["id"] for one in await list_projects(house.anna)] == [answer.json()["id"]]
+
+
+async def until_connected(running: Running, address: Address, *, count: int) -> None:
+    """Wait until a server has noticed who has come or gone."""
+    admin = await asyncpg.connect(address.url)
+    async with asyncio.timeout(PATIENCE_S):
+        while len(running._server.server_state.connections) != count:
+            await admin.execute("select 1")
+    await admin.close()
+
+
+async def send(url: str, path: str, headers: dict[str, str], body: str) -> asyncio.StreamWriter:
+    """Send a request and keep its line, which nobody reads."""
+    host, port = url.removeprefix("http://").split(":")
+    _, line = await asyncio.open_connection(host, int(port))
+    fields = {"Host": host, "Content-Length": str(len(body)), **headers}
+    head = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    line.write("\r\n".join([*head, "", body]).encode())
+    return line
