@@ -25,7 +25,7 @@ from dialectic.failpoints import Failpoints
 from dialectic.pipeline.combine import Needed, PlannedMerge
 from dialectic.pipeline.overflow import Level
 from dialectic.pipeline.save import save_combined, save_level, save_need
-from dialectic.store import records
+from dialectic.store import jobs, records
 from dialectic.store.database import Address
 from tests.database.machine import (
     STAGE,
@@ -214,6 +214,26 @@ async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_
     assert await machine.status(needed.id) == "cancelled"
     (late,) = await need(machine, needed, 1)
     assert await machine.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
+
+
+async def test_who_comes_while_the_last_reader_leaves_waits_for_it_all_the_same(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (left,) = await need(machine, needed, 1)
+    coming = await machine.take(await machine.insert())
+    async with machine.begin() as connection:
+        # As `wait_for` does, with someone who leaves between two of its statements.
+        await jobs.hold_lease(connection, coming)
+        await connection.execute(jobs.SQL["rerun_job"], needed.id, coming.id)
+        await machine.fetch(
+            "update dialectic_generation_jobs set status = 'cancelled' where id = $1", left
+        )
+        said = (coming.id, coming.attempt, needed.id, "it reads too much")
+        await connection.fetchval(jobs.SQL["wait_for"], *said)
+        await connection.execute("commit")
+    statuses = await machine.statuses([coming.id, needed.id])
+    assert statuses == ["waiting_for_prerequisite", "pending"]
 
 
 async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_away(

@@ -107,6 +107,7 @@ FUNCTIONS = {
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
+    | {"rerun_needed"}
     | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"},
 }
 
