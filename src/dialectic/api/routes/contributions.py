@@ -298,9 +298,7 @@ async def regenerate_contribution(contribution_id: ContributionId, act: Spending
     asked = contributions.Anew()
 
     async def work(connection: Connection, _effect_id: UUID) -> JobsView:
-        job_id = await contributions.regenerate_in(
-            connection, act.account, contribution_id, asked
-        )
+        job_id = await contributions.regenerate_in(connection, act.account, contribution_id, asked)
         return JobsView(job_ids=[job_id])
 
     return await act.answer(work, status=202)
