@@ -245,15 +245,31 @@ async def regenerate(engine: Engine, account: Account, contribution_id: UUID) ->
     What was made from the old version is marked as stale when the new one is there.
     """
 
+    asked = Anew()
+
     async def work(connection: Connection) -> UUID:
-        return await regenerate_in(connection, account, contribution_id)
+        return await regenerate_in(connection, account, contribution_id, asked)
 
     return await engine.db.transact(account.tenant_id, work)
 
 
-async def regenerate_in(connection: Connection, account: Account, contribution_id: UUID) -> UUID:
+@dataclass(slots=True)
+class Anew:
+    """One wish to have a document written anew, and the job that was made for it when last tried.
+
+    A commit whose answer was lost is tried again, and finds that job: it is paid for once.
+    """
+
+    job_id: UUID | None = None
+
+
+async def regenerate_in(
+    connection: Connection, account: Account, contribution_id: UUID, asked: Anew
+) -> UUID:
     """Make the job that writes a document anew, in the caller's transaction."""
     first = await _load_first(connection, contribution_id)
+    if asked.job_id is not None and await jobs.load_job(connection, asked.job_id) is not None:
+        return asked.job_id
     session = await records.load_session(connection, first["session_id"])
     if session["status"] in ("paused", "cancelled"):
         raise Conflict(f"Session {session['id']} is {session['status']}.")
@@ -287,4 +303,5 @@ async def regenerate_in(connection: Connection, account: Account, contribution_i
         target_contribution_id=first["target_contribution_id"],
     )
     await jobs.insert_job(connection, account.tenant_id, new)
+    asked.job_id = new.id
     return new.id

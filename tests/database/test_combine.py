@@ -25,10 +25,11 @@ from dialectic.failpoints import Failpoints
 from dialectic.pipeline.combine import Needed, PlannedMerge
 from dialectic.pipeline.overflow import Level
 from dialectic.pipeline.save import save_combined, save_level, save_need
-from dialectic.store import records
+from dialectic.store import jobs, records
 from dialectic.store.database import Address
 from tests.database.machine import (
     STAGE,
+    TERMS,
     AdminConnection,
     Machine,
     Work,
@@ -36,6 +37,7 @@ from tests.database.machine import (
     read_moves,
     start_stage,
 )
+from tests.waiting import until_blocked
 
 MODEL: dict[str, Any] = {
     "model_id": UUID(int=1),
@@ -216,6 +218,26 @@ async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_
     assert await machine.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
 
 
+async def test_who_comes_while_the_last_reader_leaves_waits_for_it_all_the_same(
+    machine: Machine,
+) -> None:
+    needed = build_need()
+    (left,) = await need(machine, needed, 1)
+    coming = await machine.take(await machine.insert())
+    async with machine.begin() as connection:
+        # As `wait_for` does, with someone who leaves between two of its statements.
+        await jobs.hold_lease(connection, coming)
+        await connection.execute(jobs.SQL["rerun_job"], needed.id, coming.id)
+        await machine.fetch(
+            "update dialectic_generation_jobs set status = 'cancelled' where id = $1", left
+        )
+        said = (coming.id, coming.attempt, needed.id, "it reads too much")
+        await connection.fetchval(jobs.SQL["wait_for"], *said)
+        await connection.execute("commit")
+    statuses = await machine.statuses([coming.id, needed.id])
+    assert statuses == ["waiting_for_prerequisite", "pending"]
+
+
 async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_away(
     machine: Machine,
 ) -> None:
@@ -231,6 +253,34 @@ async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_aw
     ids = [merge.id for merge in level.merges]
     assert await machine.statuses([needed.id, *ids]) == ["cancelled"] * 3
     assert (await machine.look(needed.id))["status_reason"] == "nobody waits for it any more"
+
+
+async def test_a_sweep_leaves_what_somebody_came_to_need_while_it_swept(
+    machine: Machine, engine: Engine, admin: AdminConnection
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
+    # The server looks at ten rows at a time: the last of these is locked when the others are swept.
+    left = sorted([build_need() for _ in range(11)], key=lambda needed: needed.id)
+    for needed in left:
+        (reader,) = await need(machine, needed, 1)
+        combine = await machine.take(needed.id)
+        await machine.fetch(
+            "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
+        )
+        await save_level(machine.engine, combine, build_level(needed.id, 1, 1))
+    async with machine.begin() as busy, machine.begin() as sweeper:
+        await busy.execute(
+            "select from dialectic_stage_runs where session_id = $1 for update", machine.session_id
+        )
+        sweeping = asyncio.create_task(jobs.sweep(sweeper, TERMS))
+        await until_blocked(admin, sweeper)
+        (reader,) = await need(machine, left[-1], 1)
+        await busy.execute("rollback")
+        await sweeping
+        await sweeper.execute("commit")
+    assert await machine.status(left[0].id) == "cancelled"
+    statuses = await machine.statuses([reader, left[-1].id])
+    assert statuses == ["waiting_for_prerequisite", "waiting_for_children"]
 
 
 async def test_each_level_lets_it_look_again_and_a_level_that_was_saved_is_not_saved_twice(

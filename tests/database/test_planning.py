@@ -28,7 +28,7 @@ from tests.database.machine import (
     read_moves,
     start_stage,
 )
-from tests.waiting import until, until_someone_waits
+from tests.waiting import until, until_blocked, until_someone_waits
 
 ORDER = [stage.slug for stage in load_process("standard").order]
 PATIENCE_S = 30.0
@@ -375,6 +375,52 @@ async def pass_step(
         )
         await jobs.hold_plan(connection, planner)
         await jobs.wait(connection, planner, jobs.Wait(total_steps=2, awaits=("part",)))
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["complete", "fail"])
+async def test_plan_jobs_that_end_together_do_not_stop_those_who_await_one_model_s(
+    machine: Machine, engine: Engine, admin: AdminConnection, *, is_done: bool
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=2)
+    makers = [await insert_maker(machine, model_index) for model_index in (1, 2)]
+    readers = [
+        await insert_planner(machine, f"part@{model_index}", stage_slug="antithesis")
+        for model_index in (1, 2)
+    ]
+    async with machine.begin() as busy, machine.begin() as one, machine.begin() as two:
+        # What is told of a session waits for it: both have locked by then whom they may move.
+        await busy.execute(
+            "select from dialectic_sessions where id = $1 for update", machine.session_id
+        )
+        ending = []
+        for connection, job in zip((one, two), makers, strict=True):
+            ending.append(asyncio.create_task(end_in(connection, job, is_done=is_done)))
+            await until_blocked(admin, connection)
+        await busy.execute("rollback")
+        await asyncio.gather(*ending)
+    assert await machine.statuses(readers) == ["pending", "pending"]
+
+
+async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> None:
+    if is_done:
+        await jobs.complete(connection, job, results={}, finished_units=1)
+    else:
+        await jobs.fail(connection, job, code="provider_auth", message="It cannot be done.")
+    await connection.execute("commit")
+
+
+async def insert_maker(machine: Machine, model_index: int) -> Job:
+    """The only child of the only step of a model's plan job, at work."""
+    planner = await machine.take(await machine.insert(**making("plan")))
+    made = Making(output_type="part", model_index=model_index)
+    child = build_job(machine.session_id, payload=made, parent_job_id=planner.id, step_number=1)
+
+    async def plan(connection: Connection) -> None:
+        await jobs.insert_job(connection, planner.tenant_id, child)
+        await jobs.wait(connection, planner, jobs.Wait(total_steps=1))
+
+    await machine.transact(plan)
+    return await machine.take(child.id)
 
 
 async def test_a_step_that_is_open_is_not_over_when_its_children_are(machine: Machine) -> None:

@@ -43,6 +43,7 @@ ONLY_APP = {
 ONLY_WORKER = {
     ("jobs", "claim"),
     ("jobs", "turn_away"),
+    ("jobs", "rerun_job"),
     ("jobs", "extend_leases"),
     ("jobs", "find_due"),
     ("jobs", "list_lanes"),

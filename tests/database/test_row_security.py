@@ -109,7 +109,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"}
-    | {"reserve_funds_for", "find_due"},
+    | {"reserve_funds_for", "find_due", "rerun_needed"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,17 +25,19 @@ from dialectic.errors import (
     ProviderError,
     UsageError,
 )
-from dialectic.ledger import audit, wallets
+from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.wallets import Deposit
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.settings import Settings
 from dialectic.store import chats
+from dialectic.store.database import Connection
 from dialectic.store.records import open_account
 from dialectic.tokens import find_counter
 from tests.scenario.story import Row, Stage, open_stage
 
 MODEL = "sim/writer"
+AGE = timedelta(seconds=holds.GIVE_UP_AFTER_S)
 TEXT = "# A name\n\n" + "".join(
     f"{n}. Call it bakery number {n}, for a reason.\n" for n in range(40)
 )
@@ -259,6 +262,44 @@ async def test_whoever_leaves_before_the_answer_pays_nothing_and_has_nothing_set
     assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
     assert await load_held(stage) == 0
     assert await find_breaches(stage) == []
+
+
+async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_may_be_answered(
+    stage: Stage, simulator: Simulator
+) -> None:
+    once = iter([simulator.hold])
+
+    def hold_up_the_second(_piece: str) -> None:
+        for hold in once:
+            hold()
+
+    question = Question(
+        message="Name a bakery.", model=MODEL, continues=True, max_output_tokens=300
+    )
+    asking = asyncio.create_task(
+        chat.send(stage.engine, stage.account, question, hold_up_the_second)
+    )
+    await simulator.wait_arrived(2)
+    first, second = [hold["created_at"] for hold in await list_holds(stage)]
+    assert await sweep_at(stage, first + (second - first) / 2 + AGE) == []
+    simulator.release()
+    reply = await asking
+    assert reply.calls == len(await list_holds(stage)) > 1
+    assert {hold["state"] for hold in await list_holds(stage)} == {"posted"}
+    assert await find_breaches(stage) == []
+
+
+async def sweep_at(stage: Stage, moment: datetime) -> list[str]:
+    """Sweep as a worker does at another time; tell which holds were given up."""
+
+    async def work(connection: Connection) -> None:
+        await connection.fetch(
+            "select set_config('dialectic.fake_now', $1, true)", moment.isoformat()
+        )
+        await holds.sweep_lost(connection)
+
+    await stage.worker_engine.db.transact(stage.account.tenant_id, work)
+    return [row["hold_key"] for row in await list_holds(stage) if row["state"] != "pending"]
 
 
 SAID = "A short answer, and all of it is said within these eleven tokens."

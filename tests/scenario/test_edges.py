@@ -153,7 +153,10 @@ def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home
     jobs = json.loads(home.tell("status", session, "--json").stdout)["jobs"]
     only = ("--job", next(job["id"] for job in jobs if job["status"] == "pending")[:12])
     assert "is paused" in home.tell("pause", session, *only).stderr
-    assert home.tell("watch", session).code == 3
+    watched = home.tell("watch", session)
+    assert (watched.code, f"resume {session[:8]}" in watched.stderr) == (3, True)
+    assert "is complete" not in watched.stderr, "its stage is in the middle"
+    assert f"`dialectic resume {session[:8]}` goes on" in home.tell("status", session).stdout
     assert home.tell("resume", session, *only, "--detach").code == 0
     assert "is cancelled" in home.tell("cancel", session, *only).stderr
     told = home.tell("pause", session, *only)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
-from dialectic import embedded
-from dialectic.store.database import WORKER_ROLE, Connection, Database
+from dialectic import contributions, embedded
+from dialectic.store.database import APP_ROLE, WORKER_ROLE, Connection, Database
 from tests.scenario.shop import check_books, verify
 from tests.scenario.story import ARCHITECT, SKEPTIC, Stage, open_stage
 from tests.scenario.test_compression import LONG_RESOURCES, SHORT, WRITER, open_small_shop
@@ -68,3 +68,20 @@ async def test_texts_that_are_paid_for_are_read_once_if_no_commit_is_told(
     kinds = [(row["purpose"], row["state"]) for row in holds]
     assert kinds == [("embedding", "posted"), ("embedding", "posted"), ("call", "posted")]
     assert len(shop.simulator.log.calls) == len(holds)
+
+
+async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_told(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    async with open_stage(server, template, tmp_path / "home") as stage:
+        session_id = await stage.play([ARCHITECT], until="thesis")
+        (thesis,) = (await stage.record(session_id)).contributions
+        async with Forgetful.open(stage.engine.address, APP_ROLE) as db:
+            doubtful = replace(stage.engine, db=db)
+            job_id = await contributions.regenerate(doubtful, stage.account, thesis["id"])
+        again = await contributions.regenerate(stage.engine, stage.account, thesis["id"])
+        made = await stage.fetch(
+            "select id from dialectic_generation_jobs where payload ->> 'replaces' is not null"
+        )
+    assert {row["id"] for row in made} == {job_id, again}
+    assert job_id != again, "who asks once more has it written once more"

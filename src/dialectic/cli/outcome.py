@@ -117,12 +117,20 @@ def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> Non
 def say_what_next(session: dict[str, Any]) -> None:
     """Say how a session that waits for a person goes on."""
     stage, short = session["current_stage_slug"], str(session["id"])[:8]
-    if session["status"] == "paused":
+    if not has_stage_to_read(session):
         say(f"Paused. `{name_command(f'resume {short}')}` goes on.")
         return
     say(f"Stage {stage} is complete and waits for you. Read, then say what you think of it:")
     say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
     say(f"  {name_command(f'next {short}')}    starts the next stage")
+
+
+def has_stage_to_read(session: dict[str, Any]) -> bool:
+    """Say whether what a session waits for is a person who reads a stage, and no resuming.
+
+    One whose last jobs are paused each by its id is in the middle of its stage.
+    """
+    return str(session["status"]).endswith("_generation_complete")
 
 
 def _locate(desk: Desk, path: str, out: Path | None) -> str:

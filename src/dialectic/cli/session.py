@@ -12,7 +12,12 @@ import click
 from dialectic.cli.desk import Desk, act_at_desk
 from dialectic.cli.follow import find_end_of, follow_session
 from dialectic.cli.funds import describe_shortage
-from dialectic.cli.outcome import prepare_out, say_what_next, work_and_follow
+from dialectic.cli.outcome import (
+    has_stage_to_read,
+    prepare_out,
+    say_what_next,
+    work_and_follow,
+)
 from dialectic.cli.progress import open_display
 from dialectic.cli.quote import describe_forecast, draw_quote
 from dialectic.cli.server_option import name_command
@@ -143,7 +148,7 @@ def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
         path = desk.locate(row["storage_path"])
         yield f"Document  {path}{cut}"
     if find_end_of(overview) is ExitCode.WAITING:
-        command = "resume" if overview.session["status"] == "paused" else "next"
+        command = "next" if has_stage_to_read(overview.session) else "resume"
         yield f"Waits     `{name_command(f'{command} {short_id}')}` goes on"
 
 

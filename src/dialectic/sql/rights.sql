@@ -64,6 +64,7 @@ grant execute on function
     numeric, numeric, bigint, bigint),
   dialectic.send_hold(uuid, text),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
+  dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),
   dialectic.prune_notifications(interval, integer, integer)
   to dialectic_worker;

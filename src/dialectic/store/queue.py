@@ -44,6 +44,16 @@ SETTINGS = DBSettings(
 SQL = load_queries("jobs")
 
 
+# What the queue's trigger says when a message has come. Nobody reads when.
+NEWS = TableChangedEvent(
+    channel=SETTINGS.channel,
+    sent_at=datetime.fromtimestamp(0, UTC),
+    type="table_changed_event",
+    operation="insert",
+    table=SETTINGS.queue_table,
+).model_dump_json()
+
+
 class WakingDriver(AsyncpgDriver):
     """A connection whose listener can also be told something by its own process."""
 
@@ -56,14 +66,7 @@ class WakingDriver(AsyncpgDriver):
     def wake(self) -> None:
         """Let whoever listens look at the queue, as if a message had come."""
         if self._tell is not None:
-            event = TableChangedEvent(
-                channel=SETTINGS.channel,
-                sent_at=datetime.now(UTC),
-                type="table_changed_event",
-                operation="insert",
-                table=SETTINGS.queue_table,
-            )
-            self._tell(event.model_dump_json())
+            self._tell(NEWS)
 
 
 def open_queries(connection: asyncpg.Connection[asyncpg.Record]) -> Queries:

@@ -295,9 +295,10 @@ async def edit_contribution(
 )
 async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
     """Let the same model write a contribution anew, from what it reads now."""
+    asked = contributions.Anew()
 
     async def work(connection: Connection, _effect_id: UUID) -> JobsView:
-        job_id = await contributions.regenerate_in(connection, act.account, contribution_id)
+        job_id = await contributions.regenerate_in(connection, act.account, contribution_id, asked)
         return JobsView(job_ids=[job_id])
 
     return await act.answer(work, status=202)

@@ -51,6 +51,18 @@ begin
 end
 $$;
 
+-- Whether anyone waits for a combine job, or will go on with what it made.
+create or replace function dialectic.is_needed(p_combine dialectic.dialectic_generation_jobs)
+returns boolean
+language sql stable
+as $$
+  select exists (
+    select from dialectic.dialectic_generation_jobs w
+    where w.tenant_id = p_combine.tenant_id and w.prerequisite_job_id = p_combine.id
+      and not dialectic.is_ended(w.status)
+  )
+$$;
+
 -- A combine job that nobody waits for any more is not gone on with. One that is locked at this moment
 -- is left alone: whoever holds it may be about to end it, and to tell this very job.
 create or replace function dialectic.drop_combine(p_job dialectic.dialectic_generation_jobs)
@@ -69,11 +81,7 @@ begin
     where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
       and c.job_type = 'combine'
       and not dialectic.is_ended(c.status) and c.status <> 'processing'
-      and not exists (
-        select from dialectic.dialectic_generation_jobs w
-        where w.tenant_id = c.tenant_id and w.prerequisite_job_id = c.id
-          and not dialectic.is_ended(w.status)
-      )
+      and not dialectic.is_needed(c)
     for no key update skip locked
   ) dropped
   where j.tenant_id = dropped.tenant_id and j.id = dropped.id;

@@ -61,7 +61,8 @@ $$;
 
 -- Everyone whom the end of a job may move, locked in the order of their ids before any of them is
 -- touched: two jobs that end together lock the same rows in the same order. Those beside its parent
--- are among them: with this job a step may have ended, and then they look again.
+-- are among them: with this job a step may have ended, and then they look again. So are those who
+-- look again when its parent ends, which it may with this job: in its last step, or if this failed.
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -79,13 +80,33 @@ begin
     from dialectic.dialectic_generation_jobs j
     where p_job.parent_job_id is not null
       and j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
-      and j.iteration_number = p_job.iteration_number and j.stage_slug = p_job.stage_slug
+      and j.iteration_number = p_job.iteration_number
       and j.awaits <> '{}' and not dialectic.is_ended(j.status)
+      and (
+        j.stage_slug = p_job.stage_slug or p_job.status <> 'completed'
+        or dialectic.awaits_of_part(j, p_job)
+      )
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
   order by j.id
   for no key update of j;
 end
+$$;
+
+-- Whether a plan job awaits what a part of a stage has made, which may have ended with this job.
+create or replace function dialectic.awaits_of_part(
+  p_plan dialectic.dialectic_generation_jobs, p_job dialectic.dialectic_generation_jobs
+) returns boolean
+language sql stable
+as $$
+  select exists (
+    select from dialectic.dialectic_generation_jobs p
+    join dialectic.dialectic_generation_jobs c
+      on c.tenant_id = p.tenant_id and c.parent_job_id = p.id
+      and c.output_type = any (dialectic.list_awaited_types(p_plan.awaits))
+    where p.tenant_id = p_job.tenant_id and p.id = p_job.parent_job_id
+      and p.current_step >= p.total_steps
+  )
 $$;
 
 -- Let every plan job that is hungry look again: at once if it waits, after what it is doing now

@@ -72,3 +72,33 @@ begin
   end;
 end
 $$;
+
+-- A job that was cancelled runs again for someone who needs it, with those of its children that did
+-- not complete. One that failed does so only for a document that someone asked for anew since then:
+-- others of the same work would only let it fail once more.
+-- It is locked before it is looked at: the last of those who needed it so far may leave at this moment,
+-- and whoever cancels it then passes over what is locked.
+create or replace function dialectic.rerun_needed(p_job_id uuid, p_reader_id uuid) returns void
+language plpgsql
+as $$
+begin
+  perform from dialectic.dialectic_generation_jobs j
+  where j.tenant_id = dialectic.current_tenant() and j.id = p_job_id
+  for no key update;
+  update dialectic.dialectic_generation_jobs j
+  set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
+      run_at = dialectic.now()
+  where j.tenant_id = dialectic.current_tenant() and (j.id = p_job_id or j.parent_job_id = p_job_id)
+    and j.status in ('failed', 'retry_loop_failed', 'cancelled')
+    and exists (
+      select from dialectic.dialectic_generation_jobs own
+      join dialectic.dialectic_generation_jobs reader
+        on reader.tenant_id = own.tenant_id and reader.id = p_reader_id
+      where own.tenant_id = dialectic.current_tenant() and own.id = p_job_id and (
+        own.status = 'cancelled'
+        or own.status in ('failed', 'retry_loop_failed')
+          and reader.payload ->> 'replaces' is not null and reader.created_at > own.completed_at
+      )
+    );
+end
+$$;

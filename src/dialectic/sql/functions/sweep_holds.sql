@@ -1,6 +1,23 @@
+-- Whether a call of the same question in a chat has begun since then, and may still be answered. Their
+-- keys differ in the number at the end.
+create or replace function dialectic.is_followed(
+  p_hold dialectic.token_wallet_holds, p_since timestamptz
+) returns boolean
+language sql stable
+as $$
+  select p_hold.purpose = 'chat' and exists (
+    select from dialectic.token_wallet_holds n
+    where n.tenant_id = p_hold.tenant_id and n.state = 'pending' and n.purpose = 'chat'
+      and n.created_at >= p_since
+      and starts_with(n.hold_key, regexp_replace(p_hold.hold_key, '[0-9]+$', ''))
+  )
+$$;
+
 -- Resolve holds that nobody will resolve any more, across all tenants: their attempt is over (another
 -- one has begun, or the job has ended, waits or is gone), or their holder has been silent for longer
 -- than any call takes. What may have been sent is lost, the rest is void.
+-- The calls of one question in a chat are paid for together, when the last of them is answered: none of
+-- their holds is given up before that of the last.
 -- An attempt that is over can save nothing, so no settlement can come after this.
 -- Locks are taken kind after kind, as everyone takes them: holds, spending, wallets, each in order.
 -- Whoever froze in the middle of a commit is not waited for: it would hold up the wallets of all.
@@ -24,6 +41,7 @@ begin
     where h.state = 'pending'
       and case
         when h.job_id is null then h.created_at < dialectic.now() - p_age
+          and not dialectic.is_followed(h, dialectic.now() - p_age)
         else j.id is null or j.attempt_count <> h.attempt or j.status <> 'processing'
           or j.lease_until < dialectic.now() - p_age
       end

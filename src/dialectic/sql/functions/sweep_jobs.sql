@@ -92,22 +92,19 @@ begin
     perform dialectic.tell_waiters(v_job);
     v_count := v_count + 1;
   end loop;
-  -- A combine job that dealt out its merges just when the last one who waited for it ended.
+  -- A combine job that dealt out its merges just when the last one who waited for it ended. Somebody may
+  -- have come to need it before it was locked: that is looked for once more, with it locked.
   for v_job in
     select c.* from dialectic.dialectic_generation_jobs c
     where c.status = 'waiting_for_children' and c.job_type = 'combine'
-      and not exists (
-        select from dialectic.dialectic_generation_jobs w
-        where w.tenant_id = c.tenant_id and w.prerequisite_job_id = c.id
-          and not dialectic.is_ended(w.status)
-      )
+      and not dialectic.is_needed(c)
     order by c.id limit p_limit
     for no key update skip locked
   loop
     update dialectic.dialectic_generation_jobs j
     set status = 'cancelled', status_reason = 'nobody waits for it any more'
-    where j.tenant_id = v_job.tenant_id and j.id = v_job.id;
-    v_count := v_count + 1;
+    where j.tenant_id = v_job.tenant_id and j.id = v_job.id and not dialectic.is_needed(j);
+    v_count := v_count + found::integer;
   end loop;
   -- Where everyone waits and nobody works, whoever awaits something looks again.
   for v_job in

@@ -203,24 +203,9 @@ from dialectic_generation_jobs
 where id = $1
 
 -- name: rerun_job
--- A job that was cancelled runs again for someone who needs it ($2), with those of its children that did
--- not complete. One that failed does so only for a document that someone asked for anew since then:
--- others of the same work would only let it fail once more.
-update dialectic_generation_jobs j
-set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
-    run_at = dialectic.now()
-where (j.id = $1 or j.parent_job_id = $1)
-  and j.status in ('failed', 'retry_loop_failed', 'cancelled')
-  and exists (
-    select from dialectic_generation_jobs own
-    join dialectic_generation_jobs reader
-      on reader.tenant_id = own.tenant_id and reader.id = $2
-    where own.id = $1 and (
-      own.status = 'cancelled'
-      or own.status in ('failed', 'retry_loop_failed')
-        and reader.payload ->> 'replaces' is not null and reader.created_at > own.completed_at
-    )
-  )
+-- A job that ended runs again for someone who needs it ($2), if that may be; it stays as it is until
+-- they wait for it.
+select rerun_needed($1, $2)
 
 -- name: rerun_failed
 -- What ended badly runs again, and so do those who ended with it. What is saved stays.
