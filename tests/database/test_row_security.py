@@ -74,6 +74,7 @@ WRITTEN_ONCE = frozenset({"dialectic_storage"})
 INDEXES_ACROSS_TENANTS = {
     "jobs_alive": "the sweeper looks at the few living jobs of all tenants",
     "files_waiting": "any worker carries to storage what another one left, of all tenants",
+    "discarded_files_due": "any worker deletes what another process left, of all tenants",
     "tokens_by_secret": "a token is looked up before its tenant is known",
     "sessions_by_end": "the sweeper looks at the sessions of all tenants that ended",
     "keys_by_age": "the sweeper looks at the oldest answers of all tenants",
@@ -107,7 +108,8 @@ FUNCTIONS = {
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
-    | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"},
+    | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"}
+    | {"take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)
@@ -760,6 +762,18 @@ async def test_the_list_of_waiting_files_tells_whose_each_is_and_nothing_in_them
         )
         assert {tuple(row.items()) for row in rows} == {
             (("tenant_id", tenant.id), ("path", f"{tenant.name}/{nth}.md"))
+            for tenant in (OURS, THEIRS)
+            for nth in (1, 2)
+        }
+
+
+async def test_the_list_of_discarded_files_tells_whose_each_is(shared: Address) -> None:
+    async with connected(shared, WORKER_ROLE) as connection, undone(connection):
+        rows = await connection.fetch(
+            "select * from dialectic.take_discarded_files(interval '0', 100)"
+        )
+        assert {tuple(row.items()) for row in rows} == {
+            (("tenant_id", tenant.id), ("path", f"{tenant.name}-gone/{nth}.md"))
             for tenant in (OURS, THEIRS)
             for nth in (1, 2)
         }

@@ -63,6 +63,7 @@ CALLS = {
         "select * from dialectic.sweep_holds(interval '1 s', 10)",
         "select dialectic.send_hold(gen_random_uuid(), 'none')",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
+        "select * from dialectic.take_discarded_files(interval '1 s', 10)",
         "select * from dialectic.list_lanes()",
         "select * from dialectic.list_taken(array[gen_random_uuid()], array[gen_random_uuid()],"
         " array[1])",

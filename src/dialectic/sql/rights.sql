@@ -61,6 +61,7 @@ grant execute on function
   dialectic.send_hold(uuid, text),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.take_waiting_files(interval, interval, integer),
+  dialectic.take_discarded_files(interval, integer),
   dialectic.prune_notifications(interval, integer, integer)
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
