@@ -65,10 +65,16 @@ WITHOUT_TENANT = frozenset(
     {
         *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
         *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
+        "dialectic_tallies",
     }
 )
 # Touched by the owner's functions alone.
-HIDDEN = frozenset({"dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"})
+HIDDEN = frozenset(
+    {
+        *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
+        "dialectic_tallies",
+    }
+)
 # Written once, by whoever comes first.
 WRITTEN_ONCE = frozenset({"dialectic_storage"})
 INDEXES_ACROSS_TENANTS = {
@@ -90,7 +96,7 @@ KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
-    *("admit_call", "report_call", "match_dialectic_chunks"),
+    *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "mark_hold_sent", "settle_hold", "void_hold", "lose_hold"),
 }
 MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}

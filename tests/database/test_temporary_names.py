@@ -48,6 +48,8 @@ CALLS = {
         "select dialectic.list_news(array[gen_random_uuid()], array[0::bigint])",
         "select * from dialectic.open_account('intruder')",
         "select dialectic.allow_probes(gen_random_uuid())",
+        "select dialectic.add_tallies(array['deadlock'], array[1])",
+        "select * from dialectic.load_figures()",
         "select * from dialectic.list_endpoints()",
     ],
     WORKER_ROLE: [
