@@ -8,7 +8,6 @@ import functools
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
 from uuid import UUID
 
 from dialectic.domain.bundle import list_archives
@@ -75,9 +74,7 @@ async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
     return True
 
 
-async def delete_left_behind(
-    engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S
-) -> int:
+async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S) -> int:
     """Delete what others left of deleted projects, of all tenants; return how many files."""
     done = 0
     while True:

@@ -36,7 +36,6 @@ from dialectic.store.records import SQL, Account, NewResource, Owner
 from dialectic.store.slugs import choose_slug
 
 
-
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A session that has been created."""

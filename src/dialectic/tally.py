@@ -1,6 +1,6 @@
 """What happens in this process that leaves no row and someone should know of, counted by name.
 
-Knows nobody who is told of it: whoever tells takes what was counted, and adds it to what others did.
+Knows nobody who is told of it: whoever tells takes what was counted.
 """
 
 from __future__ import annotations

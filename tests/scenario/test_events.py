@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -16,11 +15,10 @@ import pytest
 
 from chaos.event_clients import Frame, Line
 from chaos.event_server import build_app, build_caller, open_plain_engine, serving
-from dialectic.api import events
+from dialectic.api.events import PACE, Pace
 from dialectic.domain.ask import Ask
 from dialectic.domain.event import format_id
 from dialectic.engine import Engine
-from dialectic.notify import channel, stream
 from dialectic.notify.hub import Hub, open_hub
 from dialectic.process_files import load_process
 from dialectic.projects import create_session
@@ -41,13 +39,14 @@ class House:
     account: Account
     session_id: Any
     port: int = 0
+    pace: Pace = PACE
     hub: Hub = field(init=False)
     lines: list[Line] = field(default_factory=list)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[House]:
         async with open_hub(self.engine.address) as self.hub:
-            app = build_app(self.engine, self.hub, await build_caller(self.engine))
+            app = build_app(self.engine, self.hub, await build_caller(self.engine), self.pace)
             async with serving(app, self.hub, self.port) as self.port:
                 try:
                     yield self
@@ -188,25 +187,22 @@ async def test_who_does_not_read_is_dropped_and_resumes(house: House) -> None:
     assert seen + await read_words(back, len(words) - len(seen)) == words
 
 
-async def test_who_does_not_read_what_it_missed_is_dropped_too(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channel, "TAIL_MAX_BYTES", 0)
-    monkeypatch.setattr(events, "Follower", functools.partial(stream.Follower, page=1))
-    for name in ("SEND_MAX_S", "END_MAX_S"):
-        monkeypatch.setattr(events, name, 0.2)
+async def test_who_does_not_read_what_it_missed_is_dropped_too(house: House) -> None:
+    pace = Pace(send_max_s=0.2, end_max_s=0.2, page=1)
+    strict = House(house.engine, house.account, house.session_id, pace=pace)
     await house.tell(*(str(n) for n in range(30)), size_bytes=300_000)
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     narrow.setblocking(False)
-    line = await house.open_line(Line(house.port, "/events?after=0"), narrow)
-    first = await read(line, 1)  # so it follows
-    async with asyncio.timeout(PATIENCE_S):
-        while house.hub.count_streams():
-            await house.engine.db.fetch("select 1")
-    seen = [*first, *await read_to_the_end(line)]
+    async with strict.open():
+        strict.hub.tail_bytes_max = 0
+        line = await strict.open_line(Line(strict.port, "/events?after=0"), narrow)
+        first = await read(line, 1)  # so it follows
+        async with asyncio.timeout(PATIENCE_S):
+            while strict.hub.count_streams():
+                await house.engine.db.fetch("select 1")
+        seen = [*first, *await read_to_the_end(line)]
     assert 0 < len(seen) < 30
-    monkeypatch.undo()
     rest = await read(await house.call(last_id=line.last_id), 30 - len(seen))
     assert [frame.data["data"]["word"] for frame in [*seen, *rest]] == [str(n) for n in range(30)]
 

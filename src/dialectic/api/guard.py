@@ -74,13 +74,13 @@ class Places:
         mine = (upload, tenant_id)
         if self._taken[mine] >= upload.of_tenant_max:
             raise TooManyUploads(
-                f"You are sending {upload.of_tenant_max} files of this kind at the same time, which "
-                "is as many as may be. Send this one when one of them is through."
+                f"You are sending {upload.of_tenant_max} files of this kind at the same time, and "
+                "no more may be. Send this one when one of them is through."
             )
         if sum(n for (kind, _), n in self._taken.items() if kind == upload) >= upload.at_once_max:
             raise ServerBusy(
-                f"The server is taking in {upload.at_once_max} files of this kind, which is as many "
-                "as it can. Send this one again a little later."
+                f"The server is taking in {upload.at_once_max} files of this kind, as many as it "
+                "can. Send this one again a little later."
             )
         self._taken[mine] += 1
         try:

@@ -1,4 +1,4 @@
-"""How the work of all tenants stands, and what was counted: figures that name nobody, for operators."""
+"""How all work stands, and what was counted: figures that name nobody, for operators."""
 
 from __future__ import annotations
 
