@@ -23,7 +23,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dialectic.api.events import FindCaller, build_routes
+from dialectic.api.events import PACE, FindCaller, Pace, build_routes
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 from dialectic.failpoints import Failpoints
@@ -51,14 +51,15 @@ class EventServer(uvicorn.Server):
         self.should_exit = True
 
 
-def build_app(engine: Engine, hub: Hub, find_caller: FindCaller) -> Starlette:
+def build_app(engine: Engine, hub: Hub, find_caller: FindCaller, pace: Pace = PACE) -> Starlette:
     async def refuse(_request: Request, error: Exception) -> Response:
         assert isinstance(error, DialecticError)
         problem = {"code": error.code, "detail": error.message}
         return JSONResponse(problem, error.status, media_type="application/problem+json")
 
     return Starlette(
-        routes=build_routes(engine, hub, find_caller), exception_handlers={DialecticError: refuse}
+        routes=build_routes(engine, hub, find_caller, pace=pace),
+        exception_handlers={DialecticError: refuse},
     )
 
 

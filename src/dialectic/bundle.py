@@ -20,13 +20,12 @@ import asyncpg
 
 from dialectic.domain.bundle import (
     Manifest,
+    archive_path,
     check_size,
     is_finished,
     readme_path,
     settings_path,
 )
-from dialectic.domain.path import build_path
-from dialectic.domain.place import ExportArchive
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
 from dialectic.domain.project_export import read_content
@@ -34,7 +33,7 @@ from dialectic.domain.project_import import parse_rows
 from dialectic.domain.project_rows import ProcessRow, ProjectRows, TextRow
 from dialectic.domain.readme import build_readme
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, InvalidBundle, InvalidProcess
+from dialectic.errors import Conflict, InvalidBundle, InvalidProcess, NotFound
 from dialectic.publish import publish_waiting
 from dialectic.snapshot import PlacedText, place_texts, read_file, take_snapshot
 from dialectic.storage.archive import Archive, open_archive, write_archive
@@ -44,7 +43,6 @@ from dialectic.store.records import Account, File
 
 PUBLISH_AT_ONCE = 50
 TRIES = 3
-FINISHED_NAME = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +123,16 @@ async def export_into_storage(
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         draft = Path(folder, "export.zip")
         exported = await export_project(engine, account, project_id, draft, finished=finished)
-        place = ExportArchive(exported.slug, FINISHED_NAME if finished else exported.slug)
-        key = f"{account.tenant_id}/{build_path(place)}"
+        key = f"{account.tenant_id}/{archive_path(exported.slug, finished=finished)}"
         await engine.files.write_file(key, draft)
+
+    async def is_gone(connection: Connection) -> bool:
+        return await bundles.find_slug(connection, project_id) is None
+
+    if await engine.db.transact(account.tenant_id, is_gone):
+        # It was deleted meanwhile, and with it what stood in its folder then.
+        await engine.files.delete(key)
+        raise NotFound(f"There is no project {project_id}.")
     return exported, engine.files.locate(key)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
+from dialectic.discard import delete_left_behind
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 from dialectic.publish import publish_left_behind
@@ -46,12 +47,16 @@ async def repeat(address: Address, look: Look, *, interval_s: float) -> None:
 
 
 async def publish(engine: Engine, *, interval_s: float) -> None:
-    """Carry files to storage that others left behind; storage may hang, and only this waits."""
+    """Carry files to storage that others left, and take out those of deleted projects.
+
+    Storage may hang, and only this waits.
+    """
     while True:
-        try:
-            await publish_left_behind(engine)
-        except (DialecticError, asyncpg.PostgresError) as error:
-            logger.warning("files wait in the database: %s", error)
+        for finish in (publish_left_behind, delete_left_behind):
+            try:
+                await finish(engine)
+            except (DialecticError, asyncpg.PostgresError) as error:
+                logger.warning("files wait in the database: %s", error)
         await asyncio.sleep(interval_s)
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import asyncpg
+
 from dialectic import embedded
 from dialectic.coalesce import Turns
 from dialectic.domain.process import Process
-from dialectic.errors import EmbeddedServerError
+from dialectic.errors import DialecticError, EmbeddedServerError
 from dialectic.failpoints import Failpoints
 from dialectic.limits import Calm
 from dialectic.providers.catalog import Catalog
@@ -26,8 +29,10 @@ from dialectic.retrieval.embedders import Embedders
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
 from dialectic.storage.identity import require_identity
+from dialectic.store import figures
 from dialectic.store.database import APP_ROLE, Address, Database
 from dialectic.store.migrate import migrate
+from dialectic.tally import Tally
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 logger = logging.getLogger(__name__)
@@ -59,6 +64,11 @@ class Engine:
     telemetry: Telemetry = OFF
 
     @property
+    def tally(self) -> Tally:
+        """What is counted in this process for those who watch; the database is told of it."""
+        return self.db.tally
+
+    @property
     def embedder(self) -> Embedder:
         """The embedder that is set; opened when it is first asked for."""
         return self.embedders.load(self.settings.embedder, self.catalog)
@@ -88,11 +98,18 @@ async def open_engine(
         db = await stack.enter_async_context(
             Database.open(address, role, size=pool_size, patience_s=patience_s)
         )
+        stack.push_async_callback(_tell, db)
         engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
         stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)
         yield engine
+
+
+async def _tell(db: Database) -> None:
+    """Tell what was counted at the end; a database that is away is not waited for."""
+    with contextlib.suppress(DialecticError, asyncpg.PostgresError):
+        await figures.tell(functools.partial(db.fetch, patience_s=0.0), db.tally)
 
 
 async def check_storage(engine: Engine) -> None:
@@ -118,8 +135,6 @@ async def open_address(settings: Settings) -> AsyncIterator[Address]:
 
 
 async def _create_database(server: embedded.Server) -> None:
-    import asyncpg
-
     try:
         probe = await asyncpg.connect(server.url(user=SUPERUSER, database=DATABASE), timeout=5.0)
         await probe.close()

@@ -20,6 +20,7 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── ForbiddenAddress      an address that may not be called for a tenant
 │   ├── InvalidProcess        a process file breaks a rule
 │   ├── TooManyStreams        one tenant follows events in too many places at once
+│   ├── TooManyUploads        one tenant sends too many files at once
 │   ├── InvalidBundle         an archive is no export of a project, or not one that can be taken in
 │   └── InvalidUpload         a file that was given has no text that can be read
 │       └── UploadTooLarge    or more of it than is taken
@@ -33,6 +34,7 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── StorageMismatch       the documents of this database are kept elsewhere
 │   └── StorageUnavailable
 ├── TooManyRequests           more requests than a token may make
+├── ServerBusy                the server takes in as many files as it can
 ├── DatabaseBusy              the database said no just now: tried again
 ├── EndpointBusy              the limits of an endpoint allow no call yet: the job comes back later
 │   ├── CircuitOpen           an endpoint fails so often that nobody may call it but a probe
@@ -226,6 +228,13 @@ class TooManyStreams(UsageError):
     status = 429
 
 
+class TooManyUploads(UsageError):
+    """Too many files are being sent at the same time."""
+
+    code = "too_many_uploads"
+    status = 429
+
+
 class InvalidBundle(UsageError):
     """The archive is no export of a project, or not one that can be taken in."""
 
@@ -318,6 +327,14 @@ class TooManyRequests(DialecticError):
     def __init__(self, message: str | None = None, *, retry_after_s: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class ServerBusy(DialecticError):
+    """The server takes in as many files as it can."""
+
+    code = "server_busy"
+    status = 503
+    fate = Fate.RETRY
 
 
 class DatabaseBusy(DialecticError):

@@ -7,14 +7,12 @@ twice.
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
+from dialectic.discard import discard_files_in
 from dialectic.domain.ask import (
     Ask,
     Given,
@@ -29,17 +27,13 @@ from dialectic.domain.place import GeneralResource, InitialPrompt
 from dialectic.domain.slug import slugify_name
 from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, NotFound, StorageUnavailable, TooLarge, UsageError
+from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
 from dialectic.publish import publish_project
 from dialectic.store import descriptions, records
 from dialectic.store.database import Connection
 from dialectic.store.records import SQL, Account, NewResource, Owner
 from dialectic.store.slugs import choose_slug
-
-logger = logging.getLogger(__name__)
-# So few that the transaction which holds the folder's name stays short.
-DELETED_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +217,8 @@ async def add_resource_in(
     return records.derive_resource_id(project_id, resource.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """What a deleted project has left in storage."""
-
-    slug: str
-    paths: list[str]
-
-
-async def delete_in(connection: Connection, project_id: UUID) -> Deleted:
-    """Delete a project with all that belongs to it; return where its files are.
+async def delete_in(connection: Connection, project_id: UUID) -> list[str]:
+    """Delete a project with all that belongs to it; list its files, which are noted as to be gone.
 
     What was paid stays in the books. A project that works is not deleted under its workers, nor
     does any begin to work while it is.
@@ -243,33 +229,9 @@ async def delete_in(connection: Connection, project_id: UUID) -> Deleted:
     row = await load_in(connection, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
         raise Conflict(f"Project {project_id} has work under way: cancel its sessions first.")
-    files = await connection.fetch(SQL["list_files_of_project"], project_id, row["slug"])
+    paths = await discard_files_in(connection, project_id, row["slug"])
     await connection.execute(SQL["delete_project"], project_id)
-    return Deleted(row["slug"], [file["path"] for file in files])
-
-
-async def delete_files(engine: Engine, account: Account, deleted: Deleted) -> None:
-    """Take the files of a deleted project out of storage; what is left there is never read.
-
-    The folder's name is held meanwhile: a new project that takes it would lose its own files.
-    """
-
-    async def work(connection: Connection, some: Sequence[str]) -> bool:
-        await connection.execute(SQL["lock_slug"], account.tenant_id, deleted.slug)
-        if await connection.fetchval(SQL["slug_is_taken"], deleted.slug):
-            return False
-        keys = [f"{account.tenant_id}/{path}" for path in some]
-        await asyncio.gather(*(engine.files.delete(key) for key in keys))
-        return True
-
-    for start in range(0, len(deleted.paths), DELETED_AT_ONCE):
-        some = deleted.paths[start : start + DELETED_AT_ONCE]
-        try:
-            if not await engine.db.transact(account.tenant_id, functools.partial(work, some=some)):
-                return
-        except StorageUnavailable as error:
-            logger.warning("files of a deleted project stay: %s", error.message)
-            return
+    return paths
 
 
 def build_ask(project: dict[str, Any], ask: Ask) -> Ask:

@@ -73,9 +73,18 @@ class Caller:
 
 
 async def search_project(
-    engine: Engine, account: Account, project_id: UUID, query: str, limit: int = LIMIT_DEFAULT
+    engine: Engine,
+    account: Account,
+    project_id: UUID,
+    query: str,
+    limit: int = LIMIT_DEFAULT,
+    *,
+    part_tokens_max: int = PART_TOKENS_MAX,
 ) -> Results:
-    """Find passages in the documents of a project, best first."""
+    """Find passages in the documents of a project, best first.
+
+    Documents that are new to the embedder are bought in parts of so many tokens.
+    """
     asked = check_query(query, limit)
     embedder = engine.embedder
 
@@ -88,7 +97,9 @@ async def search_project(
     sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
     queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
     texts = [each.text for each in queries]
-    read_tokens = await _index(engine, account, embedder, project_id, sources, texts)
+    read_tokens = await _index(
+        engine, account, embedder, project_id, sources, texts, part_tokens_max=part_tokens_max
+    )
     embedded = await embed_paid(engine, account, embedder, texts)
     found = await find(
         engine.db,
@@ -110,6 +121,8 @@ async def _index(
     project_id: UUID,
     sources: Sequence[Source],
     questions: Sequence[str],
+    *,
+    part_tokens_max: int,
 ) -> int:
     """Have an embedder read the documents that are new to it; tell how many tokens that took.
 
@@ -123,7 +136,7 @@ async def _index(
         known = dict(missing.known)
         if missing.readings:
             await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
-        for part in await asyncio.to_thread(split, missing, embedder, PART_TOKENS_MAX):
+        for part in await asyncio.to_thread(split, missing, embedder, part_tokens_max):
             made = await embed_paid(engine, account, embedder, list(part.readings.values()))
             await store(db, tenant_id, embedder, replace(part, known=known), made)
             known |= dict(zip(part.readings, made.rows.tolist(), strict=True))

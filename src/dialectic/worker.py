@@ -34,7 +34,7 @@ from dialectic.lanes import ANY, PLAN, Lanes, name_lane
 from dialectic.ledger import holds
 from dialectic.limits import PATIENCE_S
 from dialectic.pipeline.run import run_job
-from dialectic.store import jobs
+from dialectic.store import figures, jobs
 from dialectic.store.accounts import sweep as sweep_accounts
 from dialectic.store.database import (
     CONNECTION_LOST,
@@ -369,6 +369,7 @@ class Worker:
         if given_up.lost:
             logger.warning("%d call(s) were paid for and their answers lost", given_up.lost)
         await sweep_accounts(connection)
+        await figures.tell(connection.fetch, self.engine.tally)
         for lane in await jobs.list_lanes(connection):
             self._lanes.add(lane)  # an endpoint that is not ours: its jobs fail, but do not wait
 

@@ -10,15 +10,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 
-from dialectic.domain.bucket import Access
+from dialectic.domain.bucket import Access, parse_bucket
 from dialectic.domain.secret import Secret
 from dialectic.errors import ConfigurationError, StorageUnavailable
-from dialectic.storage import objects
 from dialectic.storage.files import FileStore, open_store
+from dialectic.storage.objects import PART_BYTES, ObjectStore, Patience
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects
 
 DOCUMENT = "tenant/garden/x.md"
@@ -97,14 +98,17 @@ class Oddity:
         writer.close()
 
     @property
-    def store(self) -> FileStore:
-        access = Access(
+    def access(self) -> Access:
+        return Access(
             endpoint=f"http://127.0.0.1:{self.port}",
             allows_http=True,
             key_id=Secret(KEY_ID),
             key=Secret(KEY),
         )
-        return open_store(f"s3://{BUCKET}", access)
+
+    @property
+    def store(self) -> FileStore:
+        return open_store(f"s3://{BUCKET}", self.access)
 
 
 @asynccontextmanager
@@ -163,7 +167,7 @@ FAILED = b"<Error><Code>InternalError</Code></Error>"
 async def test_parts_that_were_not_joined_are_not_taken_for_a_file(last: bytes) -> None:
     """The protocol says so with status 200: it had begun to answer before it failed."""
     parts = [build_answer(200)] * 2
-    large = b"x" * (objects.PART_BYTES + 1)
+    large = b"x" * (PART_BYTES + 1)
     async with opening(
         build_answer(200, body=BEGUN), *parts, build_answer(200, body=last)
     ) as oddity:
@@ -199,14 +203,14 @@ async def test_a_server_that_refuses_conditions_is_named_without_them() -> None:
         assert conditions == [False, True, True, False, False]
 
 
-async def test_a_server_that_never_answers_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(objects, "SILENCE_MAX", timedelta(milliseconds=200))
-    monkeypatch.setattr(objects, "RETRY_WITHIN", timedelta(milliseconds=100))
+async def test_a_server_that_never_answers_is_not_waited_for() -> None:
+    patience = Patience(
+        silence_max=timedelta(milliseconds=200), retry_within=timedelta(milliseconds=100)
+    )
     async with opening(b"") as oddity:
+        bucket = parse_bucket(urlsplit(f"s3://{BUCKET}"), oddity.access)
         async with asyncio.timeout(10):
-            await refuse(oddity.store, "did not answer in time")
+            await refuse(ObjectStore(bucket, patience), "did not answer in time")
         assert len(oddity.asked) == len(CALLS), "no second try for what took its time"
 
 

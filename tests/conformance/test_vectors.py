@@ -27,8 +27,7 @@ from dialectic.errors import (
 from dialectic.providers.conversation import Caps
 from dialectic.providers.openai import OpenAIProvider
 from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.retrieval import remote
-from dialectic.retrieval.remote import RemoteEmbedder
+from dialectic.retrieval.remote import BATCH, Batch, RemoteEmbedder
 from tests.conformance.asking import KEY, assert_shows_no_key
 from tests.conformance.wire import Close, Wire
 
@@ -49,7 +48,9 @@ def build_card(dimensions: int = 2, **facts: Any) -> ModelCard:
     )
 
 
-def build_embedder(url: str, card: ModelCard | None = None, **caps: int) -> RemoteEmbedder:
+def build_embedder(
+    url: str, card: ModelCard | None = None, batch: Batch = BATCH, **caps: int
+) -> RemoteEmbedder:
     endpoint = Endpoint(
         name="play",
         kind=WireFormat.OPENAI,
@@ -59,7 +60,8 @@ def build_embedder(url: str, card: ModelCard | None = None, **caps: int) -> Remo
         idle_s=5.0,
         timeout_s=20.0,
     )
-    return RemoteEmbedder(card or build_card(), OpenAIProvider(endpoint, Secret(KEY), Caps(**caps)))
+    provider = OpenAIProvider(endpoint, Secret(KEY), Caps(**caps))
+    return RemoteEmbedder(card or build_card(), provider, batch)
 
 
 @pytest.fixture
@@ -199,10 +201,9 @@ async def test_an_endless_answer_is_not_read_to_its_end(wire: Wire) -> None:
 
 
 async def test_many_texts_are_sent_in_batches_by_number_and_by_length(
-    wire: Wire, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+    wire: Wire,
 ) -> None:
-    monkeypatch.setattr(remote, "BATCH_TEXTS_MAX", 2)
-    monkeypatch.setattr(remote, "BATCH_TOKENS_MAX", 10)
+    embedder = build_embedder(f"{wire.url}/v1", batch=Batch(texts_max=2, tokens_max=10))
     texts = ["a", "b", "c" * 36, "d" * 8, "e" * 80]
     for batch in (["a", "b"], ["c"], ["d"], ["e"]):
         wire.play_json(answer([[1, 0]] * len(batch), tokens=1))
@@ -217,9 +218,9 @@ async def test_many_texts_are_sent_in_batches_by_number_and_by_length(
 
 
 async def test_what_earlier_batches_cost_is_told_with_the_error(
-    wire: Wire, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+    wire: Wire,
 ) -> None:
-    monkeypatch.setattr(remote, "BATCH_TEXTS_MAX", 1)
+    embedder = build_embedder(f"{wire.url}/v1", batch=Batch(texts_max=1))
     wire.play_json(answer([[1, 0]], tokens=7))
     wire.play_json({}, status=429)
     with pytest.raises(ProviderThrottled) as caught:

@@ -231,6 +231,10 @@ def _file(tenant: Tenant, nth: int) -> Row:
     }
 
 
+def _discarded_file(tenant: Tenant, nth: int) -> Row:
+    return {"tenant_id": str(tenant.id), "path": f"{tenant.name}-gone/{nth}.md"}
+
+
 def _resource(tenant: Tenant, nth: int) -> Row:
     return _of(
         tenant,
@@ -485,6 +489,7 @@ TABLES = {
         _stage_run, key=("tenant_id", "session_id", "iteration_number", "stage_slug")
     ),
     "dialectic_files": Table(_file, key=("tenant_id", "path")),
+    "dialectic_discarded_files": Table(_discarded_file, key=("tenant_id", "path")),
     "dialectic_project_resources": Table(_resource),
     "dialectic_generation_jobs": Table(_job),
     "dialectic_contributions": Table(_contribution),

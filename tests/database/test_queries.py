@@ -50,6 +50,7 @@ ONLY_WORKER = {
     ("jobs", "list_taken"),
     ("jobs", "sweep"),
     ("records", "take_waiting_files"),
+    ("discards", "take_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
     ("ledger", "reserve_for"),

@@ -65,15 +65,22 @@ WITHOUT_TENANT = frozenset(
     {
         *("schema_migrations", "dialectic_job_moves", "dialectic_storage"),
         *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
+        "dialectic_tallies",
     }
 )
 # Touched by the owner's functions alone.
-HIDDEN = frozenset({"dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"})
+HIDDEN = frozenset(
+    {
+        *("dialectic_endpoints", "dialectic_endpoint_calls", "request_buckets"),
+        "dialectic_tallies",
+    }
+)
 # Written once, by whoever comes first.
 WRITTEN_ONCE = frozenset({"dialectic_storage"})
 INDEXES_ACROSS_TENANTS = {
     "jobs_alive": "the sweeper looks at the few living jobs of all tenants",
     "files_waiting": "any worker carries to storage what another one left, of all tenants",
+    "discarded_files_due": "any worker deletes what another process left, of all tenants",
     "tokens_by_secret": "a token is looked up before its tenant is known",
     "sessions_by_end": "the sweeper looks at the sessions of all tenants that ended",
     "keys_by_age": "the sweeper looks at the oldest answers of all tenants",
@@ -89,7 +96,7 @@ KEYS_WITHOUT_TENANT = {"users": "a user may belong to several tenants"}
 FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
-    *("admit_call", "report_call", "match_dialectic_chunks"),
+    *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "mark_hold_sent", "settle_hold", "void_hold", "lose_hold", "load_purse"),
     "mark_files_written",
 }
@@ -109,7 +116,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"}
-    | {"reserve_funds_for", "find_due", "rerun_needed"},
+    | {"reserve_funds_for", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)
@@ -762,6 +769,18 @@ async def test_the_list_of_waiting_files_tells_whose_each_is_and_nothing_in_them
         )
         assert {tuple(row.items()) for row in rows} == {
             (("tenant_id", tenant.id), ("path", f"{tenant.name}/{nth}.md"))
+            for tenant in (OURS, THEIRS)
+            for nth in (1, 2)
+        }
+
+
+async def test_the_list_of_discarded_files_tells_whose_each_is(shared: Address) -> None:
+    async with connected(shared, WORKER_ROLE) as connection, undone(connection):
+        rows = await connection.fetch(
+            "select * from dialectic.take_discarded_files(interval '0', 100)"
+        )
+        assert {tuple(row.items()) for row in rows} == {
+            (("tenant_id", tenant.id), ("path", f"{tenant.name}-gone/{nth}.md"))
             for tenant in (OURS, THEIRS)
             for nth in (1, 2)
         }

@@ -48,6 +48,8 @@ CALLS = {
         "select dialectic.list_news(array[gen_random_uuid()], array[0::bigint])",
         "select * from dialectic.open_account('intruder')",
         "select dialectic.allow_probes(gen_random_uuid())",
+        "select dialectic.add_tallies(array['deadlock'], array[1])",
+        "select * from dialectic.load_figures()",
         "select * from dialectic.list_endpoints()",
     ],
     WORKER_ROLE: [
@@ -63,6 +65,7 @@ CALLS = {
         "select * from dialectic.sweep_holds(interval '1 s', 10)",
         "select dialectic.send_hold(gen_random_uuid(), 'none')",
         "select * from dialectic.take_waiting_files(interval '1 s', interval '1 s', 10)",
+        "select * from dialectic.take_discarded_files(interval '1 s', 10)",
         "select * from dialectic.list_lanes()",
         "select dialectic.find_due(array['job'])",
         "select * from dialectic.list_taken(array[gen_random_uuid()], array[gen_random_uuid()],"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -12,16 +11,18 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from starlette.requests import Request
 
 from chaos.event_clients import Frame, Line
+from chaos.event_server import build_app, serving
 from dialectic import embedded
-from dialectic.api import events
+from dialectic.api.events import Pace
 from dialectic.api.server import Running, open_server
 from dialectic.domain.event import format_id
-from dialectic.notify import channel, stream
 from dialectic.notify.hub import Hub
 from dialectic.store import notifications, records
 from dialectic.store.database import WORKER_ROLE, Address, Connection, Database
+from dialectic.store.records import Account
 from tests.database.machine import database_of_a_module
 from tests.scenario import house as houses
 from tests.scenario.house import Guest
@@ -249,23 +250,24 @@ async def test_who_does_not_read_is_dropped_and_resumes(house: House) -> None:
     assert seen + await read_words(back, len(words) - len(seen)) == words
 
 
-async def test_who_does_not_read_what_it_missed_is_dropped_too(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channel, "TAIL_MAX_BYTES", 0)
-    monkeypatch.setattr(events, "Follower", functools.partial(stream.Follower, page=1))
-    for name in ("SEND_MAX_S", "END_MAX_S"):
-        monkeypatch.setattr(events, name, 0.2)
+async def test_who_does_not_read_what_it_missed_is_dropped_too(house: House) -> None:
+    async def find_caller(_request: Request) -> Account:
+        return house.guest.account
+
+    engine, hub = house.inner.engine, house.hub
+    hub.tail_bytes_max = 0
+    strict = build_app(engine, hub, find_caller, Pace(send_max_s=0.2, end_max_s=0.2, page=1))
     await house.tell(*(str(n) for n in range(30)), size_bytes=300_000)
-    line = await house.call("?after=0", own=open_narrow())
-    first = await read(line, 1)  # so it follows
-    async with asyncio.timeout(PATIENCE_S):
-        while house.hub.count_streams():
-            await house.inner.engine.db.fetch("select 1")
-    seen = [*first, *await read_to_the_end(line)]
-    assert 0 < len(seen) < 30
-    monkeypatch.undo()
-    rest = await read(await house.call(last_id=line.last_id), 30 - len(seen))
+    async with serving(strict, hub) as port:
+        line = await Line(port, "/events?after=0").open(open_narrow())
+        house.lines.append(line)
+        first = await read(line, 1)  # so it follows
+        async with asyncio.timeout(PATIENCE_S):
+            while hub.count_streams():
+                await engine.db.fetch("select 1")
+        seen = [*first, *await read_to_the_end(line)]
+        assert 0 < len(seen) < 30
+        rest = await read(await house.call(last_id=line.last_id), 30 - len(seen))
     assert [frame.data["data"]["word"] for frame in [*seen, *rest]] == [str(n) for n in range(30)]
 
 

@@ -148,9 +148,8 @@ async def test_those_who_search_at_once_pay_for_the_texts_once(
 
 
 async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
-    server: embedded.Server, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(search, "PART_TOKENS_MAX", 10)
     rule = {"wire": "openai", "route": "embeddings", "fault": "500_server", "calls": "2"}
     async with open_simulator({**SCRIPT, "rules": [rule], "keep_bodies": True}) as simulator:
         (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
@@ -159,9 +158,10 @@ async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
             buyer = paid(stage)
             await put_in(stage, 1_000_000)
             project_id = await make_project(stage, HALL, TAX, f"{HALL}\n\n{TAX}")
+            asked = (buyer.engine, buyer.account, project_id, "the key")
             with pytest.raises(ProviderError):
-                await search_project(buyer.engine, buyer.account, project_id, "the key")
-            found = await search_project(buyer.engine, buyer.account, project_id, "the key")
+                await search_project(*asked, part_tokens_max=10)
+            found = await search_project(*asked, part_tokens_max=10)
             assert await verify(stage) == []
         await catalog.close()
     assert found.documents == 3

@@ -11,6 +11,7 @@ import signal
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,9 +21,7 @@ import httpx2
 import pytest
 
 from dialectic import embedded
-from dialectic.api import server as server_of_api
 from dialectic.api.server import FILES_MAX, Running, open_server
-from dialectic.notify import hub
 from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.store.database import Address
@@ -66,6 +65,10 @@ async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncI
 async def running(house: House) -> AsyncIterator[Running]:
     async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as opened:
         yield opened
+
+
+def open_impatient(house: House, *, head_max_s: float) -> AbstractAsyncContextManager[Running]:
+    return open_server(house.app, house.hub, host="127.0.0.1", port=0, head_max_s=head_max_s)
 
 
 def open_client(running: Running, house: House) -> httpx2.AsyncClient:
@@ -113,9 +116,9 @@ async def test_a_body_without_a_length_is_counted_as_it_comes(
 
 
 async def test_a_stream_ends_with_the_token_that_it_was_opened_with(
-    house: House, running: Running, monkeypatch: pytest.MonkeyPatch
+    house: House, running: Running
 ) -> None:
-    monkeypatch.setattr(hub, "TOKENS_S", 0.0)
+    house.hub.tokens_s = 0.0
     made = await house.anna.post("/tokens", {"name": "lost", "scopes": ["read"]})
     headers = {"Authorization": f"Bearer {made['token']}"}
     async with (
@@ -130,22 +133,19 @@ async def test_a_stream_ends_with_the_token_that_it_was_opened_with(
         assert not kept.is_closed
 
 
-async def test_whoever_connects_and_says_nothing_is_not_waited_for(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_of_api, "HEAD_MAX_S", 0.05)
-    for said in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"):
-        async with raw(running) as (reader, writer):
-            writer.write(said)
-            async with asyncio.timeout(PATIENCE_S):
-                assert await reader.read() == b""
+async def test_whoever_connects_and_says_nothing_is_not_waited_for(house: House) -> None:
+    async with open_impatient(house, head_max_s=0.05) as running:
+        for said in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"):
+            async with raw(running) as (reader, writer):
+                writer.write(said)
+                async with asyncio.timeout(PATIENCE_S):
+                    assert await reader.read() == b""
 
 
 async def test_a_line_that_is_answered_is_kept_and_then_waited_for_no_longer(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    house: House,
 ) -> None:
-    monkeypatch.setattr(server_of_api, "HEAD_MAX_S", 0.2)
-    async with raw(running) as (reader, writer):
+    async with open_impatient(house, head_max_s=0.2) as running, raw(running) as (reader, writer):
         for _ in range(2):
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"ok\n" in await reader.readuntil(b"ok\n")

@@ -384,6 +384,9 @@ WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     "a rating out of range": (["rate", "{thesis}", "6"], 2, ["6"]),
     "a rating of nothing": (["rate", NOBODY, "3"], 2, ["no contribution"]),
     "an id that is none": (["rate", "abc%", "3"], 2, ["'abc%' is not the id"]),
+    "an end by a slip": (["cancel", "{session:.3}"], 2, ["too short", "4 characters"]),
+    "a next stage by a slip": (["next", "{session:.3}"], 2, ["too short", "4 characters"]),
+    "a rating by a slip": (["rate", "{thesis:.3}", "3"], 2, ["too short", "4 characters"]),
     "nothing to retry": (["retry", "{session}"], 2, ["nothing failed"]),
     "nothing to show": (["show", NOBODY], 2, ["no contribution and no session"]),
     "nothing to show by that word": (["show", "latest"], 2, ["latest"]),
@@ -448,6 +451,20 @@ def test_wrong_input_is_refused_with_what_is_wrong(
     assert left.value.code == code, said
     for key in keys:
         assert key in said
+
+
+def test_whoever_only_reads_may_be_as_short_as_they_like(
+    home: Home,
+    places: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
+    monkeypatch.setattr("sys.argv", ["dialectic", "list", places["session"][:3]])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    assert places["thesis"][:4] in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

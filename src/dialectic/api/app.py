@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from dialectic.api import operations, problem
 from dialectic.api.documents import DOCUMENT_PATHS, add_documents
 from dialectic.api.entry import Entry
-from dialectic.api.guard import OVERHEAD_BYTES, Guard, Limits
+from dialectic.api.guard import OVERHEAD_BYTES, Guard, Limits, Upload
 from dialectic.api.metrics import Metrics
 from dialectic.api.openapi import TAGS, describe, problem_responses
 from dialectic.api.routes import ROUTERS
@@ -26,6 +26,7 @@ from dialectic.domain.bundle import LIMITS
 from dialectic.engine import Engine
 from dialectic.idempotency import Undertakings
 from dialectic.notify.hub import Hub
+from dialectic.settings import Settings
 from dialectic.uploads import limits as uploads
 
 PREFIX = "/api/v1"
@@ -52,17 +53,26 @@ def build_app(
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
     entry = Entry(engine, listens_at=listens_at)
-    limits = Limits(
+    guarded = Guard(app, entry.authenticate, build_limits(engine.settings), DOCUMENT_PATHS)
+    return Trace(guarded, metrics, engine.telemetry)
+
+
+def build_limits(settings: Settings) -> Limits:
+    """Build what may come in at most."""
+    # A form's file lies on disk, and an archive in a form twice.
+    archive = Upload(LIMITS.archive_bytes_max + OVERHEAD_BYTES, at_once_max=4, of_tenant_max=2)
+    document = Upload(
+        uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES, at_once_max=32, of_tenant_max=8
+    )
+    return Limits(
         # A text may be twice as long in JSON, with all its quotes and line ends.
-        json_bytes_max=2 * engine.settings.max_prompt_bytes + OVERHEAD_BYTES,
+        json_bytes_max=2 * settings.max_prompt_bytes + OVERHEAD_BYTES,
         uploads={
-            "/projects/import": LIMITS.archive_bytes_max + OVERHEAD_BYTES,
-            "/projects/upload": uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES,
-            "/resources": uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES,
+            "/projects/import": archive,
+            "/projects/upload": document,
+            "/resources": document,
         },
     )
-    guarded = Guard(app, entry.authenticate, limits, DOCUMENT_PATHS)
-    return Trace(guarded, metrics, engine.telemetry)
 
 
 def build_api() -> FastAPI:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
@@ -23,17 +24,12 @@ from dialectic.domain.event import State, render_position
 from dialectic.engine import Engine
 from dialectic.errors import UsageError
 from dialectic.notify.hub import Hub
-from dialectic.notify.stream import Follower, Told
+from dialectic.notify.stream import PAGE, Follower, Told
 from dialectic.store.records import Account
 
 # Clients come back after a while that differs from one to the next: not all at once.
 RETRY_MIN_MS = 1000
 RETRY_MAX_MS = 3000
-# How long a client may take for one piece. One that is stuck takes none at all, and what it missed
-# would be held ready for it for ever.
-SEND_MAX_S = 30.0
-# What a client that was too slow has for reading the end of its stream.
-END_MAX_S = 5.0
 # The token of whoever is at the machine itself, as long as nobody has one.
 NO_TOKEN = UUID(int=0)
 ID_MAX_CHARS = 100
@@ -47,6 +43,22 @@ HEADERS = [
 FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a client must read."""
+
+    # How long it may take for one piece. One that is stuck takes none at all, and what it missed
+    # would be held ready for it for ever.
+    send_max_s: float = 30.0
+    # What one that was too slow has for reading the end of its stream.
+    end_max_s: float = 5.0
+    # How many events of those that it missed are one piece.
+    page: int = PAGE
+
+
+PACE = Pace()
+
+
 class _TooSlow(Exception):
     """The client does not read."""
 
@@ -56,9 +68,9 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: Follower, pace: Pace = PACE) -> None:
         super().__init__()
-        self._follower = follower
+        self._follower, self._pace = follower, pace
         self._has_started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +114,7 @@ class EventStream(Response):
 
     async def _write(self, send: Send, data: bytes) -> None:
         try:
-            async with asyncio.timeout(SEND_MAX_S):
+            async with asyncio.timeout(self._pace.send_max_s):
                 await send(_chunk(await self._open(send) + data))
         except TimeoutError:
             raise _TooSlow from None
@@ -121,7 +133,7 @@ class EventStream(Response):
         A stream that is ended before it has begun says nothing but when to come back.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(END_MAX_S):
+            async with asyncio.timeout(self._pace.end_max_s):
                 last = await self._open(send)
                 await send({"type": "http.response.body", "body": last, "more_body": False})
 
@@ -156,6 +168,7 @@ def build_stream(
     request: Request,
     *,
     token_id: UUID | None = None,
+    pace: Pace = PACE,
 ) -> EventStream:
     """Build the stream a request asks for: from `Last-Event-ID` or `?after=`, of `?session=`.
 
@@ -169,8 +182,9 @@ def build_stream(
         after=after[:ID_MAX_CHARS] if after else None,
         session_id=parse_session(request.query_params.get("session")),
         token_id=token_id,
+        page=pace.page,
     )
-    return EventStream(follower)
+    return EventStream(follower, pace)
 
 
 def parse_session(text: str | None) -> UUID | None:
@@ -183,10 +197,12 @@ def parse_session(text: str | None) -> UUID | None:
         raise UsageError("`session` is not an id. Give one that `GET /sessions` shows.") from None
 
 
-def build_routes(engine: Engine, hub: Hub, find_caller: FindCaller) -> list[Route]:
+def build_routes(
+    engine: Engine, hub: Hub, find_caller: FindCaller, *, pace: Pace = PACE
+) -> list[Route]:
     """Build the routes of live events for an app, which knows who is calling."""
 
     async def events(request: Request) -> EventStream:
-        return build_stream(engine, hub, await find_caller(request), request)
+        return build_stream(engine, hub, await find_caller(request), request, pace=pace)
 
     return [Route("/events", events, methods=["GET"])]

@@ -1,16 +1,19 @@
 """What comes in, before anything reads it: who sends it, how much of it, how deep it is nested.
 
 A body is counted and timed as it arrives, whatever its headers promise; JSON is held back until all
-of it is there and is sound. Knows nothing of what bodies mean.
+of it is there and is sound; files are let in a few at a time. Knows nothing of what bodies mean.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
+from uuid import UUID
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,15 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialectic.api.caller import Authenticate
 from dialectic.api.problem import build_problem, build_refusal
-from dialectic.errors import DialecticError
+from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 
 PREFIX = "/api/"
 JSON_DEPTH_MAX = 64
 # For fields of forms, headers of parts, and what escapes add to a text in JSON.
 OVERHEAD_BYTES = 1 << 20
-# What a client has for its body: so long for nothing, and this much more for what has come.
-BODY_GRACE_S = 30.0
-BODY_BYTES_PER_S = 2_000
 WINDOW_BYTES = 1 << 16
 # Of this size on a body is judged beside everything else that goes on.
 LARGE_BYTES = 1 << 18
@@ -36,18 +36,58 @@ _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """What files of one kind may be: so large, so many at a time, so many of them one tenant's."""
+
+    bytes_max: int
+    at_once_max: int
+    of_tenant_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a body may be, in bytes; files are sent to a few paths, known by their end."""
+    """How large a body may be and how long it may take; files go to paths known by their end."""
 
     json_bytes_max: int
-    uploads: Mapping[str, int]
+    uploads: Mapping[str, Upload]
+    # What a client has for its body: so long for nothing, and this much more for what has come.
+    body_grace_s: float = 30.0
+    body_bytes_per_s: float = 2_000.0
 
-    def find_upload(self, path: str, media_type: str) -> int | None:
-        """Find the limit of a file that is sent there; None if what is sent is none."""
+    def find_upload(self, path: str, media_type: str) -> Upload | None:
+        """Find the limits of a file that is sent there; None if what is sent is none."""
         if is_json(media_type):
             return None
-        ends = (limit for end, limit in self.uploads.items() if path.endswith(end))
+        ends = (upload for end, upload in self.uploads.items() if path.endswith(end))
         return next(ends, None)
+
+
+class Places:
+    """Who is sending files at this moment: each takes up disk, and some take memory."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[tuple[Upload, UUID]] = Counter()
+
+    @contextmanager
+    def take(self, upload: Upload, tenant_id: UUID) -> Iterator[None]:
+        """Take a place for as long as a file is sent and taken in, or say that there is none."""
+        mine = (upload, tenant_id)
+        if self._taken[mine] >= upload.of_tenant_max:
+            raise TooManyUploads(
+                f"You are sending {upload.of_tenant_max} files of this kind at the same time, and "
+                "no more may be. Send this one when one of them is through."
+            )
+        if sum(n for (kind, _), n in self._taken.items() if kind == upload) >= upload.at_once_max:
+            raise ServerBusy(
+                f"The server is taking in {upload.at_once_max} files of this kind, as many as it "
+                "can. Send this one again a little later."
+            )
+        self._taken[mine] += 1
+        try:
+            yield
+        finally:
+            self._taken[mine] -= 1
+            self._taken += Counter()  # keeps those who are here
 
 
 class Guard:
@@ -58,6 +98,7 @@ class Guard:
     ) -> None:
         self._app, self._authenticate = app, authenticate
         self._limits, self._public = limits, public
+        self._places = Places()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -65,35 +106,48 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        try:
-            scope["state"]["visitor"] = await self._authenticate(request)
-            guarded = await self._guard(request, receive)
-        except DialecticError as error:
-            await build_problem(request, error)(scope, receive, send)
-        except HTTPException as error:
-            await build_refusal(request, error)(scope, receive, send)
-        else:
-            await self._app(scope, guarded, send)
+        with ExitStack() as place:
+            try:
+                visitor = scope["state"]["visitor"] = await self._authenticate(request)
+                upload = self._limits.find_upload(path, read_media_type(request))
+                if upload is not None:
+                    place.enter_context(self._places.take(upload, visitor.account.tenant_id))
+                guarded = await self._guard(request, upload, receive)
+            except DialecticError as error:
+                await build_problem(request, error)(scope, receive, send)
+            except HTTPException as error:
+                await build_refusal(request, error)(scope, receive, send)
+            else:
+                await self._app(scope, guarded, _leaving(place, send))
 
-    async def _guard(self, request: Request, receive: Receive) -> Receive:
+    async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
         if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise HTTPException(415, "The body must not be compressed: send it as it is.")
-        media_type = read_media_type(request)
-        upload_bytes_max = self._limits.find_upload(request.scope["path"], media_type)
-        bytes_max = upload_bytes_max or self._limits.json_bytes_max
+        bytes_max = upload.bytes_max if upload else self._limits.json_bytes_max
         promised = request.headers.get("content-length", "")
         if promised.isdecimal() and int(promised) > bytes_max:
             raise too_large(bytes_max)
-        counted = _count(receive, bytes_max)
-        if upload_bytes_max is not None:
+        counted = _count(receive, bytes_max, self._limits)
+        if upload is not None:
             return counted
-        body = await _read(counted)
+        body, media_type = await _read(counted), read_media_type(request)
         if len(body) < LARGE_BYTES:
             _check(body, media_type)
         else:
             await asyncio.to_thread(_check, body, media_type)
         request.scope["state"]["body_sha256"] = hashlib.sha256(body).digest()
         return _replay(body, receive)
+
+
+def _leaving(place: ExitStack, send: Send) -> Send:
+    """Give a place free with the answer: nobody waits for what is done behind it."""
+
+    async def leaving(message: Message) -> None:
+        await send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            place.close()
+
+    return leaving
 
 
 def too_large(bytes_max: int) -> HTTPException:
@@ -116,13 +170,14 @@ def wrong_media_type(*wanted: str) -> HTTPException:
     return HTTPException(415, f"The body must be {' or '.join(wanted)}: say so in `Content-Type`.")
 
 
-def _count(receive: Receive, bytes_max: int) -> Receive:
+def _count(receive: Receive, bytes_max: int, limits: Limits) -> Receive:
     clock = asyncio.get_running_loop().time
     begun_s, seen, is_whole = clock(), 0, False
 
     async def counted() -> Message:
         nonlocal seen, is_whole
-        give_up_at_s = None if is_whole else begun_s + BODY_GRACE_S + seen / BODY_BYTES_PER_S
+        allowed_s = limits.body_grace_s + seen / limits.body_bytes_per_s
+        give_up_at_s = None if is_whole else begun_s + allowed_s
         try:
             async with asyncio.timeout_at(give_up_at_s):
                 message = await receive()
@@ -171,7 +226,7 @@ def _check(body: bytes, media_type: str) -> None:
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
 
 
-def is_too_deep(body: bytes, depth_max: int) -> bool:
+def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
     """Say whether brackets outside of texts are nested deeper than that; nothing is parsed.
 
     A body may be made of millions of the shortest texts and lists: none is looked at one by one.
@@ -179,18 +234,18 @@ def is_too_deep(body: bytes, depth_max: int) -> bool:
     if body.count(b"[") + body.count(b"{") <= depth_max:
         return False
     depth = 0
-    for steps in _list_steps(body):
+    for steps in _list_steps(body, window_bytes):
         if max(accumulate(memoryview(steps).cast("b"), initial=depth)) > depth_max:
             return True
         depth += steps.count(_IN) - steps.count(_OUT)
     return False
 
 
-def _list_steps(body: bytes) -> Iterator[bytes]:
+def _list_steps(body: bytes, window_bytes: int) -> Iterator[bytes]:
     """List, window by window, the steps in and out that stand outside of texts."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     is_inside = 0
-    for start in range(0, len(plain), WINDOW_BYTES):
-        parts = plain[start : start + WINDOW_BYTES].split(b'"')
+    for start in range(0, len(plain), window_bytes):
+        parts = plain[start : start + window_bytes].split(b'"')
         yield b"".join(parts[is_inside::2]).translate(_STEPS, _NO_BRACKETS)
         is_inside = (is_inside + len(parts) - 1) % 2

@@ -5,17 +5,63 @@ A registry of its own; labels are names of routes, methods and statuses, never i
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
 from dialectic.engine import Engine
 from dialectic.store import figures
+from dialectic.store.figures import Figures
+from dialectic.tally import Tallied
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+COLLISIONS = (Tallied.DEADLOCK, Tallied.SERIALIZATION, Tallied.LOCK_TIMEOUT)
 Exposition: TypeAlias = tuple[bytes, str]
+
+
+class _Kept(Collector):
+    """What all processes have counted together, as the database keeps it."""
+
+    def __init__(self) -> None:
+        self.found: Figures | None = None
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        found = self.found
+        tallies = found.tallies if found else {}
+        yield CounterMetricFamily(
+            "dialectic_finish_reasons_unknown",
+            "Answers that ended with a word which no provider is known to use.",
+            value=tallies.get(Tallied.FINISH_REASON_UNKNOWN, 0),
+        )
+        yield CounterMetricFamily(
+            "dialectic_usages_doubted",
+            "Calls whose reported usage was not believed.",
+            value=found.usages_doubted if found else 0,
+        )
+        yield CounterMetricFamily(
+            "dialectic_overruns",
+            "Calls that cost more than was held for them.",
+            value=found.overruns if found else 0,
+        )
+        yield CounterMetricFamily(
+            "dialectic_overrun_credits",
+            "What they cost beyond that, of real money.",
+            value=found.overrun_credits if found else 0,
+        )
+        collisions = CounterMetricFamily(
+            "dialectic_database_collisions",
+            "Transactions that met another one and were tried again.",
+            labels=("kind",),
+        )
+        for kind in COLLISIONS:
+            collisions.add_metric((kind,), tallies.get(kind, 0))
+        yield collisions
 
 
 class Metrics:
@@ -48,6 +94,11 @@ class Metrics:
         self._files = Gauge(
             "dialectic_files_waiting", "Files that wait for storage.", registry=self.registry
         )
+        self._discarded = Gauge(
+            "dialectic_files_discarded",
+            "Files of deleted projects that are still in storage.",
+            registry=self.registry,
+        )
         self._events = Gauge(
             "dialectic_events_unnumbered",
             "Events that nobody has read yet.",
@@ -59,6 +110,8 @@ class Metrics:
             ("state",),
             registry=self.registry,
         )
+        self._kept = _Kept()
+        self.registry.register(self._kept)
 
     def count_request(self, method: str, route: str, status: int, elapsed_s: float) -> None:
         """Count a request; what strangers make up is one name."""
@@ -68,12 +121,16 @@ class Metrics:
 
     async def expose(self, engine: Engine) -> Exposition:
         """Ask the database how the work stands and write all figures down."""
+        fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
+        await figures.tell(fetch, engine.tally)
         found = await figures.load_figures(engine.db)
+        self._kept.found = found
         self._jobs.clear()
         for status, count in found.open_jobs.items():
             self._jobs.labels(status).set(count)
         self._holds.set(found.holds_pending)
         self._files.set(found.files_waiting)
+        self._discarded.set(found.files_discarded)
         self._events.set(found.events_unnumbered)
         idle, size = engine.db.count_connections()
         self._pool.labels("idle").set(idle)

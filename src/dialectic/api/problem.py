@@ -33,9 +33,11 @@ from dialectic.errors import (
     InvalidValue,
     ProviderError,
     SchemaChanged,
+    ServerBusy,
     StorageMismatch,
     StorageUnavailable,
     TooManyStreams,
+    TooManyUploads,
 )
 
 logger = logging.getLogger(__name__)
@@ -132,7 +134,9 @@ def find_wait(error: DialecticError) -> float | None:
         case ProviderError():
             wait_s = error.retry_after_s
             return wait_s if wait_s is not None and 0 < wait_s < 86_400 else None
-        case DatabaseBusy() | ConfigurationError() | TooManyStreams() | InProgress():
+        case DatabaseBusy() | ServerBusy() | ConfigurationError() | InProgress():
+            return RETRY_AFTER_S
+        case TooManyStreams() | TooManyUploads():
             return RETRY_AFTER_S
         case _:
             wait_s = getattr(error, "retry_after_s", None)

@@ -12,7 +12,7 @@ import contextlib
 import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import h11
 import uvicorn
@@ -26,7 +26,6 @@ from dialectic.notify.hub import Hub
 KEEP_ALIVE_S = 75
 DRAIN_S = 30
 BACKLOG = 2048
-# How long a client may take for the head of a request, and for the rest of one that was answered.
 HEAD_MAX_S = 20.0
 # Every stream is a socket; what a shell allows is far less than the streams of one tenant.
 FILES_MAX = 65_536
@@ -51,6 +50,9 @@ class _Quiet(uvicorn.Server):
 class _Protocol(H11Protocol):
     """HTTP as uvicorn speaks it, with an end to what it would wait for without one."""
 
+    # How long a client may take for the head of a request, and for the rest of one that was
+    # answered.
+    head_max_s: ClassVar[float] = HEAD_MAX_S
     _giving_up: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,7 +73,7 @@ class _Protocol(H11Protocol):
         if self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
             self._forget()
         elif self._giving_up is None:
-            self._giving_up = self.loop.call_later(HEAD_MAX_S, self.transport.close)
+            self._giving_up = self.loop.call_later(self.head_max_s, self.transport.close)
 
     def _forget(self) -> None:
         if self._giving_up is not None:
@@ -108,11 +110,13 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def open_server(app: ASGIApp, hub: Hub, *, host: str, port: int) -> AsyncIterator[Running]:
+async def open_server(
+    app: ASGIApp, hub: Hub, *, host: str, port: int, head_max_s: float = HEAD_MAX_S
+) -> AsyncIterator[Running]:
     """Open a server that answers from here on; port 0 lets the system choose one."""
     _allow_many_files()
     with contextlib.closing(bind(host, port)) as listening:
-        server = _Quiet(_configure(app))
+        server = _Quiet(_configure(app, head_max_s))
         task = asyncio.create_task(server.serve(sockets=[listening]))
         ready = asyncio.create_task(server.ready.wait())
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
@@ -135,13 +139,13 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _configure(app: ASGIApp) -> uvicorn.Config:
+def _configure(app: ASGIApp, head_max_s: float) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         interface="asgi3",
         loop="none",
         # Whatever else is installed: this one has a limit for the heads of requests.
-        http=_Protocol,
+        http=type("_Protocol", (_Protocol,), {"head_max_s": head_max_s}),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 
 from dialectic import chat as service
-from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.desk import Desk, act_at_desk, find_to_change
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode
 
@@ -58,7 +58,7 @@ def chat(
         talk.model = await desk.choose_model(model)
         talk.system = system
         if chat_id is not None:
-            talk.chat_id = await desk.find_chat(chat_id)
+            talk.chat_id = await find_to_change(desk.find_chat, chat_id)
         if message is not None:
             await talk.ask(message)
         elif sys.stdin.isatty():

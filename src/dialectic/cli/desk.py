@@ -21,7 +21,7 @@ from dialectic.contributions import Edited
 from dialectic.domain.ask import Ask
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
-from dialectic.errors import ExitCode
+from dialectic.errors import ExitCode, UsageError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
@@ -33,6 +33,8 @@ from dialectic.settings import Settings
 
 Record: TypeAlias = dict[str, Any]
 OnText: TypeAlias = Callable[[str], None]
+# So many characters of an id are no accident.
+BEGINNING_MIN = 4
 Conclude: TypeAlias = Callable[[ExitCode], Awaitable[ExitCode]]
 
 
@@ -146,6 +148,21 @@ class Desk(Protocol):
 
 
 Act: TypeAlias = Callable[[Desk], Awaitable[ExitCode]]
+Find: TypeAlias = Callable[[str], Awaitable[UUID]]
+
+
+async def find_to_change(find: Find, text: str) -> UUID:
+    """Find what a command is about to change; by more than a slip of the finger.
+
+    Whoever only reads may be as short as they like.
+    """
+    found = await find(text)
+    if len(text.replace("-", "")) < BEGINNING_MIN:
+        raise UsageError(
+            f"{text!r} means {str(found)[:8]} at this moment, and is too short to change anything "
+            f"by. Give {BEGINNING_MIN} characters of the id or more."
+        )
+    return found
 
 
 @asynccontextmanager

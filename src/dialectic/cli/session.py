@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.desk import Desk, act_at_desk, find_to_change
 from dialectic.cli.follow import find_end_of, follow_session
 from dialectic.cli.funds import describe_shortage
 from dialectic.cli.outcome import (
@@ -203,9 +204,9 @@ def resume(
         prepare_out(out)
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
+        session_id = await find_to_change(desk.find_session, session)
         if job is not None:
-            job_id = await find_job(desk, session_id, job)
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
             await desk.resume_job(session_id, job_id, approves_spend=approve_spend)
         else:
             await desk.resume(
@@ -227,9 +228,9 @@ def pause(session: str, job: str | None) -> None:
     """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
+        session_id = await find_to_change(desk.find_session, session)
         if job is not None:
-            job_id = await find_job(desk, session_id, job)
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
             await desk.pause_job(session_id, job_id)
             how = f"dialectic resume {str(session_id)[:8]} --job {str(job_id)[:8]}"
             say(f"Job {job_id} is paused. `{how}` goes on.")
@@ -249,9 +250,9 @@ def cancel(session: str, job: str | None) -> None:
     """End SESSION for good; what is written stays."""
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
+        session_id = await find_to_change(desk.find_session, session)
         if job is not None:
-            job_id = await find_job(desk, session_id, job)
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
             await desk.cancel_job(session_id, job_id)
             say(f"Job {job_id} is cancelled.")
             return ExitCode.DONE

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.desk import Desk, act_at_desk
+from dialectic.cli.desk import Desk, act_at_desk, find_to_change
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.given import read_text
 from dialectic.cli.outcome import prepare_out, tell_left, work_and_follow
@@ -49,8 +49,8 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     said = read_text(text, file, what="feedback")
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
-        target = await desk.find_contribution(on) if on else None
+        session_id = await find_to_change(desk.find_session, session)
+        target = await find_to_change(desk.find_contribution, on) if on else None
         path = await desk.give_feedback(session_id, stage, said, target)
         say(f"Kept in {desk.locate(path)}.")
         return ExitCode.DONE
@@ -66,7 +66,7 @@ def edit(contribution: str, file: Path | None) -> None:
     text = read_text(None, file, what="text", has_argument=False)
 
     async def act(desk: Desk) -> ExitCode:
-        found = await desk.find_contribution(contribution)
+        found = await find_to_change(desk.find_contribution, contribution)
         edited = await desk.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
@@ -84,7 +84,7 @@ def rate(contribution: str, rating: int) -> None:
     """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
 
     async def act(desk: Desk) -> ExitCode:
-        found = await desk.find_contribution(contribution)
+        found = await find_to_change(desk.find_contribution, contribution)
         await desk.rate(found, rating)
         say(f"Contribution {found} is rated {rating}.")
         return ExitCode.DONE
@@ -135,7 +135,7 @@ def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **optio
         prepare_out(out)
 
     async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
+        session_id = await find_to_change(desk.find_session, session)
         seen = await see_all(desk, session_id)
         await begin(desk, session_id)
         if detach:
@@ -153,7 +153,7 @@ def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
     """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
 
     async def act(desk: Desk) -> ExitCode:
-        found = await desk.find_contribution(contribution)
+        found = await find_to_change(desk.find_contribution, contribution)
         session_id: UUID = (await desk.load_contribution(found))["session_id"]
         job_id = await desk.regenerate(found)
         if detach:

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dialectic.domain.path import parse_path
+from dialectic.domain.path import build_path, parse_path
 from dialectic.domain.place import (
     ChunkFile,
     ExportArchive,
@@ -31,6 +31,7 @@ from dialectic.errors import InvalidBundle, UsageError
 FORMAT: Final = "dialectic-bundle"
 VERSION: Final = 1
 MANIFEST_NAME = "manifest.json"
+FINISHED_NAME = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,16 @@ def is_description(path: str) -> bool:
 def is_finished(path: str) -> bool:
     """Tell whether a file is for readers: no chunk, no intermediate, no raw answer."""
     return not isinstance(parse_entry(path), ChunkFile | Intermediate | RawResponse)
+
+
+def archive_path(slug: str, *, finished: bool) -> str:
+    """Name the archive that an export leaves in the project's folder."""
+    return build_path(ExportArchive(slug, FINISHED_NAME if finished else slug))
+
+
+def list_archives(slug: str) -> list[str]:
+    """List the archives that exports may have left in a project's folder."""
+    return sorted({archive_path(slug, finished=finished) for finished in (False, True)})
 
 
 def settings_path(slug: str) -> str:

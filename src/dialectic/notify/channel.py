@@ -16,7 +16,7 @@ from dialectic.domain.event import Event, is_for
 
 # The newest events of a tenant that someone follows are kept for those who come back.
 TAIL_MAX = 500
-TAIL_MAX_BYTES = 1_000_000
+TAIL_BYTES_MAX = 1_000_000
 # Events that may wait for one follower; with more it is too slow. It takes a whole tail at once.
 QUEUE_MAX = 1000
 
@@ -97,6 +97,7 @@ class Channel:
     seq: int = 0
     floor_seq: int = 0
     tail_max: int = TAIL_MAX
+    tail_bytes_max: int = TAIL_BYTES_MAX
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     # Everyone who has a place; and those among them who are given what happens.
     places: set[Subscription] = field(default_factory=set)
@@ -112,7 +113,7 @@ class Channel:
             for subscription in tuple(self.subscriptions):
                 subscription.offer(event)
         self.seq = max(self.seq, end_seq)
-        while len(self._tail) > self.tail_max or self._tail_bytes > TAIL_MAX_BYTES:
+        while len(self._tail) > self.tail_max or self._tail_bytes > self.tail_bytes_max:
             oldest = self._tail.popleft()
             self._tail_bytes -= len(oldest.wire)
             self.floor_seq = oldest.seq

@@ -21,7 +21,13 @@ import asyncpg
 
 from dialectic.domain.event import build_event
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
-from dialectic.notify.channel import QUEUE_MAX, TAIL_MAX, Channel, Subscription
+from dialectic.notify.channel import (
+    QUEUE_MAX,
+    TAIL_BYTES_MAX,
+    TAIL_MAX,
+    Channel,
+    Subscription,
+)
 from dialectic.store.accounts import list_ended_tokens
 from dialectic.store.database import (
     APP_ROLE,
@@ -43,7 +49,6 @@ QUICK_FOR_S = 1.0
 SLOW_S = 1.0
 LOOK_MAX_S = 5.0
 RECONNECT_S = 0.2
-# How long a stream may outlive the token that its client came in with.
 TOKENS_S = 5.0
 OPEN_MAX_S = 30.0
 PAGE = 500
@@ -57,12 +62,15 @@ class Hub:
     role: str = APP_ROLE
     # How many may follow at a time, of each tenant.
     streams_max: int = 1000
-    # How many of a tenant's newest events are kept for those who come back.
+    # How many of a tenant's newest events are kept for those who come back, and of what size.
     tail_max: int = TAIL_MAX
+    tail_bytes_max: int = TAIL_BYTES_MAX
     # How many events may wait for one who follows.
     queue_max: int = QUEUE_MAX
     # How long the server is waited for.
     look_max_s: float = LOOK_MAX_S
+    # How long a stream may outlive the token that its client came in with.
+    tokens_s: float = TOKENS_S
     # No stream begins any more, and every one has ended.
     is_closing: bool = False
     _channels: dict[UUID, Channel] = field(default_factory=dict)
@@ -76,7 +84,9 @@ class Hub:
     @contextlib.asynccontextmanager
     async def enter(self, tenant_id: UUID, subscription: Subscription) -> AsyncIterator[Channel]:
         """Take one of the places that a tenant has here, with its channel open."""
-        channel = self._channels.get(tenant_id) or Channel(tenant_id, tail_max=self.tail_max)
+        channel = self._channels.get(tenant_id) or Channel(
+            tenant_id, tail_max=self.tail_max, tail_bytes_max=self.tail_bytes_max
+        )
         if len(channel.places) >= self.streams_max:
             raise TooManyStreams(
                 f"{len(channel.places)} streams of events are open already. Close one of them, or "
@@ -183,7 +193,7 @@ class Hub:
     async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         """End the streams of tokens that have ended, also of those who are still catching up."""
         now_s = asyncio.get_running_loop().time()
-        if now_s < self._asked_at_s + TOKENS_S:
+        if now_s < self._asked_at_s + self.tokens_s:
             return
         self._asked_at_s = now_s
         shown = [

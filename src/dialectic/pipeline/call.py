@@ -11,7 +11,7 @@ from typing import TypeVar
 from dialectic import limits
 from dialectic.domain.endpoint import WireFormat
 from dialectic.domain.job import Job
-from dialectic.domain.message import Reply, Request
+from dialectic.domain.message import FinishReason, Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.text import clean_part, clean_text
 from dialectic.engine import Engine
@@ -19,6 +19,8 @@ from dialectic.errors import ContextWindowError, ProviderError
 from dialectic.ledger import holds
 from dialectic.pipeline.hold import Held
 from dialectic.providers.base import OnText
+from dialectic.providers.finish import is_known
+from dialectic.tally import Tallied
 from dialectic.telemetry import Span, Value
 from dialectic.tokens import count_request_tokens
 
@@ -105,6 +107,9 @@ async def _complete(
     with engine.telemetry.span(f"chat {card.name}", description, kind="CLIENT") as span:
         reply = await provider.complete(card, request, on_text)
         _describe_reply(span, reply)
+    if reply.finish_reason is FinishReason.ERROR and not is_known(reply.raw_finish_reason):
+        # The vendor has a new word, and nobody's answers are finished until it is learnt.
+        engine.tally.count(Tallied.FINISH_REASON_UNKNOWN)
     return reply
 
 

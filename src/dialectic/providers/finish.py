@@ -180,6 +180,14 @@ FINISH_REASONS: Mapping[Vendor, Mapping[str, FinishReason]] = MappingProxyType(
 )
 
 
+_KNOWN = frozenset(word for words in FINISH_REASONS.values() for word in words)
+
+
+def is_known(word: str | None) -> bool:
+    """Say whether any vendor is known to end an answer with that word."""
+    return word is not None and word.lower() in _KNOWN
+
+
 def read_finish(vendor: Vendor, raw: object) -> FinishReason:
     """Read a vendor's word, in whatever case it is written. What is no known word is an error."""
     # Only ASCII is lowered: other letters may become one of these words on the way.

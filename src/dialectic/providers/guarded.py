@@ -2,14 +2,13 @@
 
 Every request looks its host up anew, refuses it if any address it leads to is not public, and is
 sent to an address that was looked at: a name cannot lead elsewhere between the look and the call.
-The certificate is still that of the name. No proxy is used.
+The certificate is still that of the name. How it is sent is the affair of the transport within.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 
 import httpx2
 
@@ -20,8 +19,8 @@ from dialectic.errors import ProviderRejected
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Sends requests to public addresses and to no others."""
 
-    def __init__(self, *, limits: httpx2.Limits, verify: ssl.SSLContext | bool = True) -> None:
-        self._inner = httpx2.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host = request.url.host

@@ -125,7 +125,9 @@ class Line:
         if self.endpoint.is_guarded:
             from dialectic.providers.guarded import GuardedTransport
 
-            return {"transport": GuardedTransport(limits=limits), "trust_env": False}
+            # No proxy: it would look the name up once more, and by itself.
+            plain = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
+            return {"transport": GuardedTransport(plain), "trust_env": False}
         is_secure = urlsplit(self.endpoint.base_url).scheme == "https"
         # Without TLS the certificates of the machine need not be read, for 70 ms; this trusts
         # nobody.

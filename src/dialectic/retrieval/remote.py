@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dialectic.domain.model import ModelCard
 from dialectic.errors import ProviderError, ProviderMalformed
@@ -19,16 +19,25 @@ from dialectic.tokens import find_counter
 
 # More than a few paragraphs in one vector blur, however much a model takes.
 PIECE_TOKENS_MAX = 512
-BATCH_TEXTS_MAX = 128
-BATCH_TOKENS_MAX = 50_000
 # A count by another vocabulary may be off by a tenth.
 MARGIN_DIVISOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How much is sent in one request."""
+
+    texts_max: int = 128
+    tokens_max: int = 50_000
+
+
+BATCH = Batch()
 
 
 class RemoteEmbedder:
     """One embedding model of one endpoint; its connections belong to the catalogue."""
 
-    def __init__(self, card: ModelCard, provider: VectorProvider) -> None:
+    def __init__(self, card: ModelCard, provider: VectorProvider, batch: Batch = BATCH) -> None:
         assert card.embedding_dimensions is not None, "only a model that makes vectors comes here"
         self.name = card.name
         self.dimensions = card.embedding_dimensions
@@ -37,6 +46,7 @@ class RemoteEmbedder:
         self.card: ModelCard | None = card
         self._card = card
         self._provider = provider
+        self._most = batch
         self._count = find_counter(card.tokenizer)
 
     def count(self, text: str) -> int:
@@ -84,7 +94,8 @@ class RemoteEmbedder:
         batch_tokens = 0
         for text in texts:
             tokens = self.count(text)
-            is_full = len(batch) == BATCH_TEXTS_MAX or batch_tokens + tokens > BATCH_TOKENS_MAX
+            is_long = batch_tokens + tokens > self._most.tokens_max
+            is_full = is_long or len(batch) == self._most.texts_max
             if batch and is_full:
                 yield batch
                 batch, batch_tokens = [], 0

@@ -19,6 +19,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.list_news(uuid[], bigint[]),
   dialectic.mark_files_written(uuid, text[], text[]),
   dialectic.allow_probes(uuid), dialectic.list_endpoints(),
+  dialectic.add_tallies(text[], bigint[]),
   dialectic.match_dialectic_chunks(uuid, uuid, uuid[], text, vector, text, real, integer, integer)
   to dialectic_app, dialectic_worker;
 -- What a call needs of money.
@@ -66,6 +67,7 @@ grant execute on function
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),
+  dialectic.take_discarded_files(interval, integer),
   dialectic.prune_notifications(interval, integer, integer)
   to dialectic_worker;
 grant select, insert, update, delete on all tables in schema dialectic to dialectic_app, dialectic_worker;
@@ -79,8 +81,9 @@ revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
 -- How endpoints stand belongs to no tenant: only functions touch it.
 revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
   from dialectic_app, dialectic_worker;
--- How full buckets are, likewise; who comes in is no business of a worker.
-revoke all on dialectic.request_buckets from dialectic_app, dialectic_worker;
+-- How full buckets are and what was counted, likewise; who comes in is no business of a worker.
+revoke all on dialectic.request_buckets, dialectic.dialectic_tallies
+  from dialectic_app, dialectic_worker;
 revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;
 -- What was said was said.
 revoke update on dialectic.dialectic_chunks from dialectic_app, dialectic_worker;

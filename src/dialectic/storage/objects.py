@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -41,13 +42,7 @@ if TYPE_CHECKING:
     from obstore.store import S3Credential, S3Store
 
 THREADS_MAX = 16
-CONNECT_TIMEOUT = timedelta(seconds=5)
-# How long a server may be silent within a request, and how long one may take that is not.
-SILENCE_MAX = timedelta(seconds=10)
-REQUEST_MAX = timedelta(minutes=10)
-# A second try only for what failed at once.
 RETRIES_MAX = 1
-RETRY_WITHIN = timedelta(seconds=2)
 RETRY_AFTER = timedelta(milliseconds=50)
 # What is larger goes in parts, which become one object when the last has arrived.
 PART_BYTES = 8 * 1024 * 1024
@@ -67,12 +62,27 @@ _CONTENT_TYPES = {
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server is waited for."""
+
+    connect_max: timedelta = timedelta(seconds=5)
+    # How long it may be silent within a request, and how long one may take that is not.
+    silence_max: timedelta = timedelta(seconds=10)
+    request_max: timedelta = timedelta(minutes=10)
+    # A second try only for what failed at once.
+    retry_within: timedelta = timedelta(seconds=2)
+
+
+PATIENCE = Patience()
+
+
 class ObjectStore:
     """Files in one folder of a bucket. A folder in which nothing is, is an empty store."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, patience: Patience = PATIENCE) -> None:
         self._bucket = bucket
-        self._store = _open_bucket(bucket)
+        self._store = _open_bucket(bucket, patience)
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="objects")
 
     async def write(self, key: str, data: bytes) -> None:
@@ -225,7 +235,7 @@ def _is_key(path: str) -> bool:
     return len(parts) >= PARTS_MIN and all(map(is_part, parts))
 
 
-def _open_bucket(bucket: Bucket) -> S3Store:
+def _open_bucket(bucket: Bucket, patience: Patience) -> S3Store:
     # The library: 0.1 s that a store on a disk need not pay.
     from obstore.store import S3Store
 
@@ -254,13 +264,13 @@ def _open_bucket(bucket: Bucket) -> S3Store:
         },
         client_options={
             "allow_http": bucket.allows_http,
-            "connect_timeout": CONNECT_TIMEOUT,
-            "read_timeout": SILENCE_MAX,
-            "timeout": REQUEST_MAX,
+            "connect_timeout": patience.connect_max,
+            "read_timeout": patience.silence_max,
+            "timeout": patience.request_max,
         },
         retry_config={
             "max_retries": RETRIES_MAX,
-            "retry_timeout": RETRY_WITHIN,
+            "retry_timeout": patience.retry_within,
             "backoff": {"init_backoff": RETRY_AFTER, "max_backoff": RETRY_AFTER, "base": 2},
         },
         # By this way, since a token of the environment would else be sent along with our key.

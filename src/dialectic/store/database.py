@@ -31,6 +31,7 @@ from dialectic.errors import (
     IllegalMove,
 )
 from dialectic.store.connection import KnowingConnection
+from dialectic.tally import Tallied, Tally
 
 Connection: TypeAlias = (
     "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -156,6 +157,7 @@ class Database:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], *, patience_s: float) -> None:
         self._pool = pool
         self._patience_s = patience_s
+        self.tally = Tally()
 
     @classmethod
     @asynccontextmanager
@@ -214,7 +216,9 @@ class Database:
                     raise refusal(f"{error}.") from error
                 if has_code(error, *NEVER_PASSES):
                     raise
-                collisions += isinstance(error, COLLISIONS)
+                if isinstance(error, COLLISIONS):
+                    collisions += 1
+                    self.tally.count(name_collision(error))
                 if clock() >= give_up_at or collisions >= COLLISION_TRIES:
                     raise translate_fault(error) from error
             await asyncio.sleep(random.uniform(delay_s / 2, delay_s))  # noqa: S311  no secret
@@ -269,6 +273,17 @@ def has_code(error: BaseException, *codes: str) -> bool:
     """Say whether the server gave one of these codes, or one of these classes of codes."""
     code = error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
     return code is not None and code.startswith(codes)
+
+
+def name_collision(error: BaseException) -> Tallied:
+    """Name the way in which two writers met."""
+    match error:
+        case asyncpg.DeadlockDetectedError():
+            return Tallied.DEADLOCK
+        case asyncpg.LockNotAvailableError():
+            return Tallied.LOCK_TIMEOUT
+        case _:
+            return Tallied.SERIALIZATION
 
 
 def translate_fault(error: BaseException) -> DialecticError:

@@ -1,20 +1,24 @@
-"""How deep JSON is nested is told without parsing it; and no body is waited for for ever."""
+"""How deep JSON is nested is told without parsing it; no body is waited for for ever; files come in
+a few at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, cast
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
-from dialectic.api import guard
 from dialectic.api.caller import Visitor
-from dialectic.api.guard import Guard, Limits, is_too_deep
+from dialectic.api.guard import Guard, Limits, Places, Upload, is_too_deep
+from dialectic.domain.access import Caller
+from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
+from dialectic.store.records import Account
 
 texts = st.text(alphabet='[]{}"\\ax\n', max_size=12)
 values = st.recursive(
@@ -39,9 +43,8 @@ def test_depth_is_what_the_parser_finds_wherever_it_is_cut(
     value: Any, depth_max: int, window_bytes: int
 ) -> None:
     body = json.dumps(value, ensure_ascii=False).encode()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guard, "WINDOW_BYTES", window_bytes)
-        assert is_too_deep(body, depth_max) == (measure(value) > depth_max)
+    found = is_too_deep(body, depth_max, window_bytes=window_bytes)
+    assert found == (measure(value) > depth_max)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +70,11 @@ def test_what_is_cut_off_is_not_deep() -> None:
 class Sender:
     """A client that sends pieces of a body, and then nothing for a while."""
 
-    def __init__(self, *pieces: Message, behind: Callable[[], None] = lambda: None) -> None:
-        self._pieces, self._behind = list(pieces), behind
+    def __init__(self, *pieces: Message) -> None:
+        self._pieces = list(pieces)
 
     async def receive(self) -> Message:
         await asyncio.sleep(0)
-        if len(self._pieces) == 1:
-            self._behind()
         if self._pieces:
             return self._pieces.pop(0)
         for _ in range(5):
@@ -81,7 +82,7 @@ class Sender:
         return {"type": "http.disconnect"}
 
 
-async def send_to(path: str, media_type: str, sender: Sender) -> list[Message]:
+async def send_to(path: str, media_type: str, sender: Sender, **limits: float) -> list[Message]:
     """Send a body through a guard to an application that reads what it is let."""
     told: list[Message] = []
 
@@ -94,7 +95,7 @@ async def send_to(path: str, media_type: str, sender: Sender) -> list[Message]:
         told.append(message)
 
     async def know(_request: Any) -> Visitor:
-        return cast("Visitor", None)
+        return VISITOR
 
     scope = {
         "type": "http",
@@ -104,18 +105,20 @@ async def send_to(path: str, media_type: str, sender: Sender) -> list[Message]:
         "headers": [(b"content-type", media_type.encode())],
         "state": {},
     }
-    limits = Limits(json_bytes_max=10_000_000, uploads={"/import": 1000})
-    await Guard(read, know, limits, frozenset())(scope, sender.receive, send)
+    uploads = {"/import": Upload(1000, at_once_max=1, of_tenant_max=1)}
+    chosen = Limits(json_bytes_max=10_000_000, uploads=uploads, **limits)
+    await Guard(read, know, chosen, frozenset())(scope, sender.receive, send)
     return told
 
 
+VISITOR = Visitor(cast("Caller", None), Account(uuid4(), uuid4(), uuid4()))
 PIECE: Message = {"type": "http.request", "body": b"[", "more_body": True}
 LAST: Message = {"type": "http.request", "body": b"]", "more_body": False}
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "BODY_GRACE_S", -1.0)
-    start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    sender = Sender(PIECE)
+    start, body = await send_to("/api/v1/projects", "application/json", sender, body_grace_s=-1.0)
     assert start["status"] == 408
     assert json.loads(body["body"])["code"] == "request_timeout"
 
@@ -126,13 +129,14 @@ async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
     assert "left before its request was whole" in json.loads(body["body"])["detail"]
 
 
-async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # From then on nothing may take any time.
-    sender = Sender(PIECE, LAST, behind=lambda: monkeypatch.setattr(guard, "BODY_GRACE_S", -1e9))
-    *pieces, end = await send_to("/api/v1/import", "application/zip", sender)
-    assert (pieces, end["type"]) == ([PIECE, LAST], "http.disconnect")
+async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes() -> None:
+    # From the first byte on nothing may take any time.
+    at_once, sender = {"body_bytes_per_s": -1e-9}, Sender(LAST)
+    piece, end = await send_to("/api/v1/import", "application/zip", sender, **at_once)
+    assert (piece, end["type"]) == (LAST, "http.disconnect")
+    late = Sender(PIECE, LAST)
+    start, _ = await send_to("/api/v1/projects", "application/json", late, **at_once)
+    assert start["status"] == 408
 
 
 async def test_others_are_served_while_a_large_body_is_judged() -> None:
@@ -145,3 +149,93 @@ async def test_others_are_served_while_a_large_body_is_judged() -> None:
         await asyncio.sleep(0)
     assert [message["type"] for message in await judging] == ["http.request", "http.disconnect"]
     assert turns > 50
+
+
+# -- files at the same time -----------------------------------------------------------------------
+
+ARCHIVE, DOCUMENT = Upload(1000, at_once_max=3, of_tenant_max=2), Upload(100, 1, 1)
+OURS, THEIRS = uuid4(), uuid4()
+
+
+def find_refusal(place: AbstractContextManager[None]) -> type[DialecticError] | None:
+    """The error that meets whoever wants a place; None if it is given, and given back."""
+    try:
+        with place:
+            return None
+    except DialecticError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize(
+    ("sending", "upload", "tenant_id", "refusal"),
+    [
+        ([], ARCHIVE, OURS, None),
+        ([OURS], ARCHIVE, OURS, None),
+        ([OURS, OURS], ARCHIVE, OURS, TooManyUploads),
+        ([OURS, OURS], ARCHIVE, THEIRS, None),
+        ([OURS, OURS, THEIRS], ARCHIVE, THEIRS, ServerBusy),
+        ([OURS, OURS, THEIRS], DOCUMENT, OURS, None),
+    ],
+)
+def test_a_tenant_sends_some_files_at_a_time_and_all_together_some_more(
+    sending: list[UUID], upload: Upload, tenant_id: UUID, refusal: type[DialecticError] | None
+) -> None:
+    places = Places()
+    with ExitStack() as under_way:
+        for other in sending:
+            under_way.enter_context(places.take(ARCHIVE, other))
+        assert find_refusal(places.take(upload, tenant_id)) is refusal
+    assert [find_refusal(places.take(kind, OURS)) for kind in (ARCHIVE, DOCUMENT)] == [None, None]
+
+
+async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let_in() -> None:
+    arrived, may_go, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    told: list[Message] = []
+
+    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+        arrived.set()
+        await may_go.wait()
+        await send({"type": "http.response.start", "status": 201, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+        answered.set()
+        await asyncio.Event().wait()  # for something that nobody who sends files waits for
+
+    async def know(_request: Any) -> Visitor:
+        return VISITOR
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    limits = Limits(json_bytes_max=1, uploads={"/import": Upload(1000, 5, of_tenant_max=1)})
+    guard = Guard(app, know, limits, frozenset())
+
+    async def knock() -> None:
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/api/v1/import",
+            "query_string": b"",
+            "headers": [(b"content-type", b"application/zip")],
+            "state": {},
+        }
+
+        async def receive() -> Message:
+            raise AssertionError("nothing is read of it")
+
+        await guard(scope, receive, send)
+
+    first = asyncio.create_task(knock())
+    await arrived.wait()
+    await knock()
+    start, body = told
+    headers = dict(start["headers"])
+    assert (start["status"], json.loads(body["body"])["code"]) == (429, "too_many_uploads")
+    assert headers[b"retry-after"] == b"2"
+    may_go.set()
+    await answered.wait()
+    answered.clear()
+    second = asyncio.create_task(knock())
+    await answered.wait()
+    assert [message["status"] for message in told[2::2]] == [201, 201]
+    for task in (first, second):
+        task.cancel()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dialectic.domain.event import Event
 from dialectic.notify.channel import (
     QUEUE_MAX,
+    TAIL_BYTES_MAX,
     TAIL_MAX,
-    TAIL_MAX_BYTES,
     Channel,
     Subscription,
 )
@@ -81,7 +81,7 @@ async def test_who_missed_more_than_is_kept_must_ask_elsewhere() -> None:
 
 async def test_few_large_events_are_kept_no_longer_than_many_small_ones() -> None:
     channel = Channel(TENANT)
-    publish(channel, 1, 3, size_bytes=TAIL_MAX_BYTES // 2)
+    publish(channel, 1, 3, size_bytes=TAIL_BYTES_MAX // 2)
 
     assert not channel.attach(Subscription(USER, None, 0))
     assert await take(subscribe(channel, seq=1)) == [2, 3]

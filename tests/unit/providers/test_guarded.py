@@ -75,9 +75,7 @@ async def test_the_address_that_was_looked_at_is_called_in_the_name_of_the_host(
         seen.append(request)
         return httpx2.Response(200)
 
-    transport = GuardedTransport(limits=httpx2.Limits())
-    monkeypatch.setattr(transport, "_inner", httpx2.MockTransport(answer))
-    await send(transport)
+    await send(GuardedTransport(httpx2.MockTransport(answer)))
     (request,) = seen
     assert asked == ["api.example.org"]
     assert request.url.host == "93.184.216.34"
@@ -91,13 +89,12 @@ async def test_a_name_that_leads_inside_with_any_of_its_addresses_is_refused(
 ) -> None:
     lead_to(monkeypatch, addresses)
     with pytest.raises(ProviderRejected):
-        await send(GuardedTransport(limits=httpx2.Limits()))
+        await send(GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200))))
 
 
 async def test_a_name_that_has_changed_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lead_to(monkeypatch, ["93.184.216.34"], ["169.254.169.254"])
-    transport = GuardedTransport(limits=httpx2.Limits())
-    monkeypatch.setattr(transport, "_inner", httpx2.MockTransport(lambda _r: httpx2.Response(200)))
+    transport = GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200)))
     async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
         assert (await client.get("https://api.example.org/")).status_code == 200
         with pytest.raises(ProviderRejected):

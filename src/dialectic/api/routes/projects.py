@@ -13,6 +13,7 @@ from dialectic import projects
 from dialectic.api.desk import Act, Reading, Writing, put_behind
 from dialectic.api.fields import Line, Name, View, Wish
 from dialectic.api.pages import Listing, Paging, list_page
+from dialectic.discard import delete_files
 from dialectic.domain.ask import Given
 from dialectic.domain.place import ResourceKind
 from dialectic.store import lists
@@ -190,8 +191,8 @@ async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writin
 @router.delete("/projects/{project_id}", status_code=204)
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
     """Delete a project with everything in it. What was paid stays in the books."""
-    deleted = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
-    behind = put_behind(lambda: projects.delete_files(act.engine, act.account, deleted))
+    paths = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
+    behind = put_behind(lambda: delete_files(act.engine, act.account.tenant_id, paths))
     return Response(status_code=204, background=behind)
 
 

@@ -69,7 +69,9 @@ where id = $2 and config is distinct from $5::jsonb
 select pg_advisory_xact_lock(hashtextextended($1::uuid || ' ' || $2, 0))
 
 -- name: slug_is_taken
+-- Also by what a deleted project left in storage: the files of a new one would be deleted with it.
 select exists (select from dialectic_projects where slug = $1)
+  or exists (select from dialectic_discarded_files where folder = $1)
 
 -- name: session_exists
 -- A commit whose answer was lost is tried again and must find what it has already done.

@@ -1,0 +1,20 @@
+-- Take files of deleted projects that are due, across tenants, to finish what another process left
+-- when it died. Taking puts off their next turn: others take other files meanwhile, and one that
+-- cannot be deleted goes to the back.
+create or replace function dialectic.take_discarded_files(p_again_after interval, p_limit integer)
+returns table (tenant_id uuid, path text)
+language sql security definer set search_path = pg_catalog, pg_temp
+as $$
+  update dialectic.dialectic_discarded_files f
+  set due_at = dialectic.now() + p_again_after
+  from (
+    select d.tenant_id, d.path
+    from dialectic.dialectic_discarded_files d
+    where d.due_at <= dialectic.now()
+    order by d.due_at
+    limit p_limit
+    for no key update skip locked
+  ) due
+  where f.tenant_id = due.tenant_id and f.path = due.path
+  returning f.tenant_id, f.path
+$$;
