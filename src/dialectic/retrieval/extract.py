@@ -232,11 +232,13 @@ class _Choice:
         tokens = np.bincount(homes, weights=costs.passages, minlength=len(near))
         self._piece_tokens: list[float] = np.maximum(tokens, 1).tolist()
         self._taken_tokens = [0] * len(near)
-        # One place more on each side, so that everyone has neighbours.
-        self._kept = bytearray(len(parts.passages) + 2)
+        # What is left of the worth of a piece's passages, the more of it has been kept.
+        self._spread = [1.0] * len(near)
+        self._kept = bytearray(len(parts.passages))
         self._members: dict[int, list[int]] = {}
-        # What a passage costs without the marks of gaps: itself, and frames not yet paid for.
-        self._prices = list(costs.passages)
+        # What a passage costs now: itself, a gap, and frames not yet paid for. A neighbour that is
+        # kept needs one mark less; there is one place more, so that all have two neighbours.
+        self._prices = [cost + costs.mark for cost in costs.passages] + [0]
         for number, frames in enumerate(self._frames):
             for frame in frames:
                 self._members.setdefault(frame, []).append(number)
@@ -256,49 +258,46 @@ class _Choice:
         spent = looks = 0
         while heap:
             rated, number = heap[0]
-            if kept[number + 1] or (self._words[number] in said and not self._may_repeat[number]):
+            if kept[number] or (self._words[number] in said and not self._may_repeat[number]):
                 heapq.heappop(heap)
                 continue
             now, looks = -rate(number), looks + 1
             if now > rated and looks < LOOKS_MAX:
                 heapq.heapreplace(heap, (now, number))
                 continue
-            spent, looks = spent + self._cost(number), 0
+            spent, looks = spent + self._prices[number], 0
             if spent > tokens_max:
                 break
             order.passages.append(number)
             order.tokens.append(spent)
             for cheaper in self._keep(number):
-                if not kept[cheaper + 1]:
+                if not kept[cheaper]:
                     heapq.heappush(heap, (-rate(cheaper), cheaper))
         return order
-
-    def _cost(self, number: int) -> int:
-        gaps = 1 - self._kept[number] - self._kept[number + 2]
-        return self._prices[number] + self._costs.mark * gaps
 
     def _build_rate(self) -> Callable[[int], float]:
         """Build what rates a passage at this moment; it is asked thousands of times."""
         words, worth, prices = self._words, self._left.__getitem__, self._prices
-        kept, mark = self._kept, self._costs.mark
-        homes, near = self._homes, self._near
-        taken, tokens = self._taken_tokens, self._piece_tokens
+        homes, near, spread = self._homes, self._near, self._spread
 
         def rate(number: int) -> float:
-            home = homes[number]
-            cost = prices[number] + mark * (1 - kept[number] - kept[number + 2])
-            gain = sum(map(worth, words[number])) * near[home]
-            return gain * (1 - CROWDING * taken[home] / tokens[home]) / max(cost, 1)
+            home, price = homes[number], prices[number]
+            gain = sum(map(worth, words[number])) * near[home] * spread[home]
+            return gain / price if price > 1 else gain
 
         return rate
 
     def _keep(self, number: int) -> list[int]:
         """Keep a passage; list those that became cheaper by it."""
-        self._kept[number + 1] = 1
+        self._kept[number] = 1
         self._said.add(self._words[number])
         for word in self._words[number]:
             self._left[word] *= REPEATED
-        self._taken_tokens[self._homes[number]] += self._costs.passages[number]
+        home = self._homes[number]
+        self._taken_tokens[home] += self._costs.passages[number]
+        self._spread[home] = 1 - CROWDING * self._taken_tokens[home] / self._piece_tokens[home]
+        self._prices[number - 1] -= self._costs.mark
+        self._prices[number + 1] -= self._costs.mark
         cheaper = [n for n in (number - 1, number + 1) if 0 <= n < len(self._frames)]
         for frame in self._frames[number]:
             members = self._members.pop(frame, [])

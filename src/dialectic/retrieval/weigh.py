@@ -53,34 +53,45 @@ def weigh(texts: Sequence[str]) -> Weighed:
     read = _Reader()
     words: list[tuple[int, ...]] = []
     for text in texts:
-        mark = _LIST_MARK.match(text)
+        mark = None if text[:1].isalpha() else _LIST_MARK.match(text)
         runs = (text[mark.end() :] if mark else text).split()
-        words.append(tuple(sorted(set(itertools.chain.from_iterable(map(read.__getitem__, runs))))))
+        found = sorted(set(map(read.__getitem__, runs)))
+        if found and found[0] < 0:
+            found = read.resolve(found)
+        words.append(tuple(found))
     common = {number for word, number in read.written.items() if word.islower()}
     names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
     return Weighed(words, _rate_all(list(read.numbers), words, names))
 
 
-class _Reader(dict[str, tuple[int, ...]]):
-    """The words of each run of signs between blanks, as numbers; most runs stand there often.
+class _Reader(dict[str, int]):
+    """The word in each run of signs between blanks, as a number; most runs stand there often.
 
-    No word has white space in it.
+    No word has white space in it. Runs of no word or several, which are few, have numbers below 0.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._others: list[list[int]] = []
         self.numbers: dict[str, int] = {}
         # Words as they are written.
         self.written: dict[str, int] = {}
 
-    def __missing__(self, run: str) -> tuple[int, ...]:
+    def __missing__(self, run: str) -> int:
         found = []
         for word in _WORD.findall(run):
             number = self.numbers.setdefault(_stem(word), len(self.numbers))
             self.written[word] = number
             found.append(number)
-        self[run] = numbers = tuple(found)
-        return numbers
+        if len(found) != 1:
+            self._others.append(found)
+        self[run] = number = found[0] if len(found) == 1 else -len(self._others)
+        return number
+
+    def resolve(self, found: list[int]) -> list[int]:
+        """Put words for all runs of none or several; in order, each once."""
+        others = (self._others[-number - 1] for number in found if number < 0)
+        return sorted({number for number in found if number >= 0}.union(*others))
 
 
 def _stem(word: str) -> str:
@@ -91,7 +102,7 @@ def _stem(word: str) -> str:
 def _rate_all(stems: Sequence[str], words: Sequence[Sequence[int]], names: set[int]) -> list[float]:
     """Rate words: what several passages share is worth so much less to each of them."""
     encoding = load_encoding(VOCABULARY)
-    counts = Counter(number for found in words for number in found)
+    counts = Counter(itertools.chain.from_iterable(words))
     # A column of readings is a routine, although no two are the same: figures share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()
