@@ -30,7 +30,7 @@ from dialectic.retrieval.extract import extract
 from dialectic.store import compressions
 from dialectic.store.compressions import Compressed, CompressionKey, Paid, hash_text
 from dialectic.store.database import Connection
-from dialectic.tokens import bound_tokens, find_counter
+from dialectic.tokens import bound_tokens, find_counter, find_counter_of_many
 
 # The way an extract is made; a change of it is another name, and old ones are not used any more.
 EXTRACT = "extract/2"
@@ -207,10 +207,10 @@ class TextShortener:
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
         """Make an extract; return it with what the vectors for it cost just now."""
         vectors, aim = await self.library.load(text), await self.library.load(self.purpose)
-        count = find_counter(tokenizer)
+        count, each = find_counter(tokenizer), find_counter_of_many(tokenizer)
 
         def work() -> Compressed:
-            made = extract(text, vectors.pieces, vectors.rows, aim.rows, budget_tokens, count)
+            made = extract(text, vectors.pieces, vectors.rows, aim.rows, budget_tokens, count, each)
             short = clip(text, budget_tokens, count) if made is None else made.text
             return Compressed(short, count(text), count(short))
 
