@@ -81,7 +81,7 @@ def shorten_ours(document: Document, budget: int, *, vectors: Vectors) -> str:
     pieces = vectors.cut(document.text)
     rows = vectors.embed([build_reading(piece, EMBEDDER) for piece in pieces])
     purpose = vectors.embed([angle.format(document.purpose) for angle in ANGLES])
-    found = extract(document.text, pieces, rows, purpose, budget, COUNT, COUNT_EACH)
+    found = extract(document.text, pieces, rows, purpose, budget, COUNT, count_each=COUNT_EACH)
     assert found is not None, "the budget is too small for this document"
     return found.text
 

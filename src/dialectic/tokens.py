@@ -101,7 +101,7 @@ def find_counter_of_many(tokenizer: str) -> CountEach:
 
     def count_all(texts: Sequence[str]) -> list[int]:
         encoding = None if vocabulary is None else _find_encoding(vocabulary)
-        if encoding is None or max(map(len, texts), default=0) >= REMEMBERED_CHARS_MIN:
+        if encoding is None:
             return [count(text) for text in texts]
         counts = count_each(encoding, texts)
         if parsed.factor is None:
@@ -212,13 +212,11 @@ class _Paragraphs:
             return count_text(encoding, text)
         if self._chars > PARAGRAPHS_CHARS_MAX:
             self._counts, self._chars = {}, 0
-        total, counts = 0, self._counts
-        for part in parts:
-            if (tokens := counts.get(part)) is None:
-                tokens = counts[part] = count_text(encoding, part)
-                self._chars += len(part)
-            total += tokens
-        return total
+        counts = self._counts
+        new = list({part for part in parts if part not in counts})
+        counts |= zip(new, count_each(encoding, new), strict=True)
+        self._chars += sum(map(len, new))
+        return sum(map(counts.__getitem__, parts))
 
 
 _remembered = _Remembered(REMEMBERED_BYTES_MAX)

@@ -53,8 +53,8 @@ _SHA256 = {
 SLICE_CHARS = 250_000
 # tiktoken gives up on a million blanks in a row; no more than so many are put to it at once.
 RUN_CHARS = 50_000
-# So many short texts are counted at once.
-BATCH_TEXTS = 4_000
+# Fewer texts are counted one by one.
+BATCH_TEXTS_MIN = 3
 # How many tokens are read again at the seam between two windows on a run of blanks.
 _SEAM_TOKENS_MIN, _SEAM_TOKENS_MAX = 4, 16
 # A line end before one of these is the end of a piece, whatever else there is.
@@ -66,8 +66,8 @@ _BLANKS = "\t\x0b\x0c \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 _NOT_BLANK = re.compile(f"[^{_BLANKS}]")
-# What stands between texts that are counted at once, as a token of its own. Nobody else asks for it:
-# whatever stands in a text is read as text.
+# What stands between texts that are counted at once, as a token of its own. Otherwise nobody asks
+# for it: whatever stands in a text is read as text.
 _BETWEEN = "<|dialectic-between|>"
 _loading = threading.Lock()
 
@@ -127,26 +127,32 @@ def count_text(
 
 
 def count_each(encoding: tiktoken.Encoding, texts: Sequence[str]) -> list[int]:
-    """Count the tokens of each of many short texts, exactly; other threads go on meanwhile."""
+    """Count the tokens of each of many texts, exactly; other threads go on meanwhile."""
     counts: list[int] = []
-    for low in range(0, len(texts), BATCH_TEXTS):
-        counts += _count_batch(encoding, texts[low : low + BATCH_TEXTS])
-    return counts
+    batch: list[str] = []
+    room = SLICE_CHARS
+    for text in texts:
+        if batch and len(text) > room:
+            counts += _count_batch(encoding, batch)
+            batch, room = [], SLICE_CHARS
+        batch.append(text)
+        room -= len(text)
+    return counts + _count_batch(encoding, batch)
 
 
 def _count_batch(encoding: tiktoken.Encoding, texts: Sequence[str]) -> list[int]:
-    import numpy as np
-
-    try:
-        found = encoding.encode_to_numpy(
-            _BETWEEN.join(texts), allowed_special={_BETWEEN}, disallowed_special=()
-        )
-        places = np.flatnonzero(found == encoding.encode_single_token(_BETWEEN))
-    except UnicodeEncodeError:  # halves of surrogates
-        places = np.zeros(0, np.intp)
-    if len(places) != len(texts) - 1:
+    if len(texts) < BATCH_TEXTS_MIN or max(map(len, texts)) > RUN_CHARS:
         return [count_text(encoding, text) for text in texts]
-    counts: list[int] = (np.diff(places, prepend=-1, append=len(found)) - 1).tolist()
+    between = encoding.encode_single_token(_BETWEEN)
+    found = encoding.encode(_BETWEEN.join(texts), allowed_special={_BETWEEN}, disallowed_special=())
+    found.append(between)
+    counts, start = list[int](), 0
+    while start < len(found):
+        end = found.index(between, start)
+        counts.append(end - start)
+        start = end + 1
+    if len(counts) != len(texts):  # one of them has the very words in it
+        return [count_text(encoding, text) for text in texts]
     return counts
 
 

@@ -207,10 +207,18 @@ class TextShortener:
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
         """Make an extract; return it with what the vectors for it cost just now."""
         vectors, aim = await self.library.load(text), await self.library.load(self.purpose)
-        count, each = find_counter(tokenizer), find_counter_of_many(tokenizer)
+        count = find_counter(tokenizer)
 
         def work() -> Compressed:
-            made = extract(text, vectors.pieces, vectors.rows, aim.rows, budget_tokens, count, each)
+            made = extract(
+                text,
+                vectors.pieces,
+                vectors.rows,
+                aim.rows,
+                budget_tokens,
+                count,
+                count_each=find_counter_of_many(tokenizer),
+            )
             short = clip(text, budget_tokens, count) if made is None else made.text
             return Compressed(short, count(text), count(short))
 

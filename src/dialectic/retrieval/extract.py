@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.item import CountEach, Costs, read_item
+from dialectic.retrieval.item import Costs, CountEach, read_item
 from dialectic.retrieval.passages import Kind, Passages
 from dialectic.retrieval.render import Renderer
 from dialectic.retrieval.weigh import Weighed
@@ -74,6 +74,7 @@ def extract(
     purpose: Matrix,
     budget_tokens: int,
     count: Count,
+    *,
     count_each: CountEach | None = None,
 ) -> Extract | None:
     """Keep of a text what it says only once, as near to the purpose as can be, within a budget.

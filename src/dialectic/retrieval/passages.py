@@ -177,9 +177,10 @@ class _Reader:
         while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
             end = self._lines[self._at][1]
             self._at += 1
+        add, block, path = self._passages.append, self._block, self._path
         for begin, stop in _find_sentences(self._text, start, end):
             if stop - begin <= PASSAGE_CHARS_MAX:
-                self._add(begin, stop, kind)
+                add(Passage(begin, stop, kind, block, path))
                 continue
             for cut in _cut_long(self._text, begin, stop):
                 self._add(*cut, kind)
@@ -226,6 +227,9 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if found[0] == "." and _is_abbreviated(text, begin, found.start()):
             continue
         spans.append((begin, stop))
+        begin = stop + 1
+        if begin < end and text[stop] == " " and not text[begin].isspace():
+            continue  # as most
         after = _SIGN.search(text, stop, end)
         begin = end if after is None else after.start()
     if rest := text[begin:end].rstrip():
