@@ -42,7 +42,7 @@ CROWDING = 0.6
 # Parts are counted one by one, which comes out a little above what they have together.
 SLACK = 1.1
 # What comes out below this share of the budget so counted fits, and is not counted as a whole.
-SURE_SHARE = 0.75
+SURE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class _Choice:
             gain = sum(map(worth, words[number])) * near[home] * spread[home]
             return -gain / price if price > 1 else -gain
 
-        heap = list(zip(map(rate, range(len(homes))), range(len(homes)), strict=True))
+        heap = [(rate(number), number) for number in range(len(homes))]
         heapq.heapify(heap)
         order = _Order([], [])
         spent = looks = 0
