@@ -34,6 +34,7 @@ _ABBREVIATIONS = frozenset(
 )
 # What a line begins with that may be more than one of a paragraph.
 _BEGINNINGS = frozenset("#-*+_=`~|0123456789")
+_ITEM_BEGINNINGS = frozenset(("- ", "* ", "+ "))
 _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
@@ -104,6 +105,8 @@ class _Reader:
             bare = line.lstrip()
             if bare and bare[0] not in _BEGINNINGS:
                 self._read_prose(Kind.PROSE)
+            elif _is_plain_item(line):
+                self._read_prose(Kind.ITEM)
             elif not bare or _RULE.match(line):
                 self._at += 1
             elif mark := _find_fence(line):
@@ -191,10 +194,16 @@ class _Reader:
             return False
         return (
             not bare
+            or _is_plain_item(line)
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
             or _find_fence(line) != ""
             or self._is_table()
         )
+
+
+def _is_plain_item(line: str) -> bool:
+    """Tell whether a line is an item of a list as most are, without looking for all others."""
+    return line[:2] in _ITEM_BEGINNINGS and line[2:3].isalnum()
 
 
 def _find_fence(line: str) -> str:
