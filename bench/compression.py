@@ -53,10 +53,12 @@ def list_contenders() -> tuple[Contender, ...]:
 
 
 def judge(figures: Figures) -> list[Verdict]:
-    ratios = [figures.ratio(OURS, PEER), figures.ratio(OURS, PEER_CACHED, SECOND_CPU)]
+    first, first_clock = figures.ratio(OURS, PEER), figures.ratio(OURS, PEER, FIRST)
+    second = figures.ratio(OURS, PEER_CACHED, SECOND_CPU)
     return [
-        judge_at_most("the first time sooner than LangChain's compressor", ratios[0], 1.0, " ×"),
-        judge_at_most("the second time too, with its vectors kept", ratios[1], 1.0, " ×"),
+        judge_at_most("the first time less work than LangChain's compressor", first, 1.0, " ×"),
+        judge_at_most("the first time sooner on the clock, too", first_clock, 1.0, " ×"),
+        judge_at_most("the second time less work, with its vectors kept", second, 1.0, " ×"),
         judge_at_most(
             "the second time nothing is embedded", figures.value(OURS, REPEATED), 0, " texts"
         ),

@@ -26,12 +26,13 @@ from dialectic.retrieval.chunk import build_reading, cut, cut_evenly
 from dialectic.retrieval.extract import extract
 from dialectic.retrieval.passages import split_passages
 from dialectic.retrieval.static import StaticEmbedder, load_static_model
-from dialectic.tokens import find_counter
+from dialectic.tokens import find_counter, find_counter_of_many
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix, Piece
 
 COUNT = find_counter("o200k_base")
+COUNT_EACH = find_counter_of_many("o200k_base")
 EMBEDDER = StaticEmbedder()
 ANGLES = (
     "{}",
@@ -80,7 +81,7 @@ def shorten_ours(document: Document, budget: int, *, vectors: Vectors) -> str:
     pieces = vectors.cut(document.text)
     rows = vectors.embed([build_reading(piece, EMBEDDER) for piece in pieces])
     purpose = vectors.embed([angle.format(document.purpose) for angle in ANGLES])
-    found = extract(document.text, pieces, rows, purpose, budget, COUNT)
+    found = extract(document.text, pieces, rows, purpose, budget, COUNT, count_each=COUNT_EACH)
     assert found is not None, "the budget is too small for this document"
     return found.text
 

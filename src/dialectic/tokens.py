@@ -13,7 +13,7 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,7 +24,7 @@ from dialectic.domain.message import Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.tokenizer import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
-from dialectic.vocabulary import count_text, load_encoding, split_paragraphs
+from dialectic.vocabulary import count_each, count_text, load_encoding, split_paragraphs
 
 if TYPE_CHECKING:
     import tiktoken
@@ -50,6 +50,7 @@ PARAGRAPHS_CHARS_MAX = 2_000_000
 _ENTRY_BYTES = 400
 
 Count = Callable[[str], int]
+CountEach = Callable[[Sequence[str]], list[int]]
 
 
 class CountMethod(enum.StrEnum):
@@ -87,6 +88,27 @@ def find_counter(tokenizer: str) -> Count:
         return _count(text, parsed)
 
     return count
+
+
+@cache
+def find_counter_of_many(tokenizer: str) -> CountEach:
+    """Find what counts many texts at once, as the tokenizer's counting function does each.
+
+    With a vocabulary other threads go on meanwhile.
+    """
+    parsed, count = parse_tokenizer(tokenizer), find_counter(tokenizer)
+    vocabulary = parsed.vocabulary
+
+    def count_all(texts: Sequence[str]) -> list[int]:
+        encoding = None if vocabulary is None else _find_encoding(vocabulary)
+        if encoding is None:
+            return [count(text) for text in texts]
+        counts = count_each(encoding, texts)
+        if parsed.factor is None:
+            return counts
+        return [ceil(tokens * parsed.factor) for tokens in counts]
+
+    return count_all
 
 
 def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
@@ -190,13 +212,11 @@ class _Paragraphs:
             return count_text(encoding, text)
         if self._chars > PARAGRAPHS_CHARS_MAX:
             self._counts, self._chars = {}, 0
-        total, counts = 0, self._counts
-        for part in parts:
-            if (tokens := counts.get(part)) is None:
-                tokens = counts[part] = count_text(encoding, part)
-                self._chars += len(part)
-            total += tokens
-        return total
+        counts = self._counts
+        new = list({part for part in parts if part not in counts})
+        counts |= zip(new, count_each(encoding, new), strict=True)
+        self._chars += sum(map(len, new))
+        return sum(map(counts.__getitem__, parts))
 
 
 _remembered = _Remembered(REMEMBERED_BYTES_MAX)

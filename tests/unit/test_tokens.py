@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from math import ceil
+from typing import Any
 
 import pytest
 import tiktoken
@@ -32,6 +33,7 @@ from dialectic.tokens import (
     count_request_tokens,
     count_request_tokens_aside,
     find_counter,
+    find_counter_of_many,
     limit_tokens,
 )
 from dialectic.vocabulary import load_encoding
@@ -46,6 +48,8 @@ CARD = ModelCard(
     tokenizer="chars:4",
 )
 FRAMES = MESSAGE_OVERHEAD_TOKENS + REPLY_PRIMER_TOKENS
+ODD = "aAzZ'sé世09/!-(\n\r\t \x0b\xa0\u2003\u3000👩<|>\udc00"
+STRANGE = ("", "<|endoftext|>", "two\ud83d", "\ude00halves", f"a {vocabulary._BETWEEN} b")
 PROSE = "A booking service for a village hall, run by volunteers in an hour a week.\n" * 20
 
 
@@ -184,7 +188,7 @@ def test_such_an_estimate_is_above_the_truth_for_words_of_many_scripts(
 
 
 class Watched(tiktoken.Encoding):
-    """A vocabulary that knows how often it was asked."""
+    """A vocabulary that knows how many texts it was asked for."""
 
     def __init__(self, inner: tiktoken.Encoding, name: str) -> None:
         self.__dict__.update(inner.__dict__, name=name)
@@ -193,6 +197,21 @@ class Watched(tiktoken.Encoding):
     def encode_ordinary(self, text: str) -> list[int]:
         self.asked += 1
         return super().encode_ordinary(text)
+
+    def encode(self, text: str, **options: Any) -> list[int]:
+        self.asked += len(text.split(vocabulary._BETWEEN))
+        return super().encode(text, **options)
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from(ODD), max_size=30) | st.sampled_from(STRANGE)),
+    tokenizer=st.sampled_from(["o200k_base", "cl100k_base", "o200k_base*1.2", "chars:4"]),
+)
+def test_many_texts_counted_at_once_have_as_many_tokens_as_each(
+    texts: list[str], tokenizer: str
+) -> None:
+    count = find_counter(tokenizer)
+    assert find_counter_of_many(tokenizer)(texts) == [count(text) for text in texts]
 
 
 def test_a_text_that_was_counted_is_not_counted_again(encoding: tiktoken.Encoding) -> None:

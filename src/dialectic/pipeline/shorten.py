@@ -30,7 +30,7 @@ from dialectic.retrieval.extract import extract
 from dialectic.store import compressions
 from dialectic.store.compressions import Compressed, CompressionKey, Paid, hash_text
 from dialectic.store.database import Connection
-from dialectic.tokens import bound_tokens, find_counter
+from dialectic.tokens import bound_tokens, find_counter, find_counter_of_many
 
 # The way an extract is made; a change of it is another name, and old ones are not used any more.
 EXTRACT = "extract/2"
@@ -210,7 +210,15 @@ class TextShortener:
         count = find_counter(tokenizer)
 
         def work() -> Compressed:
-            made = extract(text, vectors.pieces, vectors.rows, aim.rows, budget_tokens, count)
+            made = extract(
+                text,
+                vectors.pieces,
+                vectors.rows,
+                aim.rows,
+                budget_tokens,
+                count,
+                count_each=find_counter_of_many(tokenizer),
+            )
             short = clip(text, budget_tokens, count) if made is None else made.text
             return Compressed(short, count(text), count(short))
 

@@ -7,15 +7,15 @@ vectors are given. Knows no database, no money and no model.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.passages import Kind, Passages, split_passages
-from dialectic.retrieval.render import MARK, render
-from dialectic.retrieval.weigh import Weighed, weigh
+from dialectic.retrieval.item import Costs, CountEach, read_item
+from dialectic.retrieval.passages import Kind, Passages
+from dialectic.retrieval.render import Renderer
+from dialectic.retrieval.weigh import Weighed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,12 +39,10 @@ MEMBERS_MAX = 48
 NEARNESS = 0.5
 # How much less a passage is worth when all of its piece has been kept already.
 CROWDING = 0.6
-# What was read of longer texts is not remembered.
-REMEMBERED_CHARS_MAX = 500_000
 # Parts are counted one by one, which comes out a little above what they have together.
 SLACK = 1.1
 # What comes out below this share of the budget so counted fits, and is not counted as a whole.
-SURE_SHARE = 0.75
+SURE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +74,25 @@ def extract(
     purpose: Matrix,
     budget_tokens: int,
     count: Count,
+    *,
+    count_each: CountEach | None = None,
 ) -> Extract | None:
     """Keep of a text what it says only once, as near to the purpose as can be, within a budget.
 
     `rows` are the vectors of the pieces and `purpose` those of the queries. A text that fits comes
     back as it is. None where the budget leaves nothing meaningful. The same passages are kept under
-    a larger budget, and more.
+    a larger budget, and more. `count_each` counts many texts as `count` does, where it is quicker.
     """
     tokens = count(text)
     if find_floor_tokens(tokens) > budget_tokens < tokens:
         return None
-    is_remembered = len(text) <= REMEMBERED_CHARS_MAX
-    parts, weighed = (_analyse if is_remembered else _read)(text)
-    total = len(parts.passages)
+    item = read_item(text)
+    parts, total = item.parts, len(item.parts.passages)
     if tokens <= budget_tokens:
         spans = tuple((one.start, one.end) for one in parts.passages)
         return Extract(text, tokens, spans, total, total)
-    costs = _price(text, count) if is_remembered else _count_costs(text, parts, count)
+    each = count_each or (lambda texts: [count(one) for one in texts])
+    weighed, costs = item.weigh_and_price(count, each)
     worth = _rate_pieces(pieces, rows, purpose)
     homes = _find_homes(pieces, parts)
     order = _Choice(parts, weighed, costs, worth, homes).order(int(budget_tokens * SLACK))
@@ -103,15 +103,6 @@ def extract(
     return Extract(short, count(short), spans, len(kept), total)
 
 
-def _read(text: str) -> tuple[Passages, Weighed]:
-    parts = split_passages(text)
-    return parts, weigh([text[one.start : one.end] for one in parts.passages])
-
-
-# The same item is often shortened for several models in a row, to several lengths.
-_analyse = lru_cache(maxsize=4)(_read)
-
-
 def _fit(
     text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count
 ) -> tuple[list[int], str]:
@@ -120,34 +111,40 @@ def _fit(
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    kept, short = _try_steps(text, parts, order, budget_tokens, count, SURE_SHARE)
+    renderer, steps = Renderer(text, parts), _list_steps(len(parts.passages))
+    kept, short = _try_steps(renderer, steps, order, budget_tokens, count, SURE_SHARE)
     if count(short) > budget_tokens:
-        kept, short = _try_steps(text, parts, order, budget_tokens, count, 0.0)
+        kept, short = _try_steps(renderer, steps, order, budget_tokens, count, 0.0)
     return kept, short
 
 
 def _try_steps(
-    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count, sure_share: float
+    renderer: Renderer,
+    steps: Sequence[int],
+    order: _Order,
+    budget_tokens: int,
+    count: Count,
+    sure_share: float,
 ) -> tuple[list[int], str]:
     """Take passages step by step; what comes to less than a share of the budget is not counted."""
     taken, short = 0, ""
-    for step in _list_steps(len(parts.passages)):
+    for step in steps:
         if taken + step > len(order.passages):
             continue
         if order.tokens[taken + step - 1] <= budget_tokens * sure_share:
             taken, short = taken + step, ""
             continue
-        candidate = render(text, parts, sorted(order.passages[: taken + step]))
+        candidate = renderer.render(sorted(order.passages[: taken + step]))
         if count(candidate) <= budget_tokens:
             taken, short = taken + step, candidate
     kept = sorted(order.passages[:taken])
-    return kept, short or (render(text, parts, kept) if kept else "")
+    return kept, short or (renderer.render(kept) if kept else "")
 
 
-def _list_steps(passages: int) -> Iterator[int]:
+def _list_steps(passages: int) -> list[int]:
     """List the steps in which an order is tried: halves, down to one of five hundred."""
     least = max(1, passages // 500)
-    return (1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least)
+    return [1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,30 +154,6 @@ class _Order:
     passages: list[int]
     # About as many tokens each has together with all before it.
     tokens: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Costs:
-    passages: list[int]
-    frames: list[int]
-    mark: int
-
-
-def _count_costs(text: str, parts: Passages, count: Count) -> _Costs:
-    return _Costs(
-        passages=[count(text[one.start : one.end]) + 1 for one in parts.passages],
-        frames=[
-            count(text[one.start : one.end]) + 2 + (count(one.closing) + 1 if one.closing else 0)
-            for one in parts.frames
-        ],
-        mark=count(f" {MARK}") + 1,
-    )
-
-
-@lru_cache(maxsize=4)
-def _price(text: str, count: Count) -> _Costs:
-    """Price the passages of a text that is remembered, once for each who counts its tokens."""
-    return _count_costs(text, _analyse(text)[0], count)
 
 
 def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDArray[np.float64]:
@@ -215,7 +188,7 @@ class _Choice:
         self,
         parts: Passages,
         weighed: Weighed,
-        costs: _Costs,
+        costs: Costs,
         near: NDArray[np.float64],
         homes: NDArray[np.intp],
     ) -> None:
@@ -232,11 +205,13 @@ class _Choice:
         tokens = np.bincount(homes, weights=costs.passages, minlength=len(near))
         self._piece_tokens: list[float] = np.maximum(tokens, 1).tolist()
         self._taken_tokens = [0] * len(near)
-        # One place more on each side, so that everyone has neighbours.
-        self._kept = bytearray(len(parts.passages) + 2)
+        # What is left of the worth of a piece's passages, the more of it has been kept.
+        self._spread = [1.0] * len(near)
+        self._kept = bytearray(len(parts.passages))
         self._members: dict[int, list[int]] = {}
-        # What a passage costs without the marks of gaps: itself, and frames not yet paid for.
-        self._prices = list(costs.passages)
+        # What a passage costs now: itself, a gap, and frames not yet paid for. A neighbour that is
+        # kept needs one mark less; there is one place more, so that all have two neighbours.
+        self._prices = [cost + costs.mark for cost in costs.passages] + [0]
         for number, frames in enumerate(self._frames):
             for frame in frames:
                 self._members.setdefault(frame, []).append(number)
@@ -249,56 +224,50 @@ class _Choice:
 
     def order(self, tokens_max: int) -> _Order:
         """List passages until they have so many tokens together."""
-        rate, kept, said = self._build_rate(), self._kept, self._said
-        heap = [(-rate(number), number) for number in range(len(self._frames))]
+        words, worth, prices = self._words, self._left.__getitem__, self._prices
+        homes, near, spread = self._homes, self._near, self._spread
+        done, may_repeat, said = self._kept, self._may_repeat, self._said
+
+        def rate(number: int) -> float:
+            """Rate a passage at this moment, below zero; it is asked thousands of times."""
+            home, price = homes[number], prices[number]
+            gain = sum(map(worth, words[number])) * near[home] * spread[home]
+            return -gain / price if price > 1 else -gain
+
+        heap = [(rate(number), number) for number in range(len(homes))]
         heapq.heapify(heap)
         order = _Order([], [])
         spent = looks = 0
         while heap:
             rated, number = heap[0]
-            if kept[number + 1] or (self._words[number] in said and not self._may_repeat[number]):
+            if done[number] or (words[number] in said and not may_repeat[number]):
                 heapq.heappop(heap)
                 continue
-            now, looks = -rate(number), looks + 1
+            now, looks = rate(number), looks + 1
             if now > rated and looks < LOOKS_MAX:
                 heapq.heapreplace(heap, (now, number))
                 continue
-            spent, looks = spent + self._cost(number), 0
+            spent, looks = spent + prices[number], 0
             if spent > tokens_max:
                 break
             order.passages.append(number)
             order.tokens.append(spent)
             for cheaper in self._keep(number):
-                if not kept[cheaper + 1]:
-                    heapq.heappush(heap, (-rate(cheaper), cheaper))
+                if not done[cheaper]:
+                    heapq.heappush(heap, (rate(cheaper), cheaper))
         return order
-
-    def _cost(self, number: int) -> int:
-        gaps = 1 - self._kept[number] - self._kept[number + 2]
-        return self._prices[number] + self._costs.mark * gaps
-
-    def _build_rate(self) -> Callable[[int], float]:
-        """Build what rates a passage at this moment; it is asked thousands of times."""
-        words, worth, prices = self._words, self._left.__getitem__, self._prices
-        kept, mark = self._kept, self._costs.mark
-        homes, near = self._homes, self._near
-        taken, tokens = self._taken_tokens, self._piece_tokens
-
-        def rate(number: int) -> float:
-            home = homes[number]
-            cost = prices[number] + mark * (1 - kept[number] - kept[number + 2])
-            gain = sum(map(worth, words[number])) * near[home]
-            return gain * (1 - CROWDING * taken[home] / tokens[home]) / max(cost, 1)
-
-        return rate
 
     def _keep(self, number: int) -> list[int]:
         """Keep a passage; list those that became cheaper by it."""
-        self._kept[number + 1] = 1
+        self._kept[number] = 1
         self._said.add(self._words[number])
         for word in self._words[number]:
             self._left[word] *= REPEATED
-        self._taken_tokens[self._homes[number]] += self._costs.passages[number]
+        home = self._homes[number]
+        self._taken_tokens[home] += self._costs.passages[number]
+        self._spread[home] = 1 - CROWDING * self._taken_tokens[home] / self._piece_tokens[home]
+        self._prices[number - 1] -= self._costs.mark
+        self._prices[number + 1] -= self._costs.mark
         cheaper = [n for n in (number - 1, number + 1) if 0 <= n < len(self._frames)]
         for frame in self._frames[number]:
             members = self._members.pop(frame, [])

@@ -9,6 +9,7 @@ import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # A passage is never longer: a sentence that does not end is cut between words, or anywhere.
 PASSAGE_CHARS_MAX = 480
@@ -23,7 +24,8 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _ROW = re.compile(r"[ \t]*\|")
 _TABLE_RULE = re.compile(r"[ \t]*\|[ \t]*:?-[ \t|:-]*$")
 # Where a sentence may end. Only one blank is looked at, so that a run of them is not read twice.
-_END = re.compile(r"[.!?…][\"'”’)\]*_]{0,3}(?=\s)|[。！？]")
+# It begins with the signs themselves, not with a choice: all others are passed over quickly.
+_END = re.compile(r"[.!?…。！？](?:(?<=[。！？])|[\"'”’)\]*_]{0,3}(?=\s))")
 _SIGN = re.compile(r"\S")
 _LAST_WORD = re.compile(r"[\w.]{1,12}$")
 _ABBREVIATIONS = frozenset(
@@ -32,6 +34,7 @@ _ABBREVIATIONS = frozenset(
 )
 # What a line begins with that may be more than one of a paragraph.
 _BEGINNINGS = frozenset("#-*+_=`~|0123456789")
+_ITEM_BEGINNINGS = frozenset(("- ", "* ", "+ "))
 _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
@@ -54,9 +57,8 @@ class Frame:
     closing: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """The smallest part that is kept or left out as a whole."""
+class Passage(NamedTuple):
+    """The smallest part that is kept or left out as a whole. Made by the thousand."""
 
     start: int
     end: int
@@ -85,7 +87,10 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = _find_lines(text)
+        self._written = text.split("\n")
+        if not self._written[-1]:
+            self._written.pop()
+        self._lines = _find_lines(self._written)
         self._at = 0
         self._block = 0
         self._frames: list[Frame] = []
@@ -100,6 +105,8 @@ class _Reader:
             bare = line.lstrip()
             if bare and bare[0] not in _BEGINNINGS:
                 self._read_prose(Kind.PROSE)
+            elif _is_plain_item(line):
+                self._read_prose(Kind.ITEM)
             elif not bare or _RULE.match(line):
                 self._at += 1
             elif mark := _find_fence(line):
@@ -114,8 +121,7 @@ class _Reader:
         return Passages(tuple(self._frames), tuple(self._passages))
 
     def _line(self, number: int) -> str:
-        start, end = self._lines[number]
-        return self._text[start:end]
+        return self._written[number]
 
     def _add(self, start: int, end: int, kind: Kind, frame: int | None = None) -> None:
         frames = self._path if frame is None else (*self._path, frame)
@@ -174,9 +180,10 @@ class _Reader:
         while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
             end = self._lines[self._at][1]
             self._at += 1
+        add, block, path = self._passages.append, self._block, self._path
         for begin, stop in _find_sentences(self._text, start, end):
             if stop - begin <= PASSAGE_CHARS_MAX:
-                self._add(begin, stop, kind)
+                add(Passage(begin, stop, kind, block, path))
                 continue
             for cut in _cut_long(self._text, begin, stop):
                 self._add(*cut, kind)
@@ -187,10 +194,16 @@ class _Reader:
             return False
         return (
             not bare
+            or _is_plain_item(line)
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
             or _find_fence(line) != ""
             or self._is_table()
         )
+
+
+def _is_plain_item(line: str) -> bool:
+    """Tell whether a line is an item of a list as most are, without looking for all others."""
+    return line[:2] in _ITEM_BEGINNINGS and line[2:3].isalnum()
 
 
 def _find_fence(line: str) -> str:
@@ -204,12 +217,11 @@ def _closes(line: str, mark: str) -> bool:
     return found is not None and found[1].startswith(mark) and not found[2].strip()
 
 
-def _find_lines(text: str) -> list[tuple[int, int]]:
+def _find_lines(written: list[str]) -> list[tuple[int, int]]:
     lines = []
     start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
+    for line in written:
+        end = start + len(line)
         lines.append((start, end))
         start = end + 1
     return lines
@@ -224,6 +236,9 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if found[0] == "." and _is_abbreviated(text, begin, found.start()):
             continue
         spans.append((begin, stop))
+        begin = stop + 1
+        if begin < end and text[stop] == " " and not text[begin].isspace():
+            continue  # as most
         after = _SIGN.search(text, stop, end)
         begin = end if after is None else after.start()
     if rest := text[begin:end].rstrip():

@@ -18,21 +18,34 @@ def build_last_mark(left_out: int) -> str:
     return f"[… {left_out} {'passage' if left_out == 1 else 'passages'} left out …]"
 
 
-def render(text: str, parts: Passages, kept: Sequence[int]) -> str:
-    """Render passages, given by their places in ascending order."""
-    written: list[str] = []
-    before: int | None = None
-    for number in kept:
-        if before is not None and number == before + 1:
-            written.append(text[parts.passages[before].end : parts.passages[number].start])
-        else:
-            written += _render_gap(text, parts, before, number)
+class Renderer:
+    """Renders passages of one text, some of them and then others: most gaps stay the same."""
+
+    def __init__(self, text: str, parts: Passages) -> None:
+        self._text = text
+        self._parts = parts
+        # Each passage with what stands between it and the one that was kept before it.
+        self._written: dict[tuple[int | None, int], str] = {}
+
+    def render(self, kept: Sequence[int]) -> str:
+        """Render passages, given by their places in ascending order."""
+        known, written = self._written, list[str]()
+        before: int | None = None
+        for number in kept:
+            if (words := known.get((before, number))) is None:
+                words = known[before, number] = self._write(before, number)
+            written.append(words)
+            before = number
+        written.append(_render_end(self._parts, before))
+        left_out = len(self._parts.passages) - len(kept)
+        return "".join([*written, f"\n\n{build_last_mark(left_out)}\n"])
+
+    def _write(self, before: int | None, number: int) -> str:
+        text, parts = self._text, self._parts
         one = parts.passages[number]
-        written.append(text[one.start : one.end])
-        before = number
-    written.append(_render_end(parts, before))
-    left_out = len(parts.passages) - len(kept)
-    return "".join([*written, f"\n\n{build_last_mark(left_out)}\n"])
+        if before is not None and number == before + 1:
+            return text[parts.passages[before].end : one.end]
+        return "".join([*_render_gap(text, parts, before, number), text[one.start : one.end]])
 
 
 def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> list[str]:

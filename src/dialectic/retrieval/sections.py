@@ -17,6 +17,8 @@ LEVELS = 6
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+# What those begin with, but for blanks.
+_BEGINNINGS = frozenset("#`~=-")
 _NO_PARAGRAPH = re.compile(r" {4}|\t|[ ]{0,3}(?:[>#|]|[-+*][ \t]|\d{1,9}[.)][ \t])")
 
 
@@ -70,6 +72,11 @@ def _find_headings(text: str, fences: list[tuple[int, int]]) -> Iterator[_Headin
     follows_blank = True
     for start, line in _find_lines(text, _skip_front_matter(text)):
         bare = line.strip()
+        if bare and not fence and bare[0] not in _BEGINNINGS:
+            # As most lines: at most a heading that the next one underlines.
+            before = (start, bare) if follows_blank and not _NO_PARAGRAPH.match(line) else None
+            follows_blank = False
+            continue
         if fence:
             if _closes(fence, bare):
                 fences.append((fence_start, start + len(line)))

@@ -7,6 +7,7 @@ would import what downloads; what is computed is the same. Knows no database and
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -38,6 +39,10 @@ TOKENS = 32_000
 
 # So many tokens' vectors are held at once, whatever the texts: they stay near the processor.
 BATCH_TOKENS = 768
+# The words of so many texts are looked up at once.
+READ_TEXTS = 500
+# Fewer words are read one by one: at several the tokenizer begins threads.
+LEARNT_WORDS_MIN = 32
 _loading = threading.Lock()
 
 # No token holds a blank or a line end but at its start, so that each word is read by itself, and
@@ -56,18 +61,30 @@ class _Known(dict[str, bytes]):
     A word is named without the blank before it, or with its line end. Tokens are two bytes each.
     """
 
-    def __init__(self, encode: Callable[[str], bytes]) -> None:
+    def __init__(self, encode: Callable[[Sequence[str]], list[bytes]]) -> None:
         super().__init__({"": _BLANK_ID.to_bytes(TOKEN_BYTES, "little")})
         self._encode = encode
 
     def __missing__(self, word: str) -> bytes:
-        # The tokenizer sets a blank before whatever it is given.
-        tokens = self._encode(word)
-        if word[0] == "\n":
-            tokens = tokens[TOKEN_BYTES:]
-        if len(word) <= KNOWN_CHARS_MAX:
+        tokens = _drop_blank(word, self._encode([word])[0])
+        if self._may_keep(word):
             self[word] = tokens
         return tokens
+
+    def learn(self, words: set[str]) -> None:
+        """Read all new ones among some words at once: quicker than one by one if they are many."""
+        new = [word for word in words if word not in self and self._may_keep(word)]
+        if len(new) < LEARNT_WORDS_MIN:
+            return
+        self.update(zip(new, map(_drop_blank, new, self._encode(new)), strict=True))
+
+    def _may_keep(self, word: str) -> bool:
+        return len(word) <= KNOWN_CHARS_MAX and len(self) < KNOWN_WORDS_MAX
+
+
+def _drop_blank(word: str, tokens: bytes) -> bytes:
+    # The tokenizer sets a blank before whatever it is given.
+    return tokens[TOKEN_BYTES:] if word[0] == "\n" else tokens
 
 
 class StaticModel:
@@ -79,30 +96,47 @@ class StaticModel:
         self._known = _Known(self._encode)
 
     def count(self, text: str) -> int:
-        return len(self._read(text)) // TOKEN_BYTES
+        return len(self._read(text, self._find_words(text))) // TOKEN_BYTES
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Make one vector of unit length of each text."""
-        read = [self._read(text) for text in texts]
+        read: list[bytes] = []
+        for low in range(0, len(texts), READ_TEXTS):
+            some = texts[low : low + READ_TEXTS]
+            words = [self._find_words(text) for text in some]
+            self._known.learn(set(itertools.chain.from_iterable(filter(None, words))))
+            read += map(self._read, some, words)
         if not all(read):
             raise ProviderRejected(f"{NAME} was given a text without words. Leave empty texts out.")
         rows = check_rows(NAME, self._pool(read), count=len(texts), dimensions=DIMENSIONS)
         return Embedded(rows, sum(map(len, read)) // TOKEN_BYTES)
 
-    def _read(self, text: str) -> bytes:
-        """Read the tokens of a text, word by word."""
-        if not text or _UNRULY.search(text):
-            return self._encode(text)
+    def _find_words(self, text: str) -> list[str] | None:
+        """Find the words of a text that can be read word by word."""
         if len(self._known) >= KNOWN_WORDS_MAX:
             self._known = _Known(self._encode)
-        return b"".join(map(self._known.__getitem__, _find_words(f" {text}")))
+        # Most texts have nothing of what breaks the rule, which is told without looking for it.
+        if not text or (("<" in text or "\u2581" in text) and _UNRULY.search(text)):
+            return None
+        return _find_words(f" {text}")
 
-    def _encode(self, text: str) -> bytes:
+    def _read(self, text: str, words: list[str] | None) -> bytes:
+        """Read the tokens of a text."""
+        if words is None:
+            return self._encode([text])[0]
+        return b"".join(map(self._known.__getitem__, words))
+
+    def _encode(self, texts: Sequence[str]) -> list[bytes]:
         # Its stubs leave it out: one array instead of an object for each token.
         tokenizer: Any = self._tokenizer
-        ids, _ = tokenizer.encode_batch_flat([_mend(text)], add_special_tokens=False)
-        found: bytes = ids.astype(TOKEN_TYPE).tobytes()
-        return found
+        ids, lengths = tokenizer.encode_batch_flat(
+            [_mend(text) for text in texts], add_special_tokens=False
+        )
+        data = ids.astype(TOKEN_TYPE).tobytes()
+        if len(texts) == 1:
+            return [data]
+        ends = (lengths.cumsum() * TOKEN_BYTES).tolist()
+        return [data[low:high] for low, high in itertools.pairwise([0, *ends])]
 
     def _pool(self, read: Sequence[bytes]) -> Matrix:
         """Add up each text's vectors; their length, and so the mean, is set afterwards.

@@ -12,12 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 from dialectic.vocabulary import load_encoding
-
-if TYPE_CHECKING:
-    import tiktoken
 
 VOCABULARY = "o200k_base"
 # Words of lower ranks are in every text; words of higher ones, or of several tokens, in few.
@@ -29,6 +26,8 @@ NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
 NAME_FACTOR = 1.3
 # Words that begin alike count as one: `decide` and `decided`.
 STEM_CHARS = 7
+# So many words are remembered from one text to the next.
+KNOWN_WORDS_MAX = 20_000
 
 _WORD = re.compile(
     r"\d+(?:[.,:/-]\d+)*"
@@ -53,34 +52,52 @@ def weigh(texts: Sequence[str]) -> Weighed:
     read = _Reader()
     words: list[tuple[int, ...]] = []
     for text in texts:
-        mark = _LIST_MARK.match(text)
+        mark = None if text[:1].isalpha() else _LIST_MARK.match(text)
         runs = (text[mark.end() :] if mark else text).split()
-        words.append(tuple(sorted(set(itertools.chain.from_iterable(map(read.__getitem__, runs))))))
+        found = sorted(set(map(read.__getitem__, runs)))
+        if found and found[0] < 0:
+            found = read.resolve(found)
+        words.append(tuple(found))
     common = {number for word, number in read.written.items() if word.islower()}
     names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
     return Weighed(words, _rate_all(list(read.numbers), words, names))
 
 
-class _Reader(dict[str, tuple[int, ...]]):
-    """The words of each run of signs between blanks, as numbers; most runs stand there often.
+class _Reader(dict[str, int]):
+    """The word in each run of signs between blanks, as a number; most runs stand there often.
 
-    No word has white space in it.
+    No word has white space in it. Runs of no word or several, which are few, have numbers below 0.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._others: list[list[int]] = []
         self.numbers: dict[str, int] = {}
         # Words as they are written.
         self.written: dict[str, int] = {}
 
-    def __missing__(self, run: str) -> tuple[int, ...]:
+    def __missing__(self, run: str) -> int:
         found = []
-        for word in _WORD.findall(run):
-            number = self.numbers.setdefault(_stem(word), len(self.numbers))
+        for word, stem in _find_words(run):
+            number = self.numbers.setdefault(stem, len(self.numbers))
             self.written[word] = number
             found.append(number)
-        self[run] = numbers = tuple(found)
-        return numbers
+        if len(found) != 1:
+            self._others.append(found)
+        self[run] = number = found[0] if len(found) == 1 else -len(self._others)
+        return number
+
+    def resolve(self, found: list[int]) -> list[int]:
+        """Put words for all runs of none or several; in order, each once."""
+        others = (self._others[-number - 1] for number in found if number < 0)
+        return sorted({number for number in found if number >= 0}.union(*others))
+
+
+# Other texts have most words too.
+@lru_cache(maxsize=KNOWN_WORDS_MAX)
+def _find_words(run: str) -> list[tuple[str, str]]:
+    """Find the words in a run, each with its stem."""
+    return [(word, _stem(word)) for word in _WORD.findall(run)]
 
 
 def _stem(word: str) -> str:
@@ -90,8 +107,7 @@ def _stem(word: str) -> str:
 
 def _rate_all(stems: Sequence[str], words: Sequence[Sequence[int]], names: set[int]) -> list[float]:
     """Rate words: what several passages share is worth so much less to each of them."""
-    encoding = load_encoding(VOCABULARY)
-    counts = Counter(number for found in words for number in found)
+    counts = Counter(itertools.chain.from_iterable(words))
     # A column of readings is a routine, although no two are the same: figures share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()
@@ -101,17 +117,18 @@ def _rate_all(stems: Sequence[str], words: Sequence[Sequence[int]], names: set[i
     for number, stem in enumerate(stems):
         form = forms[number]
         sharers = max(counts[number], math.sqrt(alike[form])) if form else counts[number]
-        rated = _rate(encoding, stem) / sharers
+        rated = _rate(stem) / sharers
         worth.append(rated * NAME_FACTOR if number in names else rated)
     return worth
 
 
-def _rate(encoding: tiktoken.Encoding, word: str) -> float:
+@lru_cache(maxsize=KNOWN_WORDS_MAX)
+def _rate(word: str) -> float:
     """Rate how rare a word is in language at large: 0 as common as can be, 1 rare."""
     if word[0].isdigit():
         return NUMBER_WORTH if len(word) > 1 else DIGIT_WORTH
     try:
-        rank = encoding.encode_single_token(f" {word}")
+        rank = load_encoding(VOCABULARY).encode_single_token(f" {word}")
     except KeyError:
         return 1.0
     span = math.log(max(rank, 1) / RANK_COMMON) / math.log(RANK_RARE / RANK_COMMON)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dialectic.retrieval import item
 from dialectic.retrieval.base import Piece
 from dialectic.retrieval.extract import Extract, extract, find_floor_tokens
-from dialectic.tokens import find_counter
+from dialectic.tokens import find_counter, find_counter_of_many
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
@@ -30,13 +31,16 @@ def embed(texts: list[str]) -> "Matrix":
     return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
 
 
-def shorten(text: str, budget: int, purpose: str = "What must be decided?") -> Extract | None:
+def shorten(
+    text: str, budget: int, purpose: str = "What must be decided?", *, is_at_once: bool = False
+) -> Extract | None:
     pieces = [
         Piece(number, start, start + PIECE_CHARS, text[start : start + PIECE_CHARS], (), 1)
         for number, start in enumerate(range(0, len(text), PIECE_CHARS))
     ]
     rows = embed([piece.text for piece in pieces])
-    return extract(text, pieces, rows, embed([purpose]), budget, count)
+    each = find_counter_of_many("o200k_base") if is_at_once else None
+    return extract(text, pieces, rows, embed([purpose]), budget, count, count_each=each)
 
 
 def load_extract(text: str, budget: int) -> Extract:
@@ -249,3 +253,19 @@ def test_time_grows_no_faster_than_the_text(unit: str) -> None:
     # The quicker of two: a busy machine slows down some of them, what grows too fast all.
     small, large = (min(measure(chars) for _ in range(2)) for chars in (10_000, 40_000))
     assert large < 0.05 + 12 * small
+
+
+# -- how it is counted -----------------------------------------------------------------------------
+
+
+def test_passages_counted_all_at_once_beside_other_work_are_the_same_choice() -> None:
+    code = "```\nopen(valve)\n```"
+    text = "\n\n".join(
+        f"## Part {n}\n\n{GENERAL}Valve {n * 37} leaks.\n\n{code}" for n in range(90)
+    )
+    assert len(text) > item.ASIDE_CHARS
+    singly = load_extract(text, 900)
+    item._remembered.cache_clear()
+    at_once = shorten(text, 900, is_at_once=True)
+    assert at_once == singly
+    assert not singly.is_whole

@@ -18,6 +18,8 @@ from dialectic.retrieval.static import (
     PACKAGE,
     VOCABULARY,
     StaticEmbedder,
+    StaticModel,
+    load_static_model,
 )
 
 EMBEDDER = StaticEmbedder()
@@ -69,3 +71,14 @@ def test_weights_that_were_tampered_with_are_refused() -> None:
 @given(st.text(alphabet="ab  \n\n\tThe.,-#|12\r\x00\u00a0é中😀\u2581</s>unk", max_size=60))
 def test_reading_word_by_word_finds_the_tokens_of_the_whole(text: str) -> None:
     assert EMBEDDER.count(text) == TOKENIZER.count_tokens(text)
+
+
+def test_words_that_are_read_all_at_once_have_the_tokens_of_each() -> None:
+    words = [
+        f"{stem}{number}" for stem in ("hall", "Größe", "中", "x" * 40) for number in range(50)
+    ]
+    texts = [" ".join(words[:120]), "\n".join(words[60:]), "a  b <s> c"]
+    singly, at_once = (StaticModel(TOKENIZER, load_static_model()._weights) for _ in range(2))
+    assert [singly.count(text) for text in texts] == TOKENIZER.count_tokens_batch(texts)
+    np.testing.assert_array_equal(at_once.embed(texts).rows, singly.embed(texts).rows)
+    assert at_once._known == singly._known, "long words are read and not kept"
