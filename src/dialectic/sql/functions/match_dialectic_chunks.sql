@@ -40,9 +40,12 @@ declare
   v_tenant uuid := dialectic.current_tenant();
   v_size integer := vector_dims(p_vector);
   v_sources uuid[];
-  v_is_whole boolean := p_session_id is null and p_source_ids is null;
+  -- Whether the scope is all that the embedder has read of the project: then no row is asked for its source.
+  v_is_whole boolean;
   v_pieces bigint;
   v_mean_words double precision;
+  v_short double precision;
+  v_long double precision;
   v_rare text[];
   v_rare_idfs double precision[];
   v_common text[];
@@ -52,17 +55,25 @@ declare
   -- What is compared one by one: what is not in the index, or all.
   v_kinds boolean[] := '{f}';
 begin
-  select array_agg(s.source_id), coalesce(sum(s.piece_count), 0),
-    greatest(sum(s.word_count)::double precision / nullif(sum(s.piece_count), 0), 1)
-  into v_sources, v_pieces, v_mean_words
-  from dialectic.dialectic_memory_sources s
-  where s.tenant_id = v_tenant and s.project_id = p_project_id
-    and s.embedding_model = p_embedding_model and s.dimensions = v_size
-    and (p_session_id is null or s.session_id is null or s.session_id = p_session_id)
-    and (p_source_ids is null or s.source_id = any (p_source_ids));
+  select array_agg(s.source_id) filter (where s.is_in), bool_and(s.is_in),
+    coalesce(sum(s.piece_count) filter (where s.is_in), 0),
+    greatest(sum(s.word_count) filter (where s.is_in)::double precision
+      / nullif(sum(s.piece_count) filter (where s.is_in), 0), 1)
+  into v_sources, v_is_whole, v_pieces, v_mean_words
+  from (
+    select s.source_id, s.piece_count, s.word_count, s.dimensions = v_size
+      and (p_session_id is null or s.session_id is null or s.session_id = p_session_id)
+      and (p_source_ids is null or s.source_id in (select unnest(p_source_ids))) as is_in
+    from dialectic.dialectic_memory_sources s
+    where s.tenant_id = v_tenant and s.project_id = p_project_id
+      and s.embedding_model = p_embedding_model
+  ) s;
   if v_pieces = 0 then
     return;
   end if;
+  -- What BM25 adds to a word's count in a piece: a fixed part, and one for each word of the piece.
+  v_short := k1 * (1 - b);
+  v_long := k1 * b / v_mean_words;
   v_places_max := case when v_pieces < c_large then c_places_max else c_places_max_large end;
 
   perform set_config('enable_seqscan', 'off', true);
@@ -106,10 +117,10 @@ begin
     (array_agg(r.idf order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max]
   into v_rare, v_rare_idfs, v_common, v_common_idfs
   from (
-    select e.lexeme, ln(1 + (v_pieces - e.pieces + 0.5) / (e.pieces + 0.5))::double precision as idf,
+    select e.lexeme, (k1 + 1) * ln(1 + (v_pieces - e.pieces + 0.5) / (e.pieces + 0.5)) as idf,
       sum(e.pieces) over rarest <= v_places_max or row_number() over rarest = 1 as is_rare
     from (
-      select w.lexeme, sum(cardinality(w.memory_ids)) as pieces
+      select w.lexeme, sum(cardinality(w.memory_ids))::double precision as pieces
       from dialectic.dialectic_memory_words w
       where w.tenant_id = v_tenant and w.project_id = p_project_id
         and w.embedding_model = p_embedding_model
@@ -130,13 +141,13 @@ begin
       and w.embedding_model = p_embedding_model and (v_is_whole or w.source_id = any (v_sources))
   ), chosen as materialized (
     select p.id, p.source_id, p.words,
-      sum(p.idf * p.n * (k1 + 1) / (p.n + k1 * (1 - b + b * p.words / v_mean_words))) as bm25
+      sum(p.idf * p.n / (p.n + v_short + v_long * p.words)) as bm25
     from placed p
     group by p.id, p.source_id, p.words
     order by bm25 desc, p.id
     limit v_depth
   ), added as (
-    select c.id, sum(r.idf * p.n * (k1 + 1) / (p.n + k1 * (1 - b + b * c.words / v_mean_words))) as bm25
+    select c.id, sum(r.idf * p.n / (p.n + v_short + v_long * c.words)) as bm25
     from chosen c
     cross join unnest(v_common, v_common_idfs) as r (lexeme, idf)
     join dialectic.dialectic_memory_words w on w.lexeme = r.lexeme and w.source_id = c.source_id
