@@ -14,7 +14,7 @@ create function dialectic.match_dialectic_chunks(
   p_project_id uuid, p_session_id uuid, p_source_ids uuid[], p_embedding_model text,
   p_vector vector, p_words text, p_word_weight real, p_limit integer, p_index_from integer
 ) returns table (memory_id bigint, score double precision, likeness double precision, word_score double precision)
-language plpgsql
+language plpgsql rows 50
 -- To plan it for each question anew takes longer than a better plan would save.
 set search_path = dialectic, public, extensions set plan_cache_mode = force_generic_plan
 -- To wake helpers takes longer than they would save.
@@ -136,9 +136,15 @@ begin
     select unnest(w.memory_ids) as id, unnest(w.counts) as n, unnest(w.word_counts) as words,
       w.source_id, r.idf
     from unnest(v_rare, v_rare_idfs) as r (lexeme, idf)
-    join dialectic.dialectic_memory_words w on w.lexeme = r.lexeme
-    where w.tenant_id = v_tenant and w.project_id = p_project_id
-      and w.embedding_model = p_embedding_model and (v_is_whole or w.source_id = any (v_sources))
+    -- Word by word, whatever the server believes of the table: `offset` keeps it from another way.
+    cross join lateral (
+      select w.source_id, w.memory_ids, w.counts, w.word_counts
+      from dialectic.dialectic_memory_words w
+      where w.tenant_id = v_tenant and w.project_id = p_project_id
+        and w.embedding_model = p_embedding_model and w.lexeme = r.lexeme
+        and (v_is_whole or w.source_id = any (v_sources))
+      offset 0
+    ) w
   ), chosen as materialized (
     select p.id, p.source_id, p.words,
       sum(p.idf * p.n / (p.n + v_short + v_long * p.words)) as bm25
@@ -150,10 +156,13 @@ begin
     select c.id, sum(r.idf * p.n / (p.n + v_short + v_long * c.words)) as bm25
     from chosen c
     cross join unnest(v_common, v_common_idfs) as r (lexeme, idf)
-    join dialectic.dialectic_memory_words w on w.lexeme = r.lexeme and w.source_id = c.source_id
-    cross join lateral (select w.counts[array_position(w.memory_ids, c.id)] as n) p
-    where w.tenant_id = v_tenant and w.project_id = p_project_id
-      and w.embedding_model = p_embedding_model
+    cross join lateral (
+      select w.counts[array_position(w.memory_ids, c.id)] as n
+      from dialectic.dialectic_memory_words w
+      where w.tenant_id = v_tenant and w.project_id = p_project_id
+        and w.embedding_model = p_embedding_model and w.lexeme = r.lexeme and w.source_id = c.source_id
+      offset 0
+    ) p
     group by c.id
   ), by_words as (
     select t.id, t.bm25, row_number() over (order by t.bm25 desc, t.id) as place
