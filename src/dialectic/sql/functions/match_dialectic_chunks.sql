@@ -112,6 +112,8 @@ begin
   ) near;
   perform set_config('enable_indexscan', 'on', true), set_config('enable_seqscan', 'on', true);
 
+  -- Here and below the table is asked word by word, whatever the server believes of it: a plan made while
+  -- the table was empty may stay. `offset` keeps the server from another way.
   select array_agg(r.lexeme) filter (where r.is_rare), array_agg(r.idf) filter (where r.is_rare),
     (array_agg(r.lexeme order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max],
     (array_agg(r.idf order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max]
@@ -120,13 +122,16 @@ begin
     select e.lexeme, (k1 + 1) * ln(1 + (v_pieces - e.pieces + 0.5) / (e.pieces + 0.5)) as idf,
       sum(e.pieces) over rarest <= v_places_max or row_number() over rarest = 1 as is_rare
     from (
-      select w.lexeme, sum(cardinality(w.memory_ids))::double precision as pieces
-      from dialectic.dialectic_memory_words w
-      where w.tenant_id = v_tenant and w.project_id = p_project_id
-        and w.embedding_model = p_embedding_model
-        and w.lexeme = any (tsvector_to_array(to_tsvector('pg_catalog.english', p_words)))
-        and (v_is_whole or w.source_id = any (v_sources))
-      group by w.lexeme
+      select asked.lexeme, held.pieces
+      from unnest(tsvector_to_array(to_tsvector('pg_catalog.english', p_words))) as asked (lexeme)
+      cross join lateral (
+        select sum(cardinality(w.memory_ids))::double precision as pieces
+        from dialectic.dialectic_memory_words w
+        where w.tenant_id = v_tenant and w.project_id = p_project_id
+          and w.embedding_model = p_embedding_model and w.lexeme = asked.lexeme
+          and (v_is_whole or w.source_id = any (v_sources))
+      ) held
+      where held.pieces > 0
     ) e
     window rarest as (order by e.pieces, e.lexeme rows unbounded preceding)
   ) r;
@@ -136,7 +141,6 @@ begin
     select unnest(w.memory_ids) as id, unnest(w.counts) as n, unnest(w.word_counts) as words,
       w.source_id, r.idf
     from unnest(v_rare, v_rare_idfs) as r (lexeme, idf)
-    -- Word by word, whatever the server believes of the table: `offset` keeps it from another way.
     cross join lateral (
       select w.source_id, w.memory_ids, w.counts, w.word_counts
       from dialectic.dialectic_memory_words w
