@@ -388,6 +388,7 @@ def _memory_word(tenant: Tenant, nth: int) -> Row:
         "embedding_model": EMBEDDER,
         "lexeme": f"word{nth}",
         "source_id": tenant.row_id("dialectic_memory_sources"),
+        "part": 0,
         "memory_ids": [nth],
         "counts": [1],
         "word_counts": [1],

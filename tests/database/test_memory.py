@@ -17,7 +17,7 @@ from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, Found, build_queries, find
 from dialectic.retrieval.static import StaticEmbedder
-from dialectic.store import memory
+from dialectic.store import memory, migrate
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.store.memory import Match, NewPiece, NewSource, Question, Scope
 from tests.database.rows import Tenant, create_database, insert_tenant
@@ -279,6 +279,120 @@ async def test_a_scope_holds_no_more_than_it_names(place: Place) -> None:
     assert await ids(source_ids=(whole.id,)) == {whole.id}
     assert await ids(source_ids=()) == set()
     assert await ids(session_id=second, source_ids=(source(HALL).id,)) == set()
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+async def test_a_word_of_more_pieces_than_a_row_holds_is_found_in_all(place: Place) -> None:
+    monster = "ab" * 1_000
+    texts = [f"crane {monster if n < 3 else ''}" for n in range(150)]
+    await place.app.transact(OURS.id, lambda c: put_texts(c, texts))
+    assert await place.count("dialectic_memory_words where lexeme = 'crane'") == 3
+    assert await place.count("dialectic_memory_words where length(lexeme) = 2000") == 3
+    assert {match.position for match in await match_words(place, "cranes", limit=200)} == set(
+        range(150)
+    )
+    found = await match_words(place, monster, limit=200)
+    assert {match.position for match in found if match.word_score > 0} == {0, 1, 2}
+
+
+async def test_common_words_order_what_rare_ones_choose(place: Place) -> None:
+    """Of 9,000 places of the common word none is read for choosing."""
+    await place.app.transact(OURS.id, lambda c: put_texts(c, ["crane wind", "crane stork"]))
+    async with place.admin.transaction():
+        await place.admin.execute("select set_config('dialectic.tenant', $1, true)", str(OURS.id))
+        await place.admin.execute(
+            """
+            with sources as (
+              insert into dialectic_memory_sources
+                (tenant_id, source_id, embedding_model, project_id, source_hash, dimensions,
+                 piece_count, word_count)
+              select s.tenant_id, gen_random_uuid(), s.embedding_model, s.project_id, s.source_hash,
+                s.dimensions, 10, 20
+              from dialectic_memory_sources s, generate_series(1, 900) returning *)
+            insert into dialectic_memory_words
+            select s.tenant_id, s.project_id, s.embedding_model, 'stork', s.source_id, array_fill(1,
+              '{10}'), array_fill(1, '{10}'), array_fill(2, '{10}'), 0
+            from sources s
+            """
+        )
+    first, second = (await match_words(place, "crane stork", limit=60))[:2]
+    assert (first.text, second.text) == ("crane stork", "crane wind")
+    assert first.word_score > second.word_score > 0
+
+
+async def put_texts(connection: Connection, texts: Sequence[str]) -> None:
+    pieces = tuple(
+        NewPiece(
+            position=n,
+            start=n,
+            end=n + 1,
+            heading_path=(),
+            text=text,
+            tokens=1,
+            content_hash=hash_source(f"{n} {text}"),
+            vector=[1.0, 0.0],
+        )
+        for n, text in enumerate(texts)
+    )
+    new = NewSource(
+        id=uuid5(OURS.id, "texts"),
+        project_id=project_of(OURS),
+        session_id=None,
+        source_hash=hash_source("texts"),
+        embedding_model="test/words",
+        dimensions=2,
+        pieces=pieces,
+    )
+    await memory.put_source(connection, new)
+
+
+async def match_words(place: Place, words: str, *, limit: int) -> list[Match]:
+    """Search by words alone."""
+    asked = Question(
+        embedding_model="test/words", vector=[1.0, 0.0], words=words, word_weight=2.0, limit=limit
+    )
+    return await place.app.transact(OURS.id, lambda c: memory.match_chunks(c, OUR_PROJECT, asked))
+
+
+async def test_words_from_before_their_index_are_all_kept(server: embedded.Server) -> None:
+    made = await create_database(server)
+    connection = await asyncpg.connect(
+        made.url, server_settings={"search_path": "dialectic, public"}
+    )
+    await connection.execute("create extension vector; create schema dialectic")
+    await connection.execute(migrate._read_one("bootstrap.sql").text)
+    kept = (
+        "select lexeme, count(*), sum(a.id * a.n * a.words)"
+        " from dialectic_memory_words w, unnest(memory_ids, counts, word_counts) a (id, n, words)"
+        " group by lexeme order by lexeme"
+    )
+    before = []
+    for script in migrate.list_migrations():
+        if script.name == "0025_words_in_their_index.sql":
+            await connection.execute(WORDS_FROM_BEFORE)
+            before = await connection.fetch(kept)
+        await connection.execute(script.text)
+    assert len(before) == 3
+    assert await connection.fetch(kept) == before
+    rows = await connection.fetch(
+        "select count(*), max(cardinality(memory_ids)) from dialectic_memory_words"
+        " group by lexeme order by lexeme"
+    )
+    assert [tuple(row) for row in rows] == [(3, 1), (1, 64), (3, 64)]
+    await connection.close()
+
+
+# Of no project: nobody looks whether there is one.
+WORDS_FROM_BEFORE = """
+    set session_replication_role = replica;
+    insert into dialectic_memory_words
+    select gen_random_uuid(), gen_random_uuid(), 'm', w.lexeme, gen_random_uuid(),
+      array(select generate_series(1, w.n)), array(select generate_series(2, w.n + 1)),
+      array(select generate_series(3, w.n + 2))
+    from (values (repeat('ab', 500), 3), ('crane', 64), ('stork', 150)) w (lexeme, n)
+"""
 
 
 # -- tenants ---------------------------------------------------------------------------------------

@@ -5,15 +5,20 @@
 -- Few pieces are compared one by one, which is exact. From p_index_from pieces on, those that stand in
 -- the index of vectors are asked of it, in strict order, until enough of them lie in the scope; the
 -- others, and all of them if the index comes back with too few, are compared one by one.
+--
+-- The rarest words of a question choose the pieces; what the common ones add is looked up for those that
+-- were chosen. Words are read from their index alone, which lies together word by word.
 drop function if exists dialectic.match_dialectic_chunks(
   uuid, uuid, uuid[], text, vector, text, real, integer, integer);
 create function dialectic.match_dialectic_chunks(
   p_project_id uuid, p_session_id uuid, p_source_ids uuid[], p_embedding_model text,
   p_vector vector, p_words text, p_word_weight real, p_limit integer, p_index_from integer
 ) returns table (memory_id bigint, score double precision, likeness double precision, word_score double precision)
-language plpgsql
+language plpgsql rows 50
 -- To plan it for each question anew takes longer than a better plan would save.
 set search_path = dialectic, public, extensions set plan_cache_mode = force_generic_plan
+-- To wake helpers takes longer than they would save.
+set max_parallel_workers_per_gather = 0
 as $$
 declare
   -- As usual for BM25.
@@ -23,119 +28,154 @@ declare
   rrf constant double precision := 20;
   -- How far down each half is read before the two are fused.
   v_depth constant integer := greatest(60, 2 * p_limit);
-  -- So many places of words are looked at, the rarest words first: in a large scope the most common
-  -- words of a question take most of the time and decide least.
+  -- So many places of words choose, the rarest words first: in a large scope the most common words of a
+  -- question take most of the time and decide least. So many of the others are looked up afterwards.
   c_places_max constant integer := 8000;
-  c_places_max_large constant integer := 4000;
+  c_places_max_large constant integer := 2000;
   c_large constant integer := 10000;
+  c_common_max constant integer := 8;
   v_places_max integer;
   -- No more may be asked of the index at once; it goes on until it has given enough.
   c_breadth_max constant integer := 1000;
   v_tenant uuid := dialectic.current_tenant();
   v_size integer := vector_dims(p_vector);
   v_sources uuid[];
-  v_is_whole boolean := p_session_id is null and p_source_ids is null;
+  -- Whether the scope is all that the embedder has read of the project: then no row is asked for its source.
+  v_is_whole boolean;
   v_pieces bigint;
-  v_source_count double precision;
   v_mean_words double precision;
-  v_lexemes text[];
-  v_near text;
-  v_ids bigint[] := '{}';
-  v_likeness double precision[] := '{}';
-  v_rest text;
-  v_more_ids bigint[];
-  v_more_likeness double precision[];
+  v_short double precision;
+  v_long double precision;
+  v_rare text[];
+  v_rare_idfs double precision[];
+  v_common text[];
+  v_common_idfs double precision[];
+  v_ids bigint[];
+  v_distances double precision[];
+  -- What is compared one by one: what is not in the index, or all.
+  v_kinds boolean[] := '{f}';
 begin
-  select array_agg(s.source_id), coalesce(sum(s.piece_count), 0),
-    greatest(sum(s.word_count)::double precision / nullif(sum(s.piece_count), 0), 1)
-  into v_sources, v_pieces, v_mean_words
-  from dialectic.dialectic_memory_sources s
-  where s.tenant_id = v_tenant and s.project_id = p_project_id
-    and s.embedding_model = p_embedding_model and s.dimensions = v_size
-    and (p_session_id is null or s.session_id is null or s.session_id = p_session_id)
-    and (p_source_ids is null or s.source_id = any (p_source_ids));
+  select array_agg(s.source_id) filter (where s.is_in), bool_and(s.is_in),
+    coalesce(sum(s.piece_count) filter (where s.is_in), 0),
+    greatest(sum(s.word_count) filter (where s.is_in)::double precision
+      / nullif(sum(s.piece_count) filter (where s.is_in), 0), 1)
+  into v_sources, v_is_whole, v_pieces, v_mean_words
+  from (
+    select s.source_id, s.piece_count, s.word_count, s.dimensions = v_size
+      and (p_session_id is null or s.session_id is null or s.session_id = p_session_id)
+      and (p_source_ids is null or s.source_id in (select unnest(p_source_ids))) as is_in
+    from dialectic.dialectic_memory_sources s
+    where s.tenant_id = v_tenant and s.project_id = p_project_id
+      and s.embedding_model = p_embedding_model
+  ) s;
   if v_pieces = 0 then
     return;
   end if;
-  v_source_count := cardinality(v_sources);
+  -- What BM25 adds to a word's count in a piece: a fixed part, and one for each word of the piece.
+  v_short := k1 * (1 - b);
+  v_long := k1 * b / v_mean_words;
   v_places_max := case when v_pieces < c_large then c_places_max else c_places_max_large end;
 
-  -- The size is part of the expression that the index was made for, so it is spelled out.
-  v_near := format(
-    'select coalesce(array_agg(near.id), %1$L), coalesce(array_agg(near.likeness), %1$L) from ('
-    ' select m.id, 1 - (m.embedding::vector(%2$s) <=> $1::vector(%2$s)) as likeness'
-    ' from dialectic.dialectic_memory m'
-    ' where m.tenant_id = $2 and m.project_id = $3 and m.embedding_model = $4 and m.dimensions = %2$s'
-    ' and ($7 or m.source_id = any ($5)) and (%3$s)'
-    ' order by m.embedding::vector(%2$s) <=> $1::vector(%2$s) limit $6) near', '{}', v_size, '%s');
+  perform set_config('enable_seqscan', 'off', true);
   if v_pieces >= p_index_from and to_regclass('dialectic.memory_vectors_' || v_size) is not null
     and current_setting('hnsw.iterative_scan', true) is not null then
     perform set_config('hnsw.iterative_scan', 'strict_order', true),
       set_config('hnsw.ef_search', least(v_depth, c_breadth_max)::text, true),
-      set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true);
-    execute format(v_near, 'm.is_graphed') into v_ids, v_likeness
-      using p_vector, v_tenant, p_project_id, p_embedding_model, v_sources, v_depth,
-      v_is_whole;
-    perform set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true);
+      set_config('enable_sort', 'off', true);
+    -- The size is part of the expression that the index was made for, so it is spelled out.
+    execute format(
+      'select array_agg(near.id), array_agg(near.distance) from ('
+      ' select m.id, m.embedding::vector(%1$s) <=> $1::vector(%1$s) as distance'
+      ' from dialectic.dialectic_memory m'
+      ' where m.tenant_id = $2 and m.project_id = $3 and m.embedding_model = $4 and m.dimensions = %1$s'
+      ' and m.is_graphed and ($5 or m.source_id = any ($6))'
+      ' order by distance limit $7) near', v_size)
+      into v_ids, v_distances
+      using p_vector, v_tenant, p_project_id, p_embedding_model, v_is_whole, v_sources, v_depth;
+    perform set_config('enable_sort', 'on', true);
   end if;
-  v_rest := case when cardinality(v_ids) < v_depth then 'true' else 'not m.is_graphed' end;
+  if coalesce(cardinality(v_ids), 0) < v_depth then
+    v_kinds := '{f,t}';
+    v_ids := null;
+    v_distances := null;
+  end if;
   perform set_config('enable_indexscan', 'off', true);
-  execute format(v_near, v_rest) into v_more_ids, v_more_likeness
-    using p_vector, v_tenant, p_project_id, p_embedding_model, v_sources, v_depth,
-      v_is_whole;
-  perform set_config('enable_indexscan', 'on', true);
-  if v_rest = 'true' then
-    v_ids := v_more_ids;
-    v_likeness := v_more_likeness;
-  else
-    v_ids := v_ids || v_more_ids;
-    v_likeness := v_likeness || v_more_likeness;
-  end if;
-
-  -- How many sources hold a word, the index tells alone; in how many pieces it stands follows from that,
-  -- about, as if it stood anywhere by chance.
-  select array_agg(r.lexeme) into v_lexemes
+  select v_ids || array_agg(near.id), v_distances || array_agg(near.distance)
+  into v_ids, v_distances
   from (
-    select e.lexeme, e.pieces, sum(e.pieces) over (order by e.pieces, e.lexeme) as places
+    select m.id, m.embedding <=> p_vector as distance
+    from dialectic.dialectic_memory m
+    where m.tenant_id = v_tenant and m.project_id = p_project_id
+      and m.embedding_model = p_embedding_model and m.dimensions = v_size
+      and m.is_graphed = any (v_kinds) and (v_is_whole or m.source_id = any (v_sources))
+    order by distance limit v_depth
+  ) near;
+  perform set_config('enable_indexscan', 'on', true), set_config('enable_seqscan', 'on', true);
+
+  -- Here and below the table is asked word by word, whatever the server believes of it: a plan made while
+  -- the table was empty may stay. `offset` keeps the server from another way.
+  select array_agg(r.lexeme) filter (where r.is_rare), array_agg(r.idf) filter (where r.is_rare),
+    (array_agg(r.lexeme order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max],
+    (array_agg(r.idf order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max]
+  into v_rare, v_rare_idfs, v_common, v_common_idfs
+  from (
+    select e.lexeme, (k1 + 1) * ln(1 + (v_pieces - e.pieces + 0.5) / (e.pieces + 0.5)) as idf,
+      sum(e.pieces) over rarest <= v_places_max or row_number() over rarest = 1 as is_rare
     from (
-      select w.lexeme, v_pieces * (1 - power(
-        greatest(1 - count(*) / v_source_count, 0.5 / v_source_count), v_source_count / v_pieces)) as pieces
-      from dialectic.dialectic_memory_words w
-      where w.tenant_id = v_tenant and w.project_id = p_project_id
-        and w.embedding_model = p_embedding_model
-        and w.lexeme = any (tsvector_to_array(to_tsvector('pg_catalog.english', p_words)))
-        and (v_is_whole or w.source_id = any (v_sources))
-      group by w.lexeme
+      select asked.lexeme, held.pieces
+      from unnest(tsvector_to_array(to_tsvector('pg_catalog.english', p_words))) as asked (lexeme)
+      cross join lateral (
+        select sum(cardinality(w.memory_ids))::double precision as pieces
+        from dialectic.dialectic_memory_words w
+        where w.tenant_id = v_tenant and w.project_id = p_project_id
+          and w.embedding_model = p_embedding_model and w.lexeme = asked.lexeme
+          and (v_is_whole or w.source_id = any (v_sources))
+      ) held
+      where held.pieces > 0
     ) e
-  ) r
-  where r.places <= v_places_max or r.places = r.pieces;
+    window rarest as (order by e.pieces, e.lexeme rows unbounded preceding)
+  ) r;
 
   return query
-  with found as materialized (
-    select w.lexeme, w.memory_ids, w.counts, w.word_counts
-    from dialectic.dialectic_memory_words w
-    where w.tenant_id = v_tenant and w.project_id = p_project_id
-      and w.embedding_model = p_embedding_model and w.lexeme = any (v_lexemes)
-      and (v_is_whole or w.source_id = any (v_sources))
-  ), counted as (
-    select f.lexeme, sum(cardinality(f.memory_ids)) as pieces from found f group by f.lexeme
-  ), rarity as materialized (
-    select c.lexeme, ln(1 + (v_pieces - c.pieces + 0.5) / (c.pieces + 0.5))::double precision as idf
-    from counted c
-  ), placed as (
-    select unnest(f.memory_ids) as id, unnest(f.counts) as n, unnest(f.word_counts) as words, r.idf
-    from rarity r join found f on f.lexeme = r.lexeme
-  ), worded as (
-    select p.id, sum(p.idf * p.n * (k1 + 1) / (p.n + k1 * (1 - b + b * p.words / v_mean_words))) as bm25
+  with placed as (
+    select unnest(w.memory_ids) as id, unnest(w.counts) as n, unnest(w.word_counts) as words,
+      w.source_id, r.idf
+    from unnest(v_rare, v_rare_idfs) as r (lexeme, idf)
+    cross join lateral (
+      select w.source_id, w.memory_ids, w.counts, w.word_counts
+      from dialectic.dialectic_memory_words w
+      where w.tenant_id = v_tenant and w.project_id = p_project_id
+        and w.embedding_model = p_embedding_model and w.lexeme = r.lexeme
+        and (v_is_whole or w.source_id = any (v_sources))
+      offset 0
+    ) w
+  ), chosen as materialized (
+    select p.id, p.source_id, p.words,
+      sum(p.idf * p.n / (p.n + v_short + v_long * p.words)) as bm25
     from placed p
-    group by p.id
+    group by p.id, p.source_id, p.words
     order by bm25 desc, p.id
     limit v_depth
+  ), added as (
+    select c.id, sum(r.idf * p.n / (p.n + v_short + v_long * c.words)) as bm25
+    from chosen c
+    cross join unnest(v_common, v_common_idfs) as r (lexeme, idf)
+    cross join lateral (
+      select w.counts[array_position(w.memory_ids, c.id)] as n
+      from dialectic.dialectic_memory_words w
+      where w.tenant_id = v_tenant and w.project_id = p_project_id
+        and w.embedding_model = p_embedding_model and w.lexeme = r.lexeme and w.source_id = c.source_id
+      offset 0
+    ) p
+    group by c.id
   ), by_words as (
-    select w.id, w.bm25, row_number() over (order by w.bm25 desc, w.id) as place from worded w
+    select t.id, t.bm25, row_number() over (order by t.bm25 desc, t.id) as place
+    from (
+      select c.id, c.bm25 + coalesce(a.bm25, 0) as bm25 from chosen c left join added a on a.id = c.id
+    ) t
   ), by_vector as (
-    select v.id, v.likeness, row_number() over (order by v.likeness desc, v.id) as place
-    from unnest(v_ids, v_likeness) as v (id, likeness)
+    select v.id, 1 - v.distance as likeness, row_number() over (order by v.distance, v.id) as place
+    from unnest(v_ids, v_distances) as v (id, distance)
     order by place limit v_depth
   )
   select coalesce(v.id, w.id),

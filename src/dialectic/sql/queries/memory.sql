@@ -59,14 +59,21 @@ select current_tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::real
 from (select to_tsvector('pg_catalog.english', array_to_string($7::text[], ' ') || ' ' || $8) as fts) words
 
 -- name: insert_words
+-- A row has no more pieces than an entry of the index has room for; of a monster of a word, one.
 insert into dialectic_memory_words
-  (tenant_id, project_id, embedding_model, lexeme, source_id, memory_ids, counts, word_counts)
-select m.tenant_id, m.project_id, m.embedding_model, each.lexeme, m.source_id,
-  array_agg(m.id order by m.position), array_agg(cardinality(each.positions) order by m.position),
-  array_agg(m.word_count order by m.position)
-from dialectic_memory m cross join lateral unnest(m.fts) each
-where m.tenant_id = current_tenant() and m.source_id = $1 and m.embedding_model = $2
-group by m.tenant_id, m.project_id, m.embedding_model, each.lexeme, m.source_id
+  (tenant_id, project_id, embedding_model, lexeme, source_id, part, memory_ids, counts, word_counts)
+select w.tenant_id, w.project_id, w.embedding_model, w.lexeme, w.source_id, w.part,
+  array_agg(w.id order by w.position), array_agg(w.n order by w.position),
+  array_agg(w.word_count order by w.position)
+from (
+  select m.tenant_id, m.project_id, m.embedding_model, each.lexeme, m.source_id, m.id, m.position,
+    cardinality(each.positions) as n, m.word_count,
+    (row_number() over (partition by each.lexeme order by m.position) - 1)
+      / case when octet_length(each.lexeme) > 256 then 1 else 64 end as part
+  from dialectic_memory m cross join lateral unnest(m.fts) each
+  where m.tenant_id = current_tenant() and m.source_id = $1 and m.embedding_model = $2
+) w
+group by w.tenant_id, w.project_id, w.embedding_model, w.lexeme, w.source_id, w.part
 
 -- name: note_words
 update dialectic_memory_sources s
