@@ -370,7 +370,7 @@ async def test_words_from_before_their_index_are_all_kept(server: embedded.Serve
     )
     before = []
     for script in migrate.list_migrations():
-        if script.name == "0025_words_in_their_index.sql":
+        if script.name == "0022_words_in_their_index.sql":
             await connection.execute(WORDS_FROM_BEFORE)
             before = await connection.fetch(kept)
         await connection.execute(script.text)
