@@ -43,7 +43,7 @@ def test_what_leads_inside_cannot_be_named_by_a_tenant(base_url: str) -> None:
 @pytest.mark.parametrize("url", [url for url in LEADING_INSIDE if "nip.io" not in url])
 async def test_what_leads_inside_is_refused_before_a_byte_is_sent(url: str) -> None:
     with pytest.raises(ProviderRejected, match=r"may (not )?be called"):
-        await send(GuardedTransport(limits=httpx2.Limits()), url)
+        await send(GuardedTransport(httpx2.AsyncHTTPTransport()), url)
 
 
 def lead_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
