@@ -6,6 +6,7 @@ An impossible place cannot be made, so every place that exists has a path; `path
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -33,7 +34,8 @@ class _Rule(NamedTuple):
 
 
 def _form(says: str, pattern: str) -> _Rule:
-    return _Rule(says, lambda text: re.fullmatch(pattern, text) is not None)
+    form = re.compile(pattern)
+    return _Rule(says, lambda text: form.fullmatch(text) is not None)
 
 
 def _count(low: int, high: int) -> _Rule:
@@ -88,11 +90,17 @@ class _Checked:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            rule, value = _RULES.get(field.name), getattr(self, field.name)
-            if rule is not None and value is not None and not rule.holds(value):
-                message = f"{field.name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
+        for name, rule in _list_rules(type(self)):
+            value = getattr(self, name)
+            if value is not None and not rule.holds(value):
+                message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
                 raise UsageError(message)
+
+
+@functools.cache  # once for each kind of place
+def _list_rules(kind: type[_Checked]) -> tuple[tuple[str, _Rule], ...]:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # all are dataclasses
+    return tuple((name, _RULES[name]) for name in names if name in _RULES)
 
 
 class ProjectFileKind(enum.StrEnum):
