@@ -73,12 +73,25 @@ def render_document(fields: Mapping[str, FieldValue], body: str) -> str:
 
 def split_document(text: str) -> tuple[dict[str, FieldValue], str]:
     """Part a document into its fields and its body; without front matter all of it is body."""
+    matter, body = _split_matter(text)
+    return ({} if matter is None else _read_matter(matter)), body
+
+
+def read_body(text: str) -> str:
+    """Read a document's body alone, whatever stands in its fields: to read them takes long."""
+    return _split_matter(text)[1]
+
+
+def _split_matter(text: str) -> tuple[str | None, str]:
     opening = _OPENING.match(text)
     closing = opening and _CLOSING.search(text, opening.end())
     if opening is None or closing is None:
-        return {}, text
-    _check_size(closing.start() - opening.end())
-    matter = text[opening.end() : closing.start()]
+        return None, text
+    return text[opening.end() : closing.start()], text[closing.end() :]
+
+
+def _read_matter(matter: str) -> dict[str, FieldValue]:
+    _check_size(len(matter))
     try:
         # Lists by indentation may still be nested until the reader's stack is exhausted.
         root = yaml.compose(matter, Loader=_Loader)
@@ -87,7 +100,7 @@ def split_document(text: str) -> tuple[dict[str, FieldValue], str]:
         where = f" in line {mark.line + 2}" if mark is not None else ""
         message = f"The document's front matter is not YAML{where}."
         raise UsageError(message) from error
-    return _read_fields(root), text[closing.end() :]
+    return _read_fields(root)
 
 
 def _render_field(name: str, value: FieldValue) -> str:
@@ -106,7 +119,7 @@ def _dump_name(name: str) -> str:
 
 
 @functools.lru_cache(FIELDS_KEPT_MAX, typed=True)
-def _dump_value(value: str | int | bool | None) -> str:
+def _dump_value(value: str | int | None) -> str:
     return _dump("a", value).removeprefix("a: ")
 
 

@@ -6,11 +6,10 @@ An impossible place cannot be made, so every place that exists has a path; `path
 from __future__ import annotations
 
 import enum
-import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from dialectic.domain.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
@@ -88,19 +87,17 @@ class _Checked:
     """Holds every field against its rule."""
 
     __slots__ = ()
+    _rules: ClassVar[tuple[tuple[str, _Rule], ...]]
+
+    def __init_subclass__(cls) -> None:
+        cls._rules = tuple((name, _RULES[name]) for name in cls.__annotations__ if name in _RULES)
 
     def __post_init__(self) -> None:
-        for name, rule in _list_rules(type(self)):
+        for name, rule in self._rules:
             value = getattr(self, name)
             if value is not None and not rule.holds(value):
                 message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
                 raise UsageError(message)
-
-
-@functools.cache  # once for each kind of place
-def _list_rules(kind: type[_Checked]) -> tuple[tuple[str, _Rule], ...]:
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # all are dataclasses
-    return tuple((name, _RULES[name]) for name in names if name in _RULES)
 
 
 class ProjectFileKind(enum.StrEnum):
