@@ -34,9 +34,11 @@ async def _build_once(engine: Engine, tenant_id: UUID, project_id: UUID) -> list
     snapshot = await take_snapshot(engine, tenant_id, project_id)
     placed: dict[UUID, PlacedText] = {}
     for file in snapshot.files:
-        if snapshot.has_texts(file["path"]):
+        found = snapshot.place_by_hash(file)
+        if found is None:
             data = await read_file(engine, tenant_id, file)
-            placed |= snapshot.find_texts(file["path"], data)
+            found = snapshot.find_texts(file["path"], data)
+        placed |= found
     rows = await place_texts(engine, tenant_id, snapshot.rows, placed)
     slug = rows.project.slug
     readme = await asyncio.to_thread(build_readme, rows)

@@ -40,9 +40,12 @@ class Snapshot:
     files: list[Json]
     _texts: dict[str, list[Json]] = field(repr=False)
 
-    def has_texts(self, path: str) -> bool:
-        """Tell whether a row may have its text in this file."""
-        return path in self._texts
+    def place_by_hash(self, file: Json) -> dict[UUID, PlacedText] | None:
+        """Place the texts of a file's rows without its bytes; None if only those can tell."""
+        rows = self._texts.get(file["path"], [])
+        if any(row["content_sha256"] != file["sha256"] for row in rows):
+            return None
+        return {UUID(row["id"]): PlacedText("file", file["sha256"]) for row in rows}
 
     def find_texts(self, path: str, data: bytes) -> dict[UUID, PlacedText]:
         """Find out how a file holds the text of each row that it belongs to, by the row's id."""

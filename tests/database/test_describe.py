@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +112,7 @@ class Disturbed:
     shop: Workshop
     refuses: bool = False
     makes_due_again: bool = False
+    read_keys: list[str] = field(default_factory=list)
 
     async def write(self, key: str, data: bytes) -> None:
         if self.refuses:
@@ -125,10 +126,24 @@ class Disturbed:
         await self.inner.write(key, data)
 
     async def read(self, key: str) -> bytes:
+        self.read_keys.append(key)
         return await self.inner.read(key)
 
     def locate(self, key: str) -> str:
         return self.inner.locate(key)
+
+
+async def test_a_description_reads_no_file_that_is_the_text_of_its_row(shop: Workshop) -> None:
+    await shop.admin.execute(AGE)
+    store = Disturbed(shop.worker_engine.files, shop)
+    engine = replace(shop.worker_engine, files=store)  # type: ignore[arg-type]
+    assert await publish.publish_left_behind(engine) == 2
+    whole = await shop.admin.fetch("select storage_path from dialectic_project_resources")
+    parted = await shop.admin.fetch("select storage_path from dialectic_contributions")
+    assert len(whole) > len(parted)
+    assert sorted(store.read_keys) == sorted(
+        f"{shop.account.tenant_id}/{row['storage_path']}" for row in parted
+    )
 
 
 async def test_a_description_that_became_due_while_it_was_written_stays_due(

@@ -9,6 +9,7 @@ markdown is read without it. Every answer is read in time that grows with its le
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -61,8 +62,7 @@ def cut_documents(
     found: dict[str, str] = {}
     for document in expected:
         if document.heading is not None:
-            (wanted,) = _find_headings(document.heading)
-            body = sections.get((wanted.level, _fold(wanted.title)), "")
+            body = sections.get(_read_heading(document.heading), "")
         else:
             body = _write_value(values.get(document.json_key or ""))
         if body:
@@ -111,6 +111,12 @@ def _find_headings(text: str) -> Iterator[_Heading]:
                 fence = ""
         elif not fence and (head := _HEADING.match(line)) is not None:
             yield _Heading(len(head[1]), _read_title(line[head.end() :]), start, position)
+
+
+@functools.lru_cache(256)  # those of a process come with every answer
+def _read_heading(line: str) -> tuple[int, str]:
+    (heading,) = _find_headings(line)
+    return heading.level, _fold(heading.title)
 
 
 def _read_title(rest: str) -> str:

@@ -182,7 +182,9 @@ def is_swollen(size_bytes: int, packed_bytes: int) -> bool:
 
 def is_made_for_export(path: str) -> bool:
     """Tell whether a file is made anew by every export, so that a stored one is not taken along."""
-    return isinstance(parse_entry(path), ProjectFile | ExportArchive)
+    # They stand in the project's own folder: other names need not be read for that.
+    is_outermost = path.count("/") == 1
+    return is_outermost and isinstance(parse_entry(path), ProjectFile | ExportArchive)
 
 
 def is_description(path: str) -> bool:

@@ -8,6 +8,7 @@ or the body. Files written elsewhere are read as well; there a plain word is tex
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -21,6 +22,10 @@ FieldValue: TypeAlias = str | int | bool | list[str] | None
 
 # Far above any real document's fields; the YAML reader is slow, and a stranger's file may be long.
 FRONT_MATTER_CHARS_MAX = 65_536
+
+# Most names and values come again and again, and the library takes its time for each.
+FIELDS_KEPT_MAX = 1_024
+KEPT_CHARS_MAX = 200
 
 _FENCE = "---\n"
 _OPENING = re.compile(r"\ufeff?---\r?\n")
@@ -61,28 +66,32 @@ class _Loader(yaml.BaseLoader):
 def render_document(fields: Mapping[str, FieldValue], body: str) -> str:
     """Write a document: the fields in the order given, then the body as it is."""
     plain = {str(name): _plain_value(value) for name, value in fields.items()}
-    matter = ""
-    if plain:
-        matter = yaml.dump(
-            plain,
-            Dumper=_Dumper,
-            sort_keys=False,
-            allow_unicode=True,
-            default_flow_style=False,
-            width=-1,
-        )
+    matter = "".join([_render_field(name, value) for name, value in plain.items()])
     _check_size(len(matter))
     return f"{_FENCE}{matter}{_FENCE}{body}"
 
 
 def split_document(text: str) -> tuple[dict[str, FieldValue], str]:
     """Part a document into its fields and its body; without front matter all of it is body."""
+    matter, body = _split_matter(text)
+    return ({} if matter is None else _read_matter(matter)), body
+
+
+def read_body(text: str) -> str:
+    """Read a document's body alone, whatever stands in its fields: to read them takes long."""
+    return _split_matter(text)[1]
+
+
+def _split_matter(text: str) -> tuple[str | None, str]:
     opening = _OPENING.match(text)
     closing = opening and _CLOSING.search(text, opening.end())
     if opening is None or closing is None:
-        return {}, text
-    _check_size(closing.start() - opening.end())
-    matter = text[opening.end() : closing.start()]
+        return None, text
+    return text[opening.end() : closing.start()], text[closing.end() :]
+
+
+def _read_matter(matter: str) -> dict[str, FieldValue]:
+    _check_size(len(matter))
     try:
         # Lists by indentation may still be nested until the reader's stack is exhausted.
         root = yaml.compose(matter, Loader=_Loader)
@@ -91,7 +100,38 @@ def split_document(text: str) -> tuple[dict[str, FieldValue], str]:
         where = f" in line {mark.line + 2}" if mark is not None else ""
         message = f"The document's front matter is not YAML{where}."
         raise UsageError(message) from error
-    return _read_fields(root), text[closing.end() :]
+    return _read_fields(root)
+
+
+def _render_field(name: str, value: FieldValue) -> str:
+    """Write one field, as the library does; none is written otherwise for its neighbours."""
+    is_long = isinstance(value, str) and len(value) > KEPT_CHARS_MAX
+    if isinstance(value, list) or is_long or len(name) > KEPT_CHARS_MAX:
+        return _dump(name, value)
+    # Enumerations of numbers are the library's to refuse.
+    words = f"{value}\n" if type(value) is int else _dump_value(value)
+    return _dump_name(name) + words
+
+
+@functools.lru_cache(FIELDS_KEPT_MAX)
+def _dump_name(name: str) -> str:
+    return _dump(name, None).removesuffix("null\n")
+
+
+@functools.lru_cache(FIELDS_KEPT_MAX, typed=True)
+def _dump_value(value: str | int | None) -> str:
+    return _dump("a", value).removeprefix("a: ")
+
+
+def _dump(name: str, value: FieldValue) -> str:
+    return yaml.dump(
+        {name: value},
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=-1,
+    )
 
 
 def _plain_value(value: FieldValue) -> FieldValue:

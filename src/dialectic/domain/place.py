@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from dialectic.domain.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
@@ -33,7 +33,8 @@ class _Rule(NamedTuple):
 
 
 def _form(says: str, pattern: str) -> _Rule:
-    return _Rule(says, lambda text: re.fullmatch(pattern, text) is not None)
+    form = re.compile(pattern)
+    return _Rule(says, lambda text: form.fullmatch(text) is not None)
 
 
 def _count(low: int, high: int) -> _Rule:
@@ -86,12 +87,16 @@ class _Checked:
     """Holds every field against its rule."""
 
     __slots__ = ()
+    _rules: ClassVar[tuple[tuple[str, _Rule], ...]]
+
+    def __init_subclass__(cls) -> None:
+        cls._rules = tuple((name, _RULES[name]) for name in cls.__annotations__ if name in _RULES)
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            rule, value = _RULES.get(field.name), getattr(self, field.name)
-            if rule is not None and value is not None and not rule.holds(value):
-                message = f"{field.name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
+        for name, rule in self._rules:
+            value = getattr(self, name)
+            if value is not None and not rule.holds(value):
+                message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
                 raise UsageError(message)
 
 

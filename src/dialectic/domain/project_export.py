@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.domain.document import split_document
+from dialectic.domain.document import read_body
 from dialectic.domain.project_rows import (
     OWNERS,
     READ_BY_PEOPLE,
@@ -22,7 +22,6 @@ from dialectic.domain.project_rows import (
     Json,
     ProjectRows,
 )
-from dialectic.errors import UsageError
 
 _SHARED = UUID("6f0c0f0e-54a5-5f0e-9a55-7f3b6e0a2d11")
 
@@ -131,9 +130,9 @@ def read_content(data: bytes, content_in: ContentIn) -> str | None:
     """Read a row's text out of its file; None if it does not stand there."""
     try:
         text = data.decode()
-        return text if content_in == "file" else split_document(text)[1]
-    except (UnicodeDecodeError, UsageError):
+    except UnicodeDecodeError:
         return None
+    return text if content_in == "file" else read_body(text)
 
 
 def find_content(data: bytes, sha256: str) -> ContentIn:

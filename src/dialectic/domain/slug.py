@@ -18,6 +18,9 @@ SLUG_CHARS_MAX = 64
 NAME_CHARS_READ = 1_000
 _SUFFIX_CHARS = 8
 
+_FORM = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{SLUG_CHARS_MAX - 1}}}")
+_SHORT_ID = re.compile(r"[0-9a-f]{8}")
+
 # Windows gives these to devices, whatever the extension; an export may be unpacked there.
 _DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
@@ -26,13 +29,12 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
 
 def is_slug(text: str) -> bool:
     """Tell whether a text can stand in a path as it is: `[a-z0-9-]`, and no Windows device."""
-    form = rf"[a-z0-9][a-z0-9-]{{0,{SLUG_CHARS_MAX - 1}}}"
-    return re.fullmatch(form, text) is not None and text not in _DEVICES
+    return _FORM.fullmatch(text) is not None and text not in _DEVICES
 
 
 def is_short_id(text: str) -> bool:
     """Tell whether a text is the beginning of an id, as it stands in paths."""
-    return re.fullmatch(r"[0-9a-f]{8}", text) is not None
+    return _SHORT_ID.fullmatch(text) is not None
 
 
 def short_id(unique: object) -> str:

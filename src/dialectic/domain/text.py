@@ -62,6 +62,11 @@ _OUT_OF_PLACE = [
 # which may stand between a joiner and its neighbour, before joiners.
 _NEVER_STAY = [(name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS]
 _MAY_STAY = [(name, re.compile(pattern)) for name, pattern in _OUT_OF_PLACE]
+# All that is ever taken out or put right, in one class: most texts have none of it.
+_SUSPECT = re.compile(
+    f"[{''.join(characters for _, characters in _ALWAYS)}{_SELECTOR[1:-1]}{_JOINER[1:-1]}"
+    r"\ud800-\udfff]"
+)
 # What cannot be judged at the edge of a part, for its neighbour is in another one.
 _EDGES = (
     "".join(
@@ -78,6 +83,8 @@ def clean_text(text: str) -> tuple[str, list[str]]:
 
     Lines end in a line feed afterwards, which is not worth a note. Cleaning twice changes nothing.
     """
+    if _is_harmless(text):
+        return _end_lines(text), []
     text, removed = _remove_always(text)
     text = _remove(_MAY_STAY, text, removed)
     return _end_lines(text), _tell(removed)
@@ -89,12 +96,18 @@ def clean_part(text: str) -> tuple[str, list[str]]:
     What stands at its edges and may belong to a neighbour stays, so that it does not matter where
     a text was cut in parts: between two people who are joined to one, or a CR and its LF.
     """
-    text, removed = _remove_always(text)
+    is_harmless = _is_harmless(text)
+    text, removed = (text, {}) if is_harmless else _remove_always(text)
     # Line ends too, at the beginning: they may follow a CR.
     start = len(text) - len(text.lstrip(_EDGES + "\r\n"))
     end = max(start, len(text.rstrip(_EDGES + "\r")))
-    inner = _remove(_MAY_STAY, text[start:end], removed)
+    inner = text[start:end] if is_harmless else _remove(_MAY_STAY, text[start:end], removed)
     return text[:start] + _end_lines(inner) + text[end:], _tell(removed)
+
+
+def _is_harmless(text: str) -> bool:
+    """Tell quickly whether nothing is to be taken out, but for the ends of lines."""
+    return (text.isascii() and "\0" not in text) or _SUSPECT.search(text) is None
 
 
 def _remove_always(text: str) -> tuple[str, dict[str, int]]:

@@ -213,24 +213,28 @@ class DiskStore:
         try:
             for depth, part in enumerate(parts, start=1):
                 if make:
-                    self._make_folder(folder, part, "/".join(parts[:depth]))
-                inner = os.open(part, _FOLDER, dir_fd=folder)
+                    inner = self._make_folder(folder, part, "/".join(parts[:depth]))
+                else:
+                    inner = os.open(part, _FOLDER, dir_fd=folder)
                 os.close(folder)
                 folder = inner
             yield folder
         finally:
             os.close(folder)
 
-    def _make_folder(self, parent: int, name: str, place: str) -> None:
-        try:
+    def _make_folder(self, parent: int, name: str, place: str) -> int:
+        """Open a folder for writing into it, and make it if it is not there."""
+        if place in self._durable:
+            # It is still there, as a rule; if not, somebody has deleted it since.
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(name, _FOLDER, dir_fd=parent)
+        with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent)
-        except FileExistsError:
-            if place in self._durable:
-                return
         os.fsync(parent)
         if len(self._durable) >= DURABLE_FOLDERS_MAX:
             self._durable.clear()
         self._durable.add(place)
+        return os.open(name, _FOLDER, dir_fd=parent)
 
     def _make_root(self) -> None:
         missing = []

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dialectic.domain import document
 from dialectic.domain.document import (
     FRONT_MATTER_CHARS_MAX,
     FieldValue,
@@ -67,6 +68,28 @@ def test_splitting_undoes_rendering(given_fields: dict[str, FieldValue], body: s
 def test_a_usual_yaml_reader_sees_the_same_fields(given_fields: dict[str, FieldValue]) -> None:
     matter = render_document(given_fields, "").removeprefix("---\n").removesuffix("---\n")
     assert (yaml.safe_load(matter) or {}) == given_fields
+
+
+@settings(max_examples=300, deadline=timedelta(seconds=2))
+@given(fields)
+@example({"k" * 127: "a", "k" * 128: "a", "k" * 129: "a", "k" * 300: ["a"]})
+@example({"a": "x " * 99, "b": "x " * 101, "c": "", "d": [], "e": [""], "f": ["x " * 200]})
+@example({"": "a", "?": 1, "a": True, "b": 1, "c": False, "d": 0, "e": "1", "f": None, "g": "e5"})
+def test_fields_written_one_by_one_are_what_the_library_writes_of_all(
+    given_fields: dict[str, FieldValue],
+) -> None:
+    at_once = yaml.dump(
+        given_fields,
+        Dumper=document._Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=-1,
+    )
+    # Twice, for the second time most of it is remembered.
+    for _ in range(2):
+        written = render_document(given_fields, "").removeprefix("---\n").removesuffix("---\n")
+        assert written == (at_once if given_fields else "")
 
 
 def test_fields_keep_their_order_and_stand_on_one_line_each() -> None:

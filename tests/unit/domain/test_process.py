@@ -152,6 +152,16 @@ def test_what_is_left_out_and_its_default_written_out_are_the_same_process() -> 
     assert build(changed(write_out)).content_hash == build().content_hash
 
 
+def test_two_processes_of_the_same_content_are_one() -> None:
+    process = build()
+    assert process == build()
+    assert (
+        len({process, build(), build(prompts={**PROMPTS, "work": PROMPTS["work"] + " Briefly."})})
+        == 2
+    )
+    assert process != process.content_hash
+
+
 def test_a_prompt_that_is_not_used_does_not_change_the_hash() -> None:
     assert build(prompts={**PROMPTS, "more": "x"}).content_hash == build().content_hash
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dialectic.domain import text as cleaning
 from dialectic.domain.text import clean_part, clean_text
 
 ZWSP, ZWNJ, ZWJ, LRM, RLM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f"
@@ -115,6 +116,15 @@ def test_a_part_can_be_stored_and_is_clean_within(text: str) -> None:
     assert part.encode().decode() == part
     assert "\0" not in part
     assert clean_part(part) == (part, [])
+
+
+def test_the_quick_look_passes_over_nothing_that_is_to_be_taken_out() -> None:
+    everything = "".join(map(chr, range(0x110000)))
+    harmless = cleaning._SUSPECT.sub("", everything)
+    # The first character is suspect, so all of the text is looked through.
+    cleaned, notes = clean_text(f"\0{harmless}")
+    assert cleaned == harmless.replace("\r", "\n")
+    assert notes == ["removed 1 NUL character"]
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters="\0\r")))

@@ -55,6 +55,16 @@ async def test_deleting_the_last_file_leaves_no_folder_behind(store: DiskStore, 
     assert await store.read("tenant/secret-project/deep/x.md") == b"again"
 
 
+async def test_a_folder_that_somebody_else_deleted_is_made_again(
+    store: DiskStore, root: Path
+) -> None:
+    await store.write("tenant/project/stage/one.md", b"1")
+    await DiskStore(root).delete("tenant/project/stage/one.md")
+    assert not (root / "tenant").exists()
+    await store.write("tenant/project/stage/two.md", b"2")
+    assert await store.read("tenant/project/stage/two.md") == b"2"
+
+
 async def test_files_are_private_to_the_user_who_runs_the_program(
     store: DiskStore, root: Path
 ) -> None:
