@@ -334,7 +334,6 @@ class ServerBusy(DialecticError):
 
     code = "server_busy"
     status = 503
-    fate = Fate.RETRY
 
 
 class DatabaseBusy(DialecticError):

@@ -14,13 +14,16 @@ import sys
 import traceback
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from dialectic.cli.examples import add_examples
 from dialectic.cli.server_option import keep_server_option, take_server_option
 from dialectic.errors import DialecticError, ExitCode
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 COMMANDS = {
     "run": (
@@ -154,11 +157,40 @@ def _open_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and isinstance(stream.buffer, io.RawIOBase):
             # As PYTHONUNBUFFERED has it: one write, and what a pipe does not take of it is lost.
-            whole = os.fdopen(number, "w", 1, stream.encoding, stream.errors, closefd=False)
+            whole = io.TextIOWrapper(
+                _Whole(number), stream.encoding, stream.errors, write_through=True
+            )
             setattr(sys, name, whole)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path is printed as the bytes that it is, also if they are no text.
         sys.stdout.reconfigure(errors="surrogateescape")
+
+
+class _Whole(io.BufferedIOBase):
+    """A stream that keeps nothing back: what is written is out, all of it, or could not be."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    @property
+    def name(self) -> int:
+        return self._number
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._number
+
+    def isatty(self) -> bool:
+        return os.isatty(self._number)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left:
+            left = left[os.write(self._number, left) :]
+        return size
 
 
 def _complain(message: str) -> None:
