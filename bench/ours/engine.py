@@ -22,7 +22,7 @@ from dialectic.store.records import Account
 from dialectic.worker import Worker
 
 PROMPT = "Plan a walk."
-POOL_SIZE = 6  # as the command `dialectic worker` has it
+POOL_SIZE = 12  # as the command `dialectic worker` has it
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from dialectic.store.database import WORKER_ROLE, Database
 from dialectic.worker import DRAIN_S, Worker
 
 # Enough for what many jobs write at a time, and each connection plans all statements for itself.
-POOL_SIZE = 6
+POOL_SIZE = 12
 POLL_S = 0.05
 
 
