@@ -15,9 +15,9 @@ import pytest
 
 from dialectic import embedded
 from dialectic.domain.job import Job
-from dialectic.domain.price import Rates
+from dialectic.domain.price import Rates, judge_spend
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound
+from dialectic.errors import Conflict, DialecticError, FundsError, LeaseLost, NotFound
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import HoldState, Purpose
 from dialectic.store import jobs
@@ -72,7 +72,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
 
 async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
     async with Till.open(engine, amount=1000, size=1) as till:
-        hold = await till.reserve(100)
+        hold = await till.reserve(100, is_sent=False)
         purse = await wallets.load_purse_for(
             till.db, till.account.tenant_id, till.wallet_id, uuid4(), is_play=False
         )
@@ -332,6 +332,39 @@ async def test_a_budget_holds_for_a_wallet_that_only_counts_and_for_play_money(
         with pytest.raises(FundsError, match="budget"):
             await till.reserve(1, session_id=session_id, is_play=is_play)
         await till.settle(hold, used(500))
+
+
+@pytest.mark.parametrize("is_unlimited", [False, True])
+@pytest.mark.parametrize("budget", [None, 400, 5000])
+async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
+    engine: Engine, till: Till, budget: int | None, is_unlimited: bool
+) -> None:
+    session_id = await open_session(engine, till, budget=budget)
+    await till.ask(lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=is_unlimited))
+    await till.settle(await till.reserve(50, session_id=session_id), used(50))
+    in_flight = await till.reserve(150, session_id=session_id)
+    tenant_id, fraction = till.account.tenant_id, Decimal("0.2")
+    purse = await wallets.load_purse_for(
+        till.db, tenant_id, till.wallet_id, session_id, is_play=False
+    )
+    held = []
+    for amount in (1, 80, 81, 160, 161, 200, 201, 800, 801, 4800, 4801):
+        new = till.build(amount, session_id=session_id, is_sent=False)
+        hold = await holds.reserve_unasked(till.db, tenant_id, new, fraction)
+        try:
+            judge_spend(amount, purse, fraction)
+        except DialecticError:
+            assert hold is None, amount
+            with pytest.raises(NotFound):
+                await till.transact(partial(holds.load_hold, key=new.key))
+        else:
+            assert hold is not None, amount
+            # Asked for again, it is found, whatever is left beside it.
+            assert await holds.reserve_unasked(till.db, tenant_id, new, Decimal(0)) == hold
+            await till.void(hold)
+            held.append(amount)
+    assert held, "some of it asks nobody"
+    await till.void(in_flight)
 
 
 async def test_a_budget_is_raised_and_lowered_down_to_what_is_spent(

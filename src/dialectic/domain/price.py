@@ -147,13 +147,7 @@ def decide_output_cap(
     there is no money for the prompt and an answer of use, or no room in the model's window.
     """
     upper_tokens = count_upper_input(counted_input_tokens)
-    window_tokens = card.context_window_tokens - counted_input_tokens
-    possible = min(wanted_tokens, card.max_output_tokens, window_tokens)
-    if possible < 1:
-        raise ContextWindowError(
-            f"The prompt of {counted_input_tokens:,} tokens leaves no room for an answer in the "
-            f"window of {card.name} ({card.context_window_tokens:,})."
-        )
+    possible = find_possible_output(counted_input_tokens, card, wanted_tokens)
     useful = min(possible, USEFUL_OUTPUT_TOKENS)
     spendable, unasked = purse.spendable_credits, purse.find_unasked_credits(fraction)
     lower = spendable if spendable is None or unasked is None else min(unasked, Decimal(spendable))
@@ -162,6 +156,18 @@ def decide_output_cap(
         if cap >= useful:
             return cap
     raise build_funds_error(purse, rates.cost(upper_tokens, useful))
+
+
+def find_possible_output(counted_input_tokens: int, card: ModelCard, wanted_tokens: int) -> int:
+    """Find how long an answer can be if money is no matter; raise if there is no room for any."""
+    window_tokens = card.context_window_tokens - counted_input_tokens
+    possible = min(wanted_tokens, card.max_output_tokens, window_tokens)
+    if possible < 1:
+        raise ContextWindowError(
+            f"The prompt of {counted_input_tokens:,} tokens leaves no room for an answer in the "
+            f"window of {card.name} ({card.context_window_tokens:,})."
+        )
+    return possible
 
 
 def _find_affordable(

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -168,12 +169,27 @@ async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
 
     The disk is waited for by `send`, without which nothing may leave.
     """
+    held = await _reserve_for(db, tenant_id, new, None)
+    assert held is not None, "without a share that may be spent it is held or refused"
+    return held
+
+
+async def reserve_unasked(
+    db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal
+) -> Hold | None:
+    """Do the same if there is enough and nobody has to be asked; otherwise hold nothing."""
+    return await _reserve_for(db, tenant_id, new, fraction)
+
+
+async def _reserve_for(
+    db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal | None
+) -> Hold | None:
     assert not new.is_sent, "what leaves at once must be on the disk at once"
     try:
-        (row,) = await db.fetch(SQL["reserve_for"], tenant_id, *_bind(new))
+        (row,) = await db.fetch(SQL["reserve_for"], tenant_id, fraction, *_bind(new))
     except asyncpg.PostgresError as error:
         _refuse(error, new)
-    return _as_hold(row)
+    return None if row["hold_key"] is None else _as_hold(row)
 
 
 def _bind(new: NewHold) -> tuple[Any, ...]:

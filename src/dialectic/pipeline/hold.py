@@ -7,6 +7,7 @@ nothing has cost. Money itself moves in `ledger`.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
@@ -21,6 +22,7 @@ from dialectic.domain.price import (
     build_funds_error,
     decide_hold,
     decide_output_cap,
+    find_possible_output,
     is_play,
     judge_spend,
 )
@@ -69,13 +71,16 @@ async def hold(
     db, tenant_id = engine.db, job.tenant_id
     if job.attempt > 1:
         await db.transact(tenant_id, lambda c: holds.give_up_earlier(c, job.id, job.attempt))
-    purse = await wallets.load_purse_for(
-        db, tenant_id, wallet_id, job.session_id, is_play=is_play(card)
-    )
-    cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
-    new = build_hold(key, job, card, wallet_id, counted, cap, purpose=purpose)
+    build = functools.partial(build_hold, key, job, card, wallet_id, counted, purpose=purpose)
+    cap = find_possible_output(counted, card, request.max_output_tokens)
     try:
-        await holds.reserve_for(db, tenant_id, new)
+        # As a rule there is plenty, and one question is enough.
+        if await holds.reserve_unasked(db, tenant_id, build(cap), fraction) is None:
+            purse = await wallets.load_purse_for(
+                db, tenant_id, wallet_id, job.session_id, is_play=is_play(card)
+            )
+            cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
+            await holds.reserve_for(db, tenant_id, build(cap))
     except Conflict:
         # It was made a moment ago, although we were not told, when there was other money to go by.
         cap = (await _load_own(engine, job, key)).output_cap_tokens

@@ -54,19 +54,32 @@ begin
 end
 $$;
 
--- The same for a worker, of whatever tenant its job is, in one round trip. Nothing leaves before
--- `send_hold` has said so in a commit of its own, and that one waits for the disk: the log is one, so
--- this is on it then too. Until then nothing is lost by a server that forgets the hold.
+-- The same for a worker, of whatever tenant its job is, in one round trip. With a fraction only if that
+-- asks nobody: if it is no larger share than this of what there is, and within it; null otherwise, and
+-- nothing is held. Nothing leaves before `send_hold` has said so in a commit of its own, and that one
+-- waits for the disk: the log is one, so this is on it then too. Until then nothing is lost by a server
+-- that forgets the hold.
 create or replace function dialectic.reserve_funds_for(
-  p_tenant_id uuid, p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text,
-  p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer,
-  p_amount bigint, p_input_rate numeric, p_output_rate numeric, p_input_tokens bigint,
-  p_output_cap bigint
+  p_tenant_id uuid, p_unasked_fraction numeric, p_key text, p_wallet_id uuid, p_is_play boolean,
+  p_purpose text, p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid,
+  p_attempt integer, p_amount bigint, p_input_rate numeric, p_output_rate numeric,
+  p_input_tokens bigint, p_output_cap bigint
 ) returns dialectic.token_wallet_holds
 language plpgsql
 as $$
 begin
   perform dialectic.act_for(p_tenant_id);
+  if p_unasked_fraction is not null and not exists (
+    select from dialectic.load_purse(p_tenant_id, p_wallet_id, p_session_id, p_is_play) p
+    where (p.budget_left_credits is null or p_amount <= p.budget_left_credits)
+      and (p.available_credits is null or p_amount <= p.available_credits
+        and p_amount <= p_unasked_fraction * least(p.available_credits, p.budget_credits))
+  ) and not exists (  -- one that was made and not told is found again, whatever is left beside it
+    select from dialectic.token_wallet_holds h
+    where h.tenant_id = p_tenant_id and h.hold_key = p_key
+  ) then
+    return null;
+  end if;
   perform set_config('synchronous_commit', 'off', true);
   return dialectic.reserve_funds(p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id,
     p_stage_slug, p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens,

@@ -4,7 +4,8 @@
 select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 
 -- name: reserve_for
-select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+  $16)
 
 -- name: mark_sent
 select * from dialectic.mark_hold_sent($1, $2)
