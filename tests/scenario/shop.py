@@ -108,7 +108,7 @@ async def list_holds(stage: Stage) -> list[Row]:
 
 
 async def verify(stage: Stage) -> list[Breach]:
-    return await stage.engine.db.transact(stage.account.tenant_id, audit.verify)
+    return await audit.verify_tenant(stage.engine.db, stage.account.tenant_id)
 
 
 async def check_books(stage: Stage, session_id: UUID) -> list[Row]:

@@ -121,7 +121,7 @@ async def list_holds(stage: Stage) -> list[Row]:
 
 
 async def find_breaches(stage: Stage) -> list[Any]:
-    return list(await stage.engine.db.transact(stage.account.tenant_id, audit.verify))
+    return list(await audit.verify_tenant(stage.engine.db, stage.account.tenant_id))
 
 
 async def test_a_question_and_its_answer_are_saved_together_and_paid_for(
