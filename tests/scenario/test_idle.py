@@ -15,7 +15,6 @@ from uuid import UUID
 import pytest
 
 from dialectic.api.server import open_server
-from dialectic.cli import idle
 from dialectic.cli.desk import Desk
 from dialectic.cli.follow import follow_session
 from dialectic.cli.local import LocalDesk
@@ -50,9 +49,8 @@ async def open_desks(house: House) -> AsyncIterator[dict[str, Desk]]:
 
 
 async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: House,
 ) -> None:
-    monkeypatch.setattr(idle, "IDLE_S", 0.0)
     async with open_desks(house) as desks:
         for advice, desk in desks.items():
             session_id = (await house.anna.make_session())["id"]
@@ -61,7 +59,9 @@ async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours
             with contextlib.redirect_stderr(said):
                 ours, others = (
                     asyncio.create_task(
-                        follow_session(desk, UUID(session_id), Blank(), awaits_workers=awaits)
+                        follow_session(
+                            desk, UUID(session_id), Blank(), awaits_workers=awaits, idle_s=0.0
+                        )
                     )
                     for awaits in (False, True)
                 )

@@ -13,7 +13,7 @@ from uuid import UUID
 import click
 
 from dialectic.cli.desk import Desk
-from dialectic.cli.idle import Idleness, describe_idleness
+from dialectic.cli.idle import IDLE_S, Idleness, describe_idleness
 from dialectic.cli.terminal import count, say
 from dialectic.domain.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
@@ -113,12 +113,13 @@ async def follow_session(
     seen: Seen | None = None,
     *,
     awaits_workers: bool,
+    idle_s: float = IDLE_S,
 ) -> ExitCode:
     """Show what happens in a session until it ends or cannot go on by itself.
 
     Where workers elsewhere must do the work it is said if none seems to be there.
     """
-    following, idleness = _Following(desk, session_id, (seen or Seen()).seq), Idleness()
+    following, idleness = _Following(desk, session_id, (seen or Seen()).seq), Idleness(idle_s)
 
     async def find_end() -> ExitCode | None:
         overview = await desk.look(session_id)

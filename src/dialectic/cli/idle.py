@@ -28,6 +28,7 @@ def is_untouched(overview: Overview) -> bool:
 class Idleness:
     """For how long a session that is followed has waited for a worker."""
 
+    idle_s: float = IDLE_S
     since_s: float | None = None
     was_told: bool = False
 
@@ -38,7 +39,7 @@ class Idleness:
             return False
         if self.since_s is None:
             self.since_s = now_s
-        if self.was_told or now_s < self.since_s + IDLE_S:
+        if self.was_told or now_s < self.since_s + self.idle_s:
             return False
         self.was_told = True
         return True
