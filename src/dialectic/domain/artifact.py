@@ -23,6 +23,8 @@ from dialectic.domain.text import clean_text
 _HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
 # What follows the backticks of a fence holds no backtick: else it is code within a line.
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
+# Whatever begins otherwise, as most lines do, is neither.
+_MARKS = frozenset("#`~")
 
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
 
@@ -103,6 +105,8 @@ def _find_headings(text: str) -> Iterator[_Heading]:
     position = 0
     for line in io.StringIO(text, newline=""):
         start, position = position, position + len(line)
+        if line.lstrip(" ")[:1] not in _MARKS:
+            continue
         if (mark := _FENCE.match(line)) is not None:
             found = mark[1] or mark[2]
             if not fence:

@@ -73,7 +73,7 @@ def write(
     if answer is not None:
         is_whole = isinstance(outcome, Finish) and not said
         raw = build_raw(material, name, answer, turn=None if is_whole else len(said))
-        said.append(build_said(material, name, answer, raw.path, manifest))
+        said.append(build_said(material, name, answer, raw.path, manifest, is_whole=is_whole))
         files.append(raw)
         if not is_whole:
             chunk = build_chunk(job, material, said[-1])
@@ -89,9 +89,14 @@ def build_said(
     name: ContributionName,
     answer: Answer,
     raw_path: str,
-    manifest: Manifest | None = None,
+    manifest: Manifest | None,
+    *,
+    is_whole: bool,
 ) -> Chunk:
-    """Build one turn: what was said, what it took, what is to be known about it."""
+    """Build one turn: what was said, what it took, what is to be known about it.
+
+    The first of several keeps what was asked, for those that follow.
+    """
     reply, turn = answer.reply, len(material.chunks)
     return Chunk(
         turn=turn,
@@ -104,7 +109,7 @@ def build_said(
         flags=(*material.flags, *(f"cleaned: {note}" for note in answer.notes)),
         path=build_path(ChunkFile(material.folder, name, turn)),
         raw_path=raw_path,
-        opening=material.words.as_opening() if turn == 0 else None,
+        opening=None if turn or is_whole else material.words.as_opening(),
         manifest=None if manifest is None else manifest.as_json(),
     )
 

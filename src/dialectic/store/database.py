@@ -227,9 +227,9 @@ class Database:
     @asynccontextmanager
     async def _acquire(self) -> AsyncIterator[Connection]:
         # A full pool is waited for as long as a server that is away, and no longer.
-        timeout_s = None if self._pool.get_idle_size() else self._patience_s
         try:
-            connection = await self._pool.acquire(timeout=timeout_s)
+            async with asyncio.timeout(self._patience_s):
+                connection = await self._pool.acquire()
         except TimeoutError as error:
             if self._pool.get_size() < self._pool.get_max_size():
                 raise ConnectionError("it does not answer") from error
