@@ -106,12 +106,24 @@ class Figures:
     def ratio(self, contender: str, other: str, column: Column | None = None) -> float | None:
         """Compute how many times another's figure one is: the median of the rounds' own ratios."""
         column = column or self.measure.columns[0]
-        ratios = []
-        for one in self.rounds:
-            both = [Figures(self.measure, [one]).value(name, column) for name in (contender, other)]
-            if both[0] is not None and both[1]:
-                ratios.append(both[0] / both[1])
+        pairs = self._pair(contender, other, column)
+        ratios = [value / beside for value, beside in pairs if beside]
         return statistics.median(ratios) if ratios else None
+
+    def difference(self, contender: str, other: str, column: Column) -> float | None:
+        """Compute how much more than another's figure one is: the median of the rounds' own."""
+        pairs = self._pair(contender, other, column)
+        return statistics.median(value - beside for value, beside in pairs) if pairs else None
+
+    def _pair(self, contender: str, other: str, column: Column) -> list[tuple[float, float]]:
+        """List the figures of two, of those rounds in which both have one."""
+        pairs = []
+        for one in self.rounds:
+            alone = Figures(self.measure, [one])
+            value, beside = alone.value(contender, column), alone.value(other, column)
+            if value is not None and beside is not None:
+                pairs.append((value, beside))
+        return pairs
 
     def failures(self) -> list[str]:
         """List what went wrong."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 
 from bench.child import Options, serve
 from bench.ours.dialectic import build_document
-from bench.ours.engine import create_sessions, open_engine, working
+from bench.ours.engine import POOL_SIZE, create_sessions, open_engine, working
 from bench.ours.queue import MODELS_PER_SESSION
 from dialectic import sessions
 from dialectic.domain.job import Job
@@ -30,7 +31,7 @@ from dialectic.pipeline import run, save
 from dialectic.pipeline.hold import Held
 from dialectic.process_files import load_process
 from dialectic.providers.base import OnText, Provider
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
+from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.store.migrate import migrate
 from dialectic.store.records import Account, open_account
 from dialectic.tokens import count_request_tokens
@@ -80,8 +81,19 @@ FILL_SPENDING = """
 """
 
 
+# Where calls that are no jobs leave their answers.
+MAKE_ANSWERS = """
+    create table dialectic.bench_answers (id uuid primary key, words text not null);
+    grant insert on dialectic.bench_answers to dialectic_worker;
+"""
+KEEP_ANSWER = "insert into dialectic.bench_answers (id, words) values ($1, $2)"
+
+
 async def prepare(options: Options) -> None:
     await migrate(Address(options["url"], is_embedded=True))
+    admin = await asyncpg.connect(options["url"])
+    await admin.execute(MAKE_ANSWERS)
+    await admin.close()
 
 
 async def _open(options: Options) -> tuple[Address, Account]:
@@ -96,6 +108,37 @@ async def _open(options: Options) -> tuple[Address, Account]:
     return address, account
 
 
+def _build_hold(account: Account, session_id: UUID, number: int, *, is_sent: bool) -> NewHold:
+    return NewHold(
+        key=str(number),
+        wallet_id=account.wallet_id,
+        is_play=False,
+        purpose=Purpose.CALL,
+        model_name="maker/model",
+        amount_credits=HOLD_CREDITS,
+        rates=RATES,
+        counted_input_tokens=1_000,
+        output_cap_tokens=1_000,
+        session_id=session_id,
+        is_sent=is_sent,
+    )
+
+
+async def _share(
+    lanes: int, calls: int, call: Callable[[int], Awaitable[None]], *, spread_s: float = 0.0
+) -> float:
+    """Make so many calls in so many lanes, which begin within a time; return how long it took."""
+
+    async def work(lane: int) -> None:
+        await asyncio.sleep(spread_s * lane / lanes)
+        for number in range(calls // lanes):
+            await call(number * lanes + lane)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(work(lane) for lane in range(lanes)))
+    return time.perf_counter() - started
+
+
 async def pay(options: Options) -> dict[str, list[float]]:
     """Time holds and settlements, each in a transaction of its own, so many side by side."""
     address, account = await _open(options)
@@ -103,20 +146,8 @@ async def pay(options: Options) -> dict[str, list[float]]:
     reserved_ms: list[float] = []
     settled_ms: list[float] = []
 
-    async def call(db: Database, number: int) -> None:
-        new = NewHold(
-            key=str(number),
-            wallet_id=account.wallet_id,
-            is_play=False,
-            purpose=Purpose.CALL,
-            model_name="maker/model",
-            amount_credits=HOLD_CREDITS,
-            rates=RATES,
-            counted_input_tokens=1_000,
-            output_cap_tokens=1_000,
-            session_id=session_id,
-            is_sent=True,
-        )
+    async def call(number: int) -> None:
+        new = _build_hold(account, session_id, number, is_sent=True)
         started = time.perf_counter()
         await db.transact(account.tenant_id, lambda c: holds.reserve(c, new))
         reserved = time.perf_counter()
@@ -126,20 +157,50 @@ async def pay(options: Options) -> dict[str, list[float]]:
 
     lanes = options["lanes"]
     async with Database.open(address, WORKER_ROLE, size=lanes) as db:
-
-        async def work(lane: int) -> None:
-            for number in range(options["calls"] // lanes):
-                await call(db, number * lanes + lane)
-
-        started = time.perf_counter()
-        await asyncio.gather(*(work(lane) for lane in range(lanes)))
-        elapsed_s = time.perf_counter() - started
+        elapsed_s = await _share(lanes, options["calls"], call)
         assert await audit.verify_tenant(db, account.tenant_id) == []
     return {
         "reserve_ms": reserved_ms[WARM_UP:],
         "settle_ms": settled_ms[WARM_UP:],
         "calls_per_s": [len(reserved_ms) / elapsed_s],
     }
+
+
+async def wait(options: Options) -> dict[str, list[float]]:
+    """Time calls that take a while, so many at once, each with its answer in one commit.
+
+    As a turn does it, and nothing else of a turn: hold, send, wait, and settle in the commit that
+    keeps the answer. Without a ledger that commit is all there is.
+    """
+    address, account = await _open(options)
+    session_id, words = uuid4(), "w" * options["text_bytes"]
+    turns_ms: list[float] = []
+
+    async def call(number: int) -> None:
+        new = _build_hold(account, session_id, number, is_sent=False)
+        answer_id = uuid4()
+
+        async def keep(connection: Connection) -> None:
+            await connection.execute(KEEP_ANSWER, answer_id, words)
+            if options["with_ledger"]:
+                await holds.settle(connection, new.key, ACTUAL, answer_id)
+
+        started = time.perf_counter()
+        if options["with_ledger"]:
+            held = await holds.reserve_unasked(db, account.tenant_id, new, Decimal("0.2"))
+            assert held is not None, "there is plenty"
+            await holds.send(db, account.tenant_id, new.key)
+        asked = time.perf_counter()
+        await asyncio.sleep(options["latency_s"])
+        answered = time.perf_counter()
+        await db.transact(account.tenant_id, keep)
+        turns_ms.append((asked - started + time.perf_counter() - answered) * 1000)
+
+    async with Database.open(address, WORKER_ROLE, size=POOL_SIZE) as db:
+        # Calls that begin together would go on to end together, and wait for each other each time.
+        latency_s = options["latency_s"]
+        elapsed_s = await _share(options["lanes"], options["calls"], call, spread_s=latency_s)
+    return {"turn_ms": turns_ms[WARM_UP:], "calls_per_s": [len(turns_ms) / elapsed_s]}
 
 
 async def verify(options: Options) -> dict[str, list[float]]:
@@ -265,7 +326,13 @@ async def calls(options: Options) -> dict[str, list[float]]:
     }
 
 
-ACTIONS: dict[str, Any] = {"prepare": prepare, "pay": pay, "verify": verify, "calls": calls}
+ACTIONS: dict[str, Any] = {
+    "prepare": prepare,
+    "pay": pay,
+    "wait": wait,
+    "verify": verify,
+    "calls": calls,
+}
 
 if __name__ == "__main__":
     serve(ACTIONS)
