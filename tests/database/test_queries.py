@@ -137,27 +137,36 @@ def test_statements_about_our_tables_stand_in_sql_files_only() -> None:
 @pytest.fixture(scope="module")
 def busy(server: embedded.Server, template: str) -> Address:
     """A database with many jobs and much news, most of it long over."""
+    return asyncio.run(fill_database(server, template))
 
-    async def make() -> Address:
-        address = await create_database(server, template)
-        connection = await asyncpg.connect(
-            address.url, server_settings={"search_path": "dialectic,public"}
-        )
-        for tenant in (OURS, Tenant("theirs")):
-            await insert_tenant(connection, tenant)
-        # Written as if by many days of work, past the triggers.
-        await connection.execute("set session_replication_role = replica")
-        await connection.execute(FILL_JOBS, OURS.id, OURS.row_id("dialectic_sessions"), STAGE)
-        await connection.execute(FILL_NEWS, OURS.id, OURS.row_id("dialectic_sessions"))
-        await connection.execute(
-            f"update notification_counters set last_seq = {JOB_COUNT} where tenant_id = $1", OURS.id
-        )
-        await connection.execute(FILL_QUEUE)
-        await connection.execute("analyze")
-        await connection.close()
-        return address
 
-    return asyncio.run(make())
+@pytest.fixture(scope="module")
+def resting(server: embedded.Server, template: str) -> Address:
+    """The same when nothing is alive any more, as far as the server knows."""
+    end_all = f"update {JOBS} set status = 'completed', completed_at = now()"
+    return asyncio.run(fill_database(server, template, end_all))
+
+
+async def fill_database(server: embedded.Server, template: str, last: str = "select") -> Address:
+    address = await create_database(server, template)
+    connection = await asyncpg.connect(
+        address.url, server_settings={"search_path": "dialectic,public"}
+    )
+    for tenant in (OURS, Tenant("theirs")):
+        await insert_tenant(connection, tenant)
+    # Written as if by many days of work, past the triggers.
+    await connection.execute("set session_replication_role = replica")
+    await connection.execute(FILL_JOBS, OURS.id, OURS.row_id("dialectic_sessions"), STAGE)
+    await connection.execute(FILL_NEWS, OURS.id, OURS.row_id("dialectic_sessions"))
+    await connection.execute(
+        f"update notification_counters set last_seq = {JOB_COUNT} where tenant_id = $1", OURS.id
+    )
+    await connection.execute(FILL_QUEUE)
+    await connection.execute(FILL_FILES, OURS.id)
+    await connection.execute(last)
+    await connection.execute("vacuum analyze")
+    await connection.close()
+    return address
 
 
 # Families of a parent and nineteen children; of every twentieth family the first child still waits
@@ -195,6 +204,13 @@ FILL_QUEUE = f"""
     insert into queue.pgqueuer (priority, entrypoint, status, dedupe_key, execute_after)
     select 0, 'job', 'queued', 'other ' || n, now() from generate_series(1, {JOB_COUNT}) n
 """
+# All of them written long ago, as far as the server knows.
+FILL_FILES = f"""
+    insert into dialectic_files
+      (tenant_id, path, project_id, mime_type, size_bytes, sha256, written_at)
+    select $1, 'project/' || n, gen_random_uuid(), 'text/markdown', 1, repeat('0', 64), now()
+    from generate_series(1, {JOB_COUNT}) n
+"""
 
 
 async def explain(connection: Connection, statement: str) -> dict[str, Any]:
@@ -220,6 +236,12 @@ def find_seq_scans(plan: dict[str, Any]) -> set[str]:
     """The tables that a plan reads from end to end."""
     found = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
     return found.union(*(find_seq_scans(part) for part in plan.get("Plans", [])))
+
+
+def find_indexes(plan: dict[str, Any]) -> set[str]:
+    """The indexes that a plan goes by."""
+    found = {plan["Index Name"]} if "Index Name" in plan else set()
+    return found.union(*(find_indexes(part) for part in plan.get("Plans", [])))
 
 
 @every_statement
@@ -262,6 +284,23 @@ async def test_a_statement_about_jobs_finds_them_by_an_index(busy: Address, name
         scanned = find_seq_scans(await explain(connection, load_queries("jobs")[name]))
     # Sessions are few, and a top-up looks through those of its owner.
     assert scanned - {"dialectic_sessions"} == set()
+
+
+# But for the one that locks other plan jobs beside its own.
+FENCED = [
+    name
+    for name, text in load_queries("jobs").items()
+    if "id = $1 and attempt_count = $2" in text and name != "hold_plan"
+]
+
+
+@pytest.mark.parametrize("name", FENCED)
+async def test_what_ends_an_attempt_finds_its_job_by_the_key_however_many_are_alive(
+    resting: Address, name: str
+) -> None:
+    async with connected(resting, WORKER_ROLE) as connection:
+        found = find_indexes(await explain(connection, load_queries("jobs")[name]))
+    assert found == {f"{JOBS}_pkey"}
 
 
 @asynccontextmanager
@@ -332,8 +371,13 @@ Plans = list[tuple[str, dict[str, Any]]]
             f"select from dialectic.read_events({JOB_COUNT} - 5, null, 100)",
             ["exists .* n.seq is null", "with numbered as", "m.seq > p_after_seq"],
         ),
+        (
+            "select dialectic.prune_notifications(interval '1 day', 1000, 5000)",
+            ["select n.id, n.seq, n.created_at .* limit"],
+        ),
+        ("select from dialectic.load_figures()", ["n.seq is null"]),
     ],
-    ids=["claim", "sweep", "list_lanes", "wake_parent", "read_events"],
+    ids=["claim", "sweep", "list_lanes", "wake_parent", "read_events", "prune", "load_figures"],
 )
 async def test_a_function_finds_its_rows_by_indexes_among_many(
     busy: Address, call: str, statements: list[str], plan_cache_mode: str
@@ -343,6 +387,19 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
         assert find_unplanned(statements, plans) == []
         read_whole = set().union(*(find_seq_scans(plan) for _, plan in plans))
         assert read_whole & {JOBS, "notifications", "pgqueuer"} == set()
+
+
+@pytest.mark.parametrize("sha256", ["0" * 64, "1" * 64], ids=["as-written", "replaced"])
+async def test_files_that_are_written_are_found_by_their_paths_however_many_wait(
+    busy: Address, sha256: str
+) -> None:
+    async with watched(busy, "force_generic_plan") as (connection, plans):
+        mark = "select from dialectic.mark_files_written($1, $2, $3)"
+        await connection.execute(mark, OURS.id, ["project/7", "project/8"], [sha256] * 2)
+    found = set().union(*(find_indexes(plan) for _, plan in plans))
+    assert "dialectic_files_pkey" in found
+    assert found & {"files_waiting", "files_of_a_project", "resources_of_a_project"} == set()
+    assert find_unplanned(["content is not null", "f.sha256 <> p_hashes"], plans) == []
 
 
 def find_unplanned(statements: list[str], plans: Plans) -> list[str]:

@@ -15,7 +15,8 @@ as $$
     (select count(*) from dialectic.token_wallet_holds h where h.state = 'pending'),
     (select count(*) from dialectic.dialectic_files f where f.written_at is null),
     (select count(*) from dialectic.dialectic_discarded_files),
-    (select count(*) from dialectic.notifications n where n.seq is null),
+    (select count(*) from dialectic.tenants t
+      join dialectic.notifications n on n.tenant_id = t.id and n.seq is null),
     (select count(*) from dialectic.token_wallet_holds h where h.reported_usage is not null),
     o.calls, o.credits,
     (select coalesce(jsonb_object_agg(t.name, t.count), '{}') from dialectic.dialectic_tallies t)

@@ -147,6 +147,8 @@ create or replace function dialectic.prune_notifications(
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
+-- As a rule the first row that is looked at is young enough; the server would read all, and sort them.
+set enable_seqscan = off
 as $$
 declare
   v_tenant_id uuid;
@@ -166,18 +168,17 @@ begin
     v_ids := '{}';
     -- By their numbers, which is about their age: the first that is young enough ends it.
     for v_row in
-      select n.id, n.seq, n.created_at, n.is_internal_event or n.read_at is not null as may_go
+      select n.id, n.seq, n.created_at
       from dialectic.notifications n
       where n.tenant_id = v_tenant_id and n.seq is not null
+        and (n.is_internal_event or n.read_at is not null)
       order by n.seq
+      limit p_limit - v_count
     loop
-      exit when v_count >= p_limit
-        or v_row.created_at >= dialectic.now() - p_age and v_row.seq > v_last - p_kept;
-      if v_row.may_go then
-        v_ids := array_append(v_ids, v_row.id);
-        v_top := v_row.seq;
-        v_count := v_count + 1;
-      end if;
+      exit when v_row.created_at >= dialectic.now() - p_age and v_row.seq > v_last - p_kept;
+      v_ids := array_append(v_ids, v_row.id);
+      v_top := v_row.seq;
+      v_count := v_count + 1;
     end loop;
     if v_ids <> '{}' then
       update dialectic.notification_counters c set pruned_seq = greatest(c.pruned_seq, v_top)

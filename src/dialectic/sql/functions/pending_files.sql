@@ -24,6 +24,8 @@ $$;
 -- These files are in storage: their rows let go of the bytes. Those that were replaced while someone
 -- wrote them are armed again, and returned: the bytes in storage may be the older ones. A server that
 -- forgets this has the same bytes written once more, so nobody waits for its disk.
+-- One by one and by their keys: joined to a list, or told that they wait, they would be looked for
+-- among all files of the tenant, or all that wait.
 create or replace function dialectic.mark_files_written(
   p_tenant_id uuid, p_paths text[], p_hashes text[]
 ) returns setof text
@@ -32,17 +34,20 @@ as $$
 begin
   perform dialectic.act_for(p_tenant_id);
   perform set_config('synchronous_commit', 'off', true);
-  update dialectic.dialectic_files f
-  set content = null, written_at = dialectic.now(), tried_at = null
-  from unnest(p_paths, p_hashes) as file (path, sha256)
-  where f.tenant_id = p_tenant_id and f.path = file.path and f.sha256 = file.sha256
-    and f.written_at is null;
-  return query
+  for v_nth in 1 .. cardinality(p_paths) loop
     update dialectic.dialectic_files f
-    set content = convert_to(r.content, 'UTF8'), written_at = null
-    from unnest(p_paths, p_hashes) as file (path, sha256), dialectic.dialectic_project_resources r
-    where f.tenant_id = p_tenant_id and f.path = file.path and f.sha256 <> file.sha256
-      and r.tenant_id = f.tenant_id and r.storage_path = f.path
-    returning f.path;
+    set content = null, written_at = dialectic.now(), tried_at = null
+    where f.tenant_id = p_tenant_id and f.path = p_paths[v_nth] and f.sha256 = p_hashes[v_nth]
+      and f.content is not null;
+    if not found then
+      return query
+        update dialectic.dialectic_files f
+        set content = convert_to(r.content, 'UTF8'), written_at = null
+        from dialectic.dialectic_project_resources r
+        where f.tenant_id = p_tenant_id and f.path = p_paths[v_nth] and f.sha256 <> p_hashes[v_nth]
+          and r.tenant_id = p_tenant_id and r.storage_path = p_paths[v_nth]
+        returning f.path;
+    end if;
+  end loop;
 end
 $$;

@@ -1,5 +1,7 @@
 -- Every statement that moves a job. Nothing else in the program writes dialectic_generation_jobs.
--- The fenced ones end an attempt: they carry its token and touch no row when the lease was lost.
+-- The fenced ones end an attempt: they carry its token and touch no row when the lease was lost. They
+-- compare the status as text, so that they go by the key of the job: the index of the jobs that are
+-- alive looks smaller to the server than it is as soon as many are.
 
 -- name: insert_job
 -- The id is derived from the work: inserting the same work again does nothing.
@@ -39,7 +41,7 @@ select * from dialectic.list_lanes()
 -- name: hold_lease
 -- First statement of every transaction that ends an attempt: whoever gets the row owns the outcome.
 select id from dialectic_generation_jobs
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 for no key update
 
 -- name: hold_plan
@@ -57,12 +59,12 @@ with beside as (
   order by j.id
   for no key update of j
 )
-select id from beside where id = $1 and attempt_count = $2 and status = 'processing'
+select id from beside where id = $1 and attempt_count = $2 and status::text = 'processing'
 
 -- name: complete
 update dialectic_generation_jobs
 set status = 'completed', results = $3, finished_units = $4
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: go_on
@@ -70,7 +72,7 @@ returning id
 update dialectic_generation_jobs
 set status = 'pending_continuation', status_reason = null, run_at = dialectic.now(),
     retry_count = 0, lost_count = 0
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: wait
@@ -78,7 +80,7 @@ returning id
 update dialectic_generation_jobs
 set status = $3::text::dialectic_job_status, status_reason = $4, total_steps = $5,
     on_child_failure = $6, quorum_min = $7, awaits = $8, is_step_open = $9
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: wait_for
@@ -86,7 +88,7 @@ returning id
 update dialectic_generation_jobs
 set status = 'waiting_for_prerequisite', status_reason = $4, prerequisite_job_id = $3,
     run_at = dialectic.now()
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: retry
@@ -96,7 +98,7 @@ set status = 'retrying', status_reason = $3,
     throttled_since = case when $6 = 0 then coalesce(throttled_since, dialectic.now()) end,
     run_at = dialectic.now() + $5::interval,
     error_details = error_details || error_entry(attempt_count, $3, $4, $7)
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: postpone
@@ -105,28 +107,28 @@ returning id
 update dialectic_generation_jobs
 set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::interval,
     throttled_since = coalesce(throttled_since, case when $5 then dialectic.now() end)
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: fail
 update dialectic_generation_jobs
 set status = $5::text::dialectic_job_status, status_reason = $3,
     error_details = error_details || error_entry(attempt_count, $3, $4, $6)
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: pause
 update dialectic_generation_jobs
 set status = 'paused', status_reason = $3,
     error_details = error_details || error_entry(attempt_count, $3, $4, $5)
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: release
 -- A worker that is told to stop gives the job back: the next one need not wait for the lease.
 update dialectic_generation_jobs
 set status = 'pending', run_at = dialectic.now()
-where id = $1 and attempt_count = $2 and status = 'processing'
+where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: pause_session
