@@ -163,6 +163,7 @@ async def fill_database(server: embedded.Server, template: str, last: str = "sel
     )
     await connection.execute(FILL_QUEUE)
     await connection.execute(FILL_FILES, OURS.id)
+    await connection.execute(FILL_HOLDS, OURS.id)
     await connection.execute(last)
     await connection.execute("vacuum analyze")
     await connection.close()
@@ -209,6 +210,17 @@ FILL_FILES = f"""
     insert into dialectic_files
       (tenant_id, path, project_id, mime_type, size_bytes, sha256, written_at)
     select $1, 'project/' || n, gen_random_uuid(), 'text/markdown', 1, repeat('0', 64), now()
+    from generate_series(1, {JOB_COUNT}) n
+"""
+# All of them paid.
+FILL_HOLDS = f"""
+    insert into token_wallet_holds
+      (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, amount_credits,
+       input_credits_per_token, output_credits_per_token, counted_input_tokens, output_cap_tokens,
+       state, cost_credits, charged_credits, input_tokens, output_tokens, usage_source, sent_at,
+       resolved_at)
+    select $1, 'job:' || n, $1, true, 'call', 'a/b', 2, 1, 1, 1, 1,
+      'posted', 1, 1, 1, 1, 'reported', now(), now()
     from generate_series(1, {JOB_COUNT}) n
 """
 
@@ -387,6 +399,18 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
         assert find_unplanned(statements, plans) == []
         read_whole = set().union(*(find_seq_scans(plan) for _, plan in plans))
         assert read_whole & {JOBS, "notifications", "pgqueuer"} == set()
+
+
+async def test_money_for_a_call_is_set_aside_and_sent_by_keys_alone(resting: Address) -> None:
+    async with watched(resting, "force_generic_plan") as (connection, plans):
+        await connection.execute(f"select dialectic.send_hold('{OURS.id}', 'job:1:0')")
+        with pytest.raises(asyncpg.PostgresError, match="attempt 1 of job .* is over"):
+            await connection.execute(
+                f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null,"
+                f" null, '{PENDING_ID}', 1, 1, 1, 1, 1, 1, false)"
+            )
+    found = set().union(*(find_indexes(plan) for _, plan in plans))
+    assert found == {"token_wallet_holds_pkey", f"{JOBS}_pkey"}
 
 
 @pytest.mark.parametrize("sha256", ["0" * 64, "1" * 64], ids=["as-written", "replaced"])

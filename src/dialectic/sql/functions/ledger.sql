@@ -18,11 +18,11 @@ declare
   v_tenant uuid := dialectic.current_tenant();
   v_hold dialectic.token_wallet_holds;
 begin
-  -- Whoever lost its job must not call any more.
+  -- Whoever lost its job must not call any more. By the key of the job, as in queries/jobs.sql.
   if p_job_id is not null and not exists (
     select from dialectic.dialectic_generation_jobs j
     where j.tenant_id = v_tenant and j.id = p_job_id
-      and j.attempt_count = p_attempt and j.status = 'processing'
+      and j.attempt_count = p_attempt and j.status::text = 'processing'
   ) then
     raise exception 'attempt % of job % is over', p_attempt, p_job_id using errcode = 'DJ105';
   end if;
@@ -172,14 +172,15 @@ end
 $$;
 
 -- The same for a worker, of whatever tenant its job is: one statement and one round trip before each
--- call. False if the hold is not open any more: then nothing may be sent.
+-- call. False if the hold is not open any more: then nothing may be sent. One that is open has no time
+-- at which it was resolved; told that it is pending, the server might look among all that are.
 create or replace function dialectic.send_hold(p_tenant_id uuid, p_key text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   update dialectic.token_wallet_holds h
   set sent_at = coalesce(h.sent_at, dialectic.now())
-  where h.tenant_id = p_tenant_id and h.hold_key = p_key and h.state = 'pending';
+  where h.tenant_id = p_tenant_id and h.hold_key = p_key and h.resolved_at is null;
   return found;
 end
 $$;
