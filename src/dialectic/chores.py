@@ -7,6 +7,7 @@ pool never keeps it waiting.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -21,6 +22,7 @@ from dialectic.store.database import CONNECTION_LOST, WORKER_ROLE, Address, Conn
 
 logger = logging.getLogger(__name__)
 
+RECONNECT_FIRST_S = 0.05
 RECONNECT_MAX_S = 1.0
 PRUNE_INTERVAL_S = 600.0
 PRUNE_NEXT_S = 1.0
@@ -29,21 +31,26 @@ Look = Callable[[Connection], Awaitable[None]]
 
 
 async def repeat(address: Address, look: Look, *, interval_s: float) -> None:
-    """Do something at an interval, for as long as we live."""
+    """Do something at an interval, for as long as we live.
+
+    After a failure it is soon tried again, since a lease may depend on it; but what goes on failing
+    is not tried without a rest.
+    """
+    delay_s = RECONNECT_FIRST_S
     while True:
-        try:
+        with contextlib.suppress(*CONNECTION_LOST, asyncpg.PostgresError):
             connection = await connect(address, WORKER_ROLE)
-        except (*CONNECTION_LOST, asyncpg.PostgresError):
-            await asyncio.sleep(min(interval_s, RECONNECT_MAX_S))
-            continue
-        try:
-            while not connection.is_closed():
-                await look(connection)
-                await asyncio.sleep(interval_s)
-        except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
-            logger.warning("interrupted: %s", error)
-        finally:
-            connection.terminate()
+            try:
+                while not connection.is_closed():
+                    await look(connection)
+                    delay_s = RECONNECT_FIRST_S
+                    await asyncio.sleep(interval_s)
+            except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
+                logger.warning("interrupted: %s", error)
+            finally:
+                connection.terminate()
+        await asyncio.sleep(min(delay_s, interval_s))
+        delay_s = min(delay_s * 2, RECONNECT_MAX_S)
 
 
 async def publish(engine: Engine, *, interval_s: float) -> None:

@@ -5,6 +5,7 @@ that describe a project are made when they are carried (see `describe`)."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -40,21 +41,22 @@ async def publish_files(
     """Write files to storage and let go of their bytes in the database; say whether that worked.
 
     Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
+    Where there are more than are written at a time, the others are looked up when their turn comes:
+    their project may have been deleted by then, and whoever deletes waits for one write, not for
+    all of them.
     """
+    some, others = files[:AT_ONCE], files[AT_ONCE:]
     try:
-        for first in range(0, len(files), AT_ONCE):
-            await _write_all(
-                engine, tenant_id, files[first : first + AT_ONCE], timeout_s=write_timeout_s
-            )
+        await _write_all(engine, tenant_id, some, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
         # Its message names the file, and that the project: people's words stay out of logs.
         logger.warning("files wait in the database: %s", error.code)
         return False
     engine.failpoints.reach("after_files")
-    paths, hashes = [file.path for file in files], [file.sha256 for file in files]
+    paths, hashes = [file.path for file in some], [file.sha256 for file in some]
 
     rows = await engine.db.fetch(SQL["mark_files_written"], tenant_id, paths, hashes)
-    left = [row["path"] for row in rows]
+    left = [*(row["path"] for row in rows), *(file.path for file in others)]
     if not left:
         return True
     return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)
@@ -97,16 +99,20 @@ async def publish_waiting(
     *,
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
-    """Write files whose bytes still wait in the database."""
+    """Write files whose bytes still wait in the database, some at a time."""
+    for first in range(0, len(paths), AT_ONCE):
+        read = functools.partial(_read_waiting, paths=paths[first : first + AT_ONCE])
+        files = await engine.db.transact(tenant_id, read)
+        if files and not await publish_files(
+            engine, tenant_id, files, write_timeout_s=write_timeout_s
+        ):
+            return False
+    return True
 
-    async def read(connection: Connection) -> list[File]:
-        found = [
-            (path, await connection.fetchval(SQL["read_waiting_file"], path)) for path in paths
-        ]
-        return [File(path, data, "") for path, data in found if data is not None]
 
-    files = await engine.db.transact(tenant_id, read)
-    return await publish_files(engine, tenant_id, files, write_timeout_s=write_timeout_s)
+async def _read_waiting(connection: Connection, paths: Sequence[str]) -> list[File]:
+    rows = await connection.fetch(SQL["read_waiting_files"], paths)
+    return [File(row["path"], row["content"], "") for row in rows]
 
 
 async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:

@@ -7,9 +7,11 @@ is not paid for; of another the texts it has not read yet are, and the question,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import TypeAlias
 from uuid import UUID, uuid4
 
 from dialectic import limits
@@ -20,10 +22,10 @@ from dialectic.domain.usage import Counted, judge_usage
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, ProviderError, UsageError
 from dialectic.ledger import holds, wallets
-from dialectic.ledger.holds import NewHold, Purpose
+from dialectic.ledger.holds import HoldState, NewHold, Purpose
 from dialectic.pipeline.hold import resolve_failed
 from dialectic.retrieval.base import Embedded, Embedder
-from dialectic.retrieval.index import Source, prepare, split, store
+from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, Found, build_queries, find
 from dialectic.store import memory
 from dialectic.store.database import Connection
@@ -36,6 +38,9 @@ LIMIT_DEFAULT, LIMIT_MAX = 10, 100
 ATTEMPTS_MAX = 2
 # So much is bought at a time: about what goes into one request.
 PART_TOKENS_MAX = 50_000
+
+Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
+"""Keeps vectors, and pays for them in the same commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +142,11 @@ async def _index(
         if missing.readings:
             await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
         for part in await asyncio.to_thread(split, missing, embedder, part_tokens_max):
-            made = await embed_paid(engine, account, embedder, list(part.readings.values()))
-            await store(db, tenant_id, embedder, replace(part, known=known), made)
+            keep = functools.partial(
+                store, db, tenant_id, embedder, replace(part, known=dict(known))
+            )
+            texts = list(part.readings.values())
+            made = await embed_paid(engine, account, embedder, texts, keep)
             known |= dict(zip(part.readings, made.rows.tolist(), strict=True))
             spent += made.tokens
     return spent
@@ -202,11 +210,21 @@ def _decide_amount(card: ModelCard, tokens: int) -> int:
 
 
 async def embed_paid(
-    engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
+    engine: Engine,
+    account: Account,
+    embedder: Embedder,
+    texts: Sequence[str],
+    keep: Keep | None = None,
 ) -> Embedded:
-    """Have texts embedded, held for before and settled after; outside any job."""
+    """Have texts embedded, held for before and settled after; outside any job.
+
+    What is kept is paid for in the commit that keeps it, and not at all if that fails.
+    """
     if (card := embedder.card) is None or not texts:
-        return await embedder.embed(texts)
+        embedded = await embedder.embed(texts)
+        if keep is not None:
+            await keep(embedded, None)
+        return embedded
     counted = await _count(embedder, texts)
     purchase = _Purchase(
         engine, account, embedder, card, Caller(account.tenant_id, uuid4()), counted
@@ -214,10 +232,14 @@ async def embed_paid(
     await purchase.hold()
     try:
         embedded = await purchase.send(texts)
+        settle = functools.partial(purchase.settle, embedded)
+        if keep is None:
+            await engine.db.transact(account.tenant_id, settle)
+        else:
+            await keep(embedded, settle)
     except DialecticError as error:
         await purchase.let_go(error)
         raise
-    await purchase.settle(embedded)
     return embedded
 
 
@@ -277,19 +299,16 @@ class _Purchase:
         await limits.report(engine.db, engine.calm, permit, limits.build_report(usage))
         return embedded
 
-    async def settle(self, embedded: Embedded) -> None:
+    async def settle(self, embedded: Embedded, connection: Connection) -> None:
         actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
-
-        async def work(connection: Connection) -> None:
-            await holds.settle(connection, self.key, actual, self.caller.id)
-
-        await self.engine.db.transact(self.account.tenant_id, work)
+        await holds.settle(connection, self.key, actual, self.caller.id)
 
     async def let_go(self, error: DialecticError) -> None:
-        """Resolve the hold of a call that failed: what it is known to have cost is paid."""
+        """Resolve the hold of a call that came to nothing: what a failed one cost is paid."""
 
         async def work(connection: Connection) -> None:
             hold = await holds.load_hold(connection, self.key)
-            await resolve_failed(connection, hold, self.card, error)
+            if hold.state is HoldState.PENDING:  # it was paid for if only its commit was not told
+                await resolve_failed(connection, hold, self.card, error)
 
         await self.engine.db.transact(self.account.tenant_id, work)

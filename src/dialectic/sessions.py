@@ -227,13 +227,13 @@ async def resume_in(
     connection: Connection, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
 ) -> None:
     """Let a session go on, in the caller's transaction."""
-    if budget_credits is not None:
-        await wallets.set_budget(connection, session_id, budget_credits)
     session = await records.load_session(connection, session_id)
     _refuse_cancelled(session)
     await connection.fetchval(SQL["resume_session"], session_id)
     await limits.allow_probes(connection, session_id)
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+    if budget_credits is not None:  # money is locked last, here as in a worker's commit
+        await wallets.set_budget(connection, session_id, budget_credits)
 
 
 async def cancel(engine: Engine, account: Account, session_id: UUID) -> bool:

@@ -28,7 +28,7 @@ from dialectic.chores import prune, publish, repeat
 from dialectic.claims import Claims
 from dialectic.domain.job import Job, JobKey
 from dialectic.engine import Engine
-from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged
+from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged, TextBusy
 from dialectic.fates import fail_on_bug, settle, write_end
 from dialectic.lanes import ANY, PLAN, Lanes, name_lane
 from dialectic.ledger import holds
@@ -85,7 +85,7 @@ class Worker:
     _terms: jobs.LeaseTerms = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lanes = Lanes(self.concurrency)
+        self._lanes = Lanes(self.concurrency, on_room=self._wake)
         for name, limit in self._list_shared_limits():
             self._lanes.add(name_lane(name), limit)
         for lane in (ANY, PLAN, *map(name_lane, self.engine.catalog.providers)):
@@ -249,13 +249,15 @@ class Worker:
 
         def on_end(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
-            was_full = lane not in self._lanes.list_room(asyncio.get_running_loop().time())
             self._lanes.leave(lane)
-            if was_full and self._manager is not None:
-                self._manager.wake()
 
         task.add_done_callback(on_end)
         return task
+
+    def _wake(self) -> None:
+        """Look at the queue now: only lanes with room are asked about, and there is more of it."""
+        if self._manager is not None:
+            self._manager.wake()
 
     async def _work(self, message: Message) -> None:
         tenant_id, job_id = (UUID(part) for part in (message.payload or b"").decode().split())
@@ -302,6 +304,8 @@ class Worker:
         if refusal is None:
             self._lanes.widen(lane)
             return
+        if isinstance(refusal, TextBusy):
+            return  # it waits for another job, and its endpoint takes as many calls as before
         closed_s = min(max(0.0, refusal.closed_s - PATIENCE_S), LANE_CLOSED_MAX_S)
         self._lanes.narrow(lane, until_s=asyncio.get_running_loop().time() + closed_s)
 
@@ -313,7 +317,7 @@ class Worker:
     async def _attempt(self, job: Job) -> EndpointBusy | None:
         """Run a job and turn what goes wrong into its fate. The one broad `except` stands here.
 
-        Returns the refusal of an endpoint that takes no call yet.
+        Returns what it must wait for, if it could not call yet.
         """
         try:
             with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):

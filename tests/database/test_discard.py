@@ -15,6 +15,7 @@ from dialectic import bundle, discard, projects, publish
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
 from dialectic.storage.files import FileStore
+from dialectic.store.records import MARKDOWN, File, insert_files
 from tests.database.machine import AdminConnection, make_session, working
 from tests.database.workshop import Workshop, finish
 from tests.waiting import until
@@ -119,11 +120,21 @@ class SlowStore:
 
     inner: FileStore
     shop: Workshop
+    is_deleted: bool = False
 
     async def write_file(self, key: str, source: Path) -> None:
+        await self._delete_project()
+        await self.inner.write_file(key, source)
+
+    async def write(self, key: str, data: bytes) -> None:
+        if not self.is_deleted:
+            self.is_deleted = True
+            await self._delete_project()
+        await self.inner.write(key, data)
+
+    async def _delete_project(self) -> None:
         paths = await delete_rows(self.shop)
         await discard.delete_files(self.shop.engine, self.shop.account.tenant_id, paths)
-        await self.inner.write_file(key, source)
 
     async def read(self, key: str) -> bytes:
         return await self.inner.read(key)
@@ -139,6 +150,21 @@ async def test_an_export_of_a_project_that_is_deleted_meanwhile_leaves_nothing(
     with pytest.raises(NotFound):
         await bundle.export_into_storage(engine, shop.account, shop.project_id)
     assert await list_stored(shop) == []
+
+
+async def test_of_many_files_only_those_are_written_late_whose_write_had_begun(
+    shop: Workshop,
+) -> None:
+    files = [File(f"many/{n:02}.md", b"x", MARKDOWN) for n in range(3 * publish.AT_ONCE)]
+    tenant_id = shop.account.tenant_id
+    await shop.transact(lambda c: insert_files(c, tenant_id, shop.project_id, files))
+    engine = replace(shop.engine, files=SlowStore(shop.engine.files, shop))  # type: ignore[arg-type]
+    assert await publish.publish_files(engine, tenant_id, files)
+    late = {f"{tenant_id}/{file.path}" for file in files[: publish.AT_ONCE]}
+    assert set(await list_stored(shop)) <= late
+    await pass_time(shop, publish.AGAIN_AFTER)
+    await discard.delete_left_behind(shop.worker_engine)
+    assert (await list_stored(shop), await shop.rows("dialectic_discarded_files")) == ([], [])
 
 
 async def test_a_file_that_is_still_being_written_is_deleted_once_more(shop: Workshop) -> None:

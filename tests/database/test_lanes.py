@@ -12,7 +12,7 @@ import pytest
 
 from dialectic.domain.job import Job
 from dialectic.engine import Engine
-from dialectic.errors import EndpointBusy
+from dialectic.errors import EndpointBusy, TextBusy
 from dialectic.providers.catalog import Catalog
 from dialectic.store.database import Address
 from tests.database.endpoints import build_endpoint
@@ -195,6 +195,22 @@ async def test_a_job_that_is_turned_away_comes_back_and_is_done_without_an_error
     rows = [await shop.look(job_id) for job_id in ids]
     assert {(row["attempt_count"], row["retry_count"]) for row in rows} == {(2, 0)}
     assert all(row["errors"] == [] for row in rows)
+
+
+async def test_jobs_that_wait_for_a_text_of_another_leave_their_endpoint_all_its_places(
+    shop: Workshop,
+) -> None:
+    scene = Scene()
+
+    async def run(engine: Engine, job: Job) -> None:
+        if job.attempt == 1:
+            raise TextBusy("Another job reads it.", wait_s=0.01)
+        await scene.run(engine, job)  # which takes all places at once
+
+    ids = await shop.insert(PLACES, payload=Call(model_name=f"{HEALTHY}/model"))
+    async with working(shop.worker_engine, run, concurrency=PLACES):
+        await shop.until_status("completed", *ids)
+    assert scene.rounds_done == 1
 
 
 # -- messages of other versions --------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from dialectic import sessions
 from dialectic.engine import Engine
 from dialectic.store import jobs
 from dialectic.store.database import WORKER_ROLE, connect
@@ -230,6 +232,24 @@ async def test_an_abandoned_job_of_a_session_that_stands_still_books_its_loss_on
         row = await machine.look(job.id)
         assert (row["status"], row["status_reason"]) == (status, f"session {status}")
         assert (row["lost_count"], len(row["error_details"])) == (1, 1)
+
+
+async def test_a_session_that_is_resumed_while_its_job_is_turned_away_leaves_none_behind(
+    shop: Workshop,
+) -> None:
+    await sessions.pause(shop.engine, shop.account, shop.session_id)
+    (job_id,) = await shop.insert()
+    connection = await connect(shop.engine.address, WORKER_ROLE)
+    async with connection.transaction():
+        asked = [shop.account.tenant_id], [job_id], timedelta(seconds=1), 10
+        assert await connection.fetchval(jobs.SQL["turn_away"], *asked) == 1
+        resuming = asyncio.create_task(sessions.resume(shop.engine, shop.account, shop.session_id))
+        blocked = asyncio.create_task(until_someone_waits(shop.admin))
+        await asyncio.wait({resuming, blocked}, return_when=asyncio.FIRST_COMPLETED)
+        blocked.cancel()
+    await connection.close()
+    await resuming
+    assert (await shop.look(job_id))["status"] == "pending"
 
 
 # -- leaving ---------------------------------------------------------------------------------------

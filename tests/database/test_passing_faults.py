@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import asyncpg
 import pytest
 
 from dialectic import embedded
+from dialectic.chores import repeat
 from dialectic.domain.job import Job
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseFull, DatabaseUnreachable
@@ -29,7 +31,7 @@ from dialectic.store.database import (
 from dialectic.store.records import open_account
 from tests.database.machine import AdminConnection, working
 from tests.database.workshop import Workshop, finish
-from tests.waiting import until_someone_waits
+from tests.waiting import PATIENCE_S, until_someone_waits
 
 INSERT_DOMAIN = "insert into dialectic_domains (tenant_id, id, name) values ($1, $2, 'any')"
 PASSING = {
@@ -89,9 +91,10 @@ async def test_a_refusal_that_does_not_pass_leaves_as_an_error_with_a_fate(
             await insert_domain(shop, db)
 
 
-async def test_a_broken_rule_is_not_tried_again(shop: Workshop) -> None:
-    async with shop.refusing("dialectic_domains", "23514", times=10**9):
-        with pytest.raises(asyncpg.CheckViolationError):
+@pytest.mark.parametrize("code", ["21000", "23514"], ids=["cardinality", "check"])
+async def test_a_broken_rule_is_not_tried_again(shop: Workshop, code: str) -> None:
+    async with shop.refusing("dialectic_domains", code, times=10**9):
+        with pytest.raises((asyncpg.CardinalityViolationError, asyncpg.CheckViolationError)):
             await insert_domain(shop, shop.engine.db)
         assert await shop.count_refusals() == 1
 
@@ -261,3 +264,27 @@ async def test_an_account_is_opened_although_the_server_hangs_up_in_the_middle(
             await until_someone_waits(admin)
             await admin.execute("select pg_terminate_backend($1)", pid)
         assert (await opening) == await open_account(db, "newcomer")
+
+
+# -- what is done again and again ------------------------------------------------------------------
+
+
+async def test_what_goes_on_failing_is_soon_tried_again_but_not_without_a_rest(
+    worker_engine: Engine,
+) -> None:
+    began: list[float] = []
+    clock = asyncio.get_running_loop().time
+    enough = asyncio.Event()
+
+    async def look(connection: Connection) -> None:
+        began.append(clock())
+        if len(began) == 5:
+            enough.set()
+        await connection.execute("select no_such_column")
+
+    task = asyncio.create_task(repeat(worker_engine.address, look, interval_s=0.2))
+    async with asyncio.timeout(PATIENCE_S):
+        await enough.wait()
+    task.cancel()
+    rests = [later - earlier for earlier, later in itertools.pairwise(began)]
+    assert all(rest >= wait for rest, wait in zip(rests, (0.05, 0.1, 0.2, 0.2), strict=True))

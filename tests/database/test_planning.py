@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -17,6 +17,7 @@ from dialectic.engine import Engine
 from dialectic.process_files import load_process
 from dialectic.store import jobs
 from dialectic.store.database import Address, Connection
+from dialectic.store.records import SQL
 from tests.database.machine import (
     STAGE,
     TERMS,
@@ -401,6 +402,46 @@ async def test_plan_jobs_that_end_together_do_not_stop_those_who_await_one_model
     assert await machine.statuses(readers) == ["pending", "pending"]
 
 
+async def test_a_stage_that_fails_does_not_stop_a_later_one_whose_children_end(
+    machine: Machine, engine: Engine, admin: AdminConnection
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
+    await begin_later_stage(machine)
+    failing = await machine.take(await machine.insert(**making("thesis")))
+    parent_id, awaiting_id = sorted((uuid4(), uuid4()))
+    child = await insert_maker(machine, 1, id=parent_id, stage_slug="antithesis")
+    await insert_planner(machine, "part", id=awaiting_id, stage_slug="antithesis")
+    async with machine.begin() as busy, machine.begin() as one, machine.begin() as two:
+        # What is told of a session waits for it: by then whom a failure may move is locked.
+        await busy.execute(
+            "select from dialectic_sessions where id = $1 for update", machine.session_id
+        )
+        failure = asyncio.create_task(end_in(one, failing, is_done=False))
+        await until_blocked(admin, one)
+        success = asyncio.create_task(end_in(two, child, is_done=True))
+        await until_blocked(admin, two)
+        await busy.execute("rollback")
+        await asyncio.gather(failure, success)
+    assert await machine.status(child.id) == JobStatus.COMPLETED
+    assert await machine.statuses([parent_id, awaiting_id]) == ["cancelled", "cancelled"]
+
+
+async def begin_later_stage(machine: Machine) -> None:
+    await machine.transact(
+        lambda connection: connection.execute(
+            SQL["insert_stage_run"],
+            machine.account.tenant_id,
+            machine.session_id,
+            1,
+            "antithesis",
+            2,
+            False,
+            2,
+            "waiting",
+        )
+    )
+
+
 async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> None:
     if is_done:
         await jobs.complete(connection, job, results={}, finished_units=1)
@@ -409,11 +450,16 @@ async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> Non
     await connection.execute("commit")
 
 
-async def insert_maker(machine: Machine, model_index: int) -> Job:
+async def insert_maker(machine: Machine, model_index: int, **changes: Any) -> Job:
     """The only child of the only step of a model's plan job, at work."""
-    planner = await machine.take(await machine.insert(**making("plan")))
-    made = Making(output_type="part", model_index=model_index)
-    child = build_job(machine.session_id, payload=made, parent_job_id=planner.id, step_number=1)
+    planner = await machine.take(await machine.insert(**making("plan", **changes)))
+    child = build_job(
+        machine.session_id,
+        payload=Making(output_type="part", model_index=model_index),
+        stage_slug=planner.stage_slug,
+        parent_job_id=planner.id,
+        step_number=1,
+    )
 
     async def plan(connection: Connection) -> None:
         await jobs.insert_job(connection, planner.tenant_id, child)

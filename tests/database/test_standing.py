@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -13,10 +14,12 @@ import pytest
 from dialectic import sessions
 from dialectic.domain.ask import Ask
 from dialectic.engine import Engine
+from dialectic.ledger import wallets
 from dialectic.process_files import load_process
 from dialectic.projects import create_session
 from dialectic.store.database import Connection, Database
 from dialectic.store.records import Account
+from tests.waiting import until_someone_waits
 
 T = TypeVar("T")
 Steer = Callable[[Engine, Account, UUID], Awaitable[bool]]
@@ -67,3 +70,28 @@ async def test_a_lost_answer_is_not_taken_for_a_refusal(
         "select count(*) from notifications where type = $1", f"session_{status}"
     )
     assert told == 1
+
+
+async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    admin: asyncpg.Connection[asyncpg.Record],
+) -> None:
+    await sessions.pause(engine, account, session_id)
+    await engine.db.transact(account.tenant_id, lambda c: wallets.set_budget(c, session_id, 1))
+    async with admin.transaction():
+        # As a commit does that ends a stage and is paid for.
+        await admin.execute(
+            "select from dialectic_sessions where id = $1 for no key update", session_id
+        )
+        resuming = asyncio.create_task(
+            sessions.resume(engine, account, session_id, budget_credits=2)
+        )
+        await until_someone_waits(admin)
+        await admin.execute(
+            "select from dialectic_session_spending where session_id = $1 for no key update nowait",
+            session_id,
+        )
+    await resuming
+    assert (await sessions.look(engine, account, session_id)).session["status"] != "paused"

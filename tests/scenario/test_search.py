@@ -19,7 +19,13 @@ from dialectic.cli.search import build_entry
 from dialectic.domain.ask import Ask, Given
 from dialectic.domain.place import ResourceKind
 from dialectic.engine import open_engine
-from dialectic.errors import FundsError, ProviderError, ProviderMalformed, UsageError
+from dialectic.errors import (
+    DatabaseBusy,
+    FundsError,
+    ProviderError,
+    ProviderMalformed,
+    UsageError,
+)
 from dialectic.ledger import wallets
 from dialectic.ledger.wallets import Deposit
 from dialectic.process_files import load_process
@@ -28,9 +34,10 @@ from dialectic.providers.catalog import build_catalog
 from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.search import Hit, search_project
 from dialectic.settings import Settings
-from dialectic.store.database import Address
+from dialectic.store.database import COLLISION_TRIES, Address
 from dialectic.store.records import open_account
 from tests.database.rows import create_database
+from tests.database.workshop import refusing
 from tests.scenario.shop import list_holds, verify
 from tests.scenario.story import Stage, open_stage
 
@@ -168,6 +175,19 @@ async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
     answered = [call for call in simulator.log.calls if call.status == 200]
     read = [text for call in answered if call.body for text in call.body["input"]]
     assert len(read) == len(set(read)), "nothing is read twice that was paid for"
+
+
+async def test_vectors_that_could_not_be_kept_are_not_charged(stage: Stage) -> None:
+    buyer = paid(stage)
+    await put_in(stage, 1_000_000)
+    project_id = await make_project(stage, HALL)
+    async with refusing(stage.admin, "dialectic_memory_sources", "40001", times=COLLISION_TRIES):
+        with pytest.raises(DatabaseBusy):
+            await search_project(buyer.engine, buyer.account, project_id, "the key")
+    (hold,) = await list_holds(stage)
+    assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
+    assert await stage.fetch("select * from dialectic_memory_sources") == []
+    assert await verify(stage) == []
 
 
 async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:

@@ -92,6 +92,30 @@ def test_a_lane_grows_by_one_place_when_as_many_got_through_as_it_is_wide() -> N
     assert lanes.list_room(0.0)[X] == 8 - 3
 
 
+def test_whenever_a_lane_that_was_full_has_room_it_is_told_and_otherwise_not() -> None:
+    told: list[dict[str, int]] = []
+    lanes = Lanes(4, on_room=lambda: told.append(dict(lanes.list_room(0.0))))
+    lanes.add(X)
+    assert told.pop() == {X: 4}
+    lanes.add(X)
+    fill(lanes, X, 3)
+    lanes.leave(X)
+    assert not told, "there was room before"
+    fill(lanes, X, 2)
+    lanes.leave(X)
+    assert told.pop() == {X: 1}
+    lanes.narrow(X, until_s=0.0)
+    lanes.leave(X)
+    assert not told, "it became as much narrower"
+    lanes.leave(X)
+    assert told.pop() == {X: 1}
+    lanes.enter(X)
+    for _ in range(3):
+        lanes.widen(X)
+    assert told.pop() == {X: 1}, "nobody has left, and there is a place more"
+    assert not told
+
+
 def test_a_closed_lane_takes_nobody_until_its_time() -> None:
     lanes = build_lanes()
     lanes.enter(X)

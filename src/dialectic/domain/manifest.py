@@ -47,10 +47,6 @@ class Manifest:
     items: tuple[Entry, ...] = ()
 
     @property
-    def compressed(self) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self.items if entry.is_compressed)
-
-    @property
     def cost_credits(self) -> int:
         return self.weighing_credits + sum(entry.cost_credits for entry in self.items)
 

@@ -27,7 +27,7 @@ from dialectic.domain.manifest import Entry, Manifest
 from dialectic.domain.message import Request
 from dialectic.domain.model import ModelCard
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.assemble import build_request, fit, render_part
+from dialectic.pipeline.assemble import assemble, fit, render_part
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.measure import SHARES, Candidate, Draft, measure
 from dialectic.pipeline.parts import Kind, Part, PartKey
@@ -216,9 +216,10 @@ def _finish(
     spent_credits: int,
 ) -> Fitted:
     """Build the request and say what was done; it fits, or this program is wrong."""
-    request = draft.request
     if shorter:
-        request = build_request(draft.material, draft.card, _texts(shorter))
+        request = assemble(draft.material, draft.card, _texts(shorter))
+    else:
+        request = fit(draft.request, draft.card, gives_way=bool(draft.material.chunks))
     count = find_counter(draft.card.tokenizer)
     items = [_enter(c, values, shorter.get(c.part.key), count) for c in draft.candidates if shorter]
     searched = draft.material.searched
@@ -231,7 +232,6 @@ def _finish(
         weighing_credits=weighing_credits + draft.material.searching_credits,
         items=(*searched, *items),
     )
-    request = fit(request, draft.card, gives_way=bool(draft.material.chunks))
     return Fitted(request, manifest, tokens)
 
 

@@ -269,6 +269,7 @@ def build_resources(
     found: dict[str, str],
 ) -> Iterator[NewResource]:
     """Build the documents that were cut out of an answer, and the lead's files in Pending/."""
+    filed = 0
     for expected in material.expected:
         if expected.key not in found:
             continue
@@ -282,9 +283,13 @@ def build_resources(
             model_name=material.payload.model_name,
         )
         if expected.fills_pending and material.is_lead and material.payload.edition == 1:
-            yield from build_work_items(
-                expected, found[expected.key], material.folder, contribution_id
+            items = list(
+                build_work_items(
+                    expected, found[expected.key], material.folder, contribution_id, after=filed
+                )
             )
+            filed += len(items)
+            yield from items
 
 
 def build_stage_document(
@@ -319,13 +324,21 @@ def build_stage_document(
 
 
 def build_work_items(
-    expected: ExpectedDocument, body: str, folder: StageFolder, contribution_id: UUID
+    expected: ExpectedDocument,
+    body: str,
+    folder: StageFolder,
+    contribution_id: UUID,
+    *,
+    after: int,
 ) -> Iterator[NewResource]:
-    """Build the files of the agreed plan: one for each section below the document's heading."""
+    """Build the files of the agreed plan: one for each section below the document's heading.
+
+    They are counted through all documents of an answer, so that no two stand at the same place.
+    """
     level = len((expected.heading or "##").split(" ")[0]) + 1
     sections = list_sections(body, level) or [(expected.title, body)]
     prefix = f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
-    for number, (title, text) in enumerate(sections, start=1):
+    for number, (title, text) in enumerate(sections, start=after + 1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
         yield NewResource(
             resource_type="work_item",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.retrieval.base import Embedded, Embedder
@@ -19,6 +20,9 @@ from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut
 from dialectic.store import memory
 from dialectic.store.database import Connection, Database
 from dialectic.store.memory import NewPiece, NewSource
+
+Pay: TypeAlias = Callable[[Connection], Awaitable[None]]
+"""Pays for what was read, as the last statement of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +130,31 @@ def split(missing: Missing, embedder: Embedder, tokens_max: int) -> list[Missing
 
 
 async def store(
-    db: Database, tenant_id: UUID, embedder: Embedder, missing: Missing, embedded: Embedded
+    db: Database,
+    tenant_id: UUID,
+    embedder: Embedder,
+    missing: Missing,
+    embedded: Embedded,
+    pay: Pay | None = None,
 ) -> Indexed:
-    """Keep each source with its pieces and vectors, in a commit of its own."""
+    """Keep each source with its pieces and vectors, in a commit of its own.
+
+    What has a price is paid in the last of them: nobody pays for what was not kept.
+    """
     vectors = dict(missing.known)
     vectors |= {key: row.tolist() for key, row in zip(missing.readings, embedded.rows, strict=True)}
     kept = 0
     for entry in missing.sources:
         new = _build_source(entry, embedder, vectors)
+        paying = pay if entry is missing.sources[-1] else None
 
-        async def work(connection: Connection, new: NewSource = new) -> bool:
-            return await memory.put_source(connection, new)
+        async def work(
+            connection: Connection, new: NewSource = new, paying: Pay | None = paying
+        ) -> bool:
+            is_new = await memory.put_source(connection, new)
+            if paying is not None:
+                await paying(connection)
+            return is_new
 
         kept += await db.transact(tenant_id, work)
     return Indexed(kept, len(missing.readings), embedded.tokens)

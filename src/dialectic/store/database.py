@@ -76,8 +76,9 @@ CONNECTION_LOST = (
 
 # What the server says, by the code it says it with or that code's first two characters.
 NO_ROOM = ("53100", "53200", "54")
-# Wrong data, a broken rule, a wrong statement: no second try mends these. DJ is our own guard.
-NEVER_PASSES = ("22", "23", "42", "DJ")
+# The same row twice in one statement, wrong data, a broken rule, a wrong statement: no second try
+# mends these. DJ is our own guard.
+NEVER_PASSES = ("21", "22", "23", "42", "DJ")
 # A table, column or function that is not there or not for us: the program's fault, or it is older
 # or newer than the database.
 WRONG_STATEMENT = ("42",)

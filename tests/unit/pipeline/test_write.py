@@ -147,6 +147,19 @@ def test_documents_under_a_key_of_json_are_cut_out_of_a_whole_answer_only(
     assert len(written.resources) == (0 if is_incomplete else 1)
 
 
+def test_sections_of_one_name_in_two_documents_of_the_plan_are_two_files() -> None:
+    plans = [
+        ExpectedDocument(key=key, title=key, heading=f"## {key}", fills_pending=True)
+        for key in ("first", "second")
+    ]
+    material = replace(MATERIAL, expected=tuple(plans), is_lead=True)
+    text = "## first\n\n### Begin\n\nNow.\n\n## second\n\n### Begin\n\nLater.\n\n### End\n\nEver."
+    resources = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).resources
+    items = [each for each in resources if each.resource_type == "work_item"]
+    names = [item.path.rsplit("/", 1)[-1] for item in items]
+    assert names == ["01-begin.md", "02-begin.md", "03-end.md"]
+
+
 # -- what the first turn was asked ----------------------------------------------------------------
 
 items = st.builds(Item, st.text(), st.text(), st.none())

@@ -127,12 +127,14 @@ begin
 end
 $$;
 
--- What becomes of a job that could be claimed, and why; null when it may run.
+-- What becomes of a job that could be claimed, and why; null when it may run. The session stays as it
+-- is until the verdict is carried out: whoever resumes it at this moment would not find the job paused,
+-- and nobody would come back for it.
 create or replace function dialectic.judge(
   p_job dialectic.dialectic_generation_jobs, p_lost_max integer,
   out status dialectic.dialectic_job_status, out reason text
 )
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_session_status text;
@@ -153,7 +155,8 @@ begin
   end if;
   select s.status into v_session_status
   from dialectic.dialectic_sessions s
-  where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id;
+  where s.tenant_id = p_job.tenant_id and s.id = p_job.session_id
+  for share;
   if v_session_status in ('paused', 'cancelled') then
     status := v_session_status;
     reason := 'session ' || v_session_status;

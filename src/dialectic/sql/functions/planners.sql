@@ -63,6 +63,7 @@ $$;
 -- touched: two jobs that end together lock the same rows in the same order. Those beside its parent
 -- are among them: with this job a step may have ended, and then they look again. So are those who
 -- look again when its parent ends, which it may with this job: in its last step, or if this failed.
+-- With a failure its stage may fail, and then those of later stages end, whatever they wait for.
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -86,6 +87,14 @@ begin
         j.stage_slug = p_job.stage_slug or p_job.status <> 'completed'
         or dialectic.awaits_of_part(j, p_job)
       )
+    union
+    select j.tenant_id, j.id
+    from dialectic.dialectic_generation_jobs j
+    where p_job.status <> 'completed'
+      and j.tenant_id = p_job.tenant_id and j.session_id = p_job.session_id
+      and j.iteration_number = p_job.iteration_number and j.stage_slug <> p_job.stage_slug
+      and j.status in ('waiting_for_children', 'waiting_for_prerequisite')
+      and j.parent_job_id is null and j.job_type is distinct from 'combine'
   ) moved
   join dialectic.dialectic_generation_jobs j using (tenant_id, id)
   order by j.id

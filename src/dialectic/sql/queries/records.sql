@@ -134,8 +134,8 @@ select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, fil
 from unnest($3::text[], $4::text[], $5::text[], $6::bytea[])
   as file (path, mime_type, sha256, content)
 
--- name: read_waiting_file
-select content from dialectic_files where path = $1 and content is not null
+-- name: read_waiting_files
+select path, content from dialectic_files where path = any ($1) and content is not null
 
 -- name: list_waiting_files_of_project
 select path from dialectic_files where project_id = $1 and written_at is null order by path
