@@ -13,7 +13,7 @@ PER_DECADE_MAX = 1.10
 OURS = "dialectic"
 COLUMNS = {
     (what, size): Column(f"{head}, {size:,} jobs", f"{what}_ms_{size}")
-    for what, head in (("job", "job ms"), ("view", "look ms"))
+    for what, head in (("job", "job ms"), ("turn", "turn ms"), ("view", "look ms"))
     for size in SIZES
 }
 
@@ -27,7 +27,7 @@ def _run(server: Server) -> Samples:
 def judge(figures: Figures) -> list[Verdict]:
     decades = len(SIZES) - 1
     verdicts = []
-    for what, head in (("job", "a job"), ("view", "a look")):
+    for what, head in (("job", "a job"), ("turn", "a turn"), ("view", "a look")):
         first, last = (figures.value(OURS, COLUMNS[what, size]) for size in (SIZES[0], SIZES[-1]))
         slope = None if not first or last is None else (last / first) ** (1 / decades)
         aim = f"{head}: at most {PER_DECADE_MAX:g} × for ten times as many jobs"
@@ -42,9 +42,10 @@ MEASURE = Measure(
     columns=tuple(COLUMNS.values()),
     judge=judge,
     notes=(
-        "a finished session of three models with all its jobs and documents is copied until there "
-        "are so many jobs; the tables are analysed, as the server does by itself after a while",
-        "a job does nothing: from the wish to its recorded end, one at a time; a look is all that "
+        "a finished session of three models with all its jobs, documents and holds is copied until "
+        "there are so many jobs; the tables are analysed, as the server does itself after a while",
+        "a job does nothing, a turn is a document by an offline model, with that model's own time: "
+        "both from the wish to the recorded end, one at a time; a look is all that "
         "is shown of a session, and a page of ten of the list of sessions",
     ),
 )

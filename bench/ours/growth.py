@@ -24,7 +24,7 @@ from dialectic.store import lists
 from dialectic.store.database import APP_ROLE, WORKER_ROLE
 from dialectic.store.lists import Page
 from dialectic.store.records import Account, open_account
-from dialectic.worker import Worker
+from dialectic.worker import RunJob, Worker
 
 # What a session consists of, and which of its columns are names of its own: a copy has others.
 TABLES = {
@@ -46,7 +46,13 @@ TABLES = {
         "target_contribution_id",
         "original_model_contribution_id",
     ),
+    "dialectic_files": (),
+    "dialectic_project_resources": ("id", "session_id", "source_contribution_id"),
+    "token_wallet_holds": ("session_id", "job_id", "answer_id"),
+    "dialectic_session_spending": ("session_id",),
 }
+# Names that are words.
+WORDS = ("storage_path", "path", "hold_key")
 VIEWS = 40
 PAGE = 10
 
@@ -61,7 +67,8 @@ async def growth(options: Options) -> dict[str, list[float]]:
             session_id = await run_one(desk, options, account)
             for jobs in options["sizes"]:
                 await fill(admin, session_id, jobs=jobs)
-                found[f"job_ms_{jobs}"] = await time_jobs(desk, options, account)
+                found[f"job_ms_{jobs}"] = await time_jobs(desk, options, account, complete_at_once)
+                found[f"turn_ms_{jobs}"] = await time_jobs(desk, options, account, run_job)
                 found[f"view_ms_{jobs}"] = await time_views(desk, account, session_id)
     finally:
         await admin.close()
@@ -124,24 +131,31 @@ async def build_copy(
     def name(column: str) -> str:
         if column in own:
             return f"md5({column}::text || n)::uuid"
-        if column == "storage_path":
-            return "storage_path || n"
-        return column
+        return f"{column} || n" if column in WORDS else column
 
-    key = "id" if table == "dialectic_sessions" else "session_id"
+    source = f"session_id = '{session_id}'"
+    if table == "dialectic_sessions":
+        source = f"id = '{session_id}'"
+    elif table == "dialectic_files":  # those of the first are named before any others
+        source = (
+            "(tenant_id, path) in (select tenant_id, storage_path from"
+            f" dialectic.dialectic_project_resources where {source})"
+        )
     return (
         f"insert into dialectic.{table} ({', '.join(columns)})"
         f" select {', '.join(map(name, columns))} from dialectic.{table},"
-        f" generate_series({first}, {first + copies - 1}) n where {key} = '{session_id}'"
+        f" generate_series({first}, {first + copies - 1}) n where {source}"
     )
 
 
-async def time_jobs(desk: Engine, options: Options, account: Account) -> list[float]:
-    """Time jobs that do nothing one by one, from the wish to the recorded end."""
+async def time_jobs(
+    desk: Engine, options: Options, account: Account, carry_out: RunJob
+) -> list[float]:
+    """Time jobs one by one, from the wish to the recorded end."""
     finished = asyncio.Event()
 
     async def end(engine: Engine, job: Job) -> None:
-        await complete_at_once(engine, job)
+        await carry_out(engine, job)
         finished.set()
 
     taken_ms = []
