@@ -54,9 +54,10 @@ class Limits:
     body_grace_s: float = 30.0
     body_bytes_per_s: float = 2_000.0
 
-    def find_upload(self, path: str, media_type: str) -> Upload | None:
+    def find_upload(self, method: str, path: str, media_type: str) -> Upload | None:
         """Find the limits of a file that is sent there; None if what is sent is none."""
-        if is_json(media_type):
+        # Whoever only looks at what was sent there takes nobody's place.
+        if method != "POST" or is_json(media_type):
             return None
         ends = (upload for end, upload in self.uploads.items() if path.endswith(end))
         return next(ends, None)
@@ -109,7 +110,7 @@ class Guard:
         with ExitStack() as place:
             try:
                 visitor = scope["state"]["visitor"] = await self._authenticate(request)
-                upload = self._limits.find_upload(path, read_media_type(request))
+                upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
                     place.enter_context(self._places.take(upload, visitor.account.tenant_id))
                 guarded = await self._guard(request, upload, receive)

@@ -239,3 +239,9 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
     assert [message["status"] for message in told[2::2]] == [201, 201]
     for task in (first, second):
         task.cancel()
+
+
+async def test_whoever_only_looks_at_files_takes_nobodys_place() -> None:
+    limits = Limits(json_bytes_max=1, uploads={"/resources": Upload(1000, 1, of_tenant_max=1)})
+    found = [limits.find_upload(method, "/api/v1/resources", "") for method in ("POST", "GET")]
+    assert found == [limits.uploads["/resources"], None]
