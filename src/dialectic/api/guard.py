@@ -25,6 +25,9 @@ from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 
 PREFIX = "/api/"
 JSON_DEPTH_MAX = 64
+# What the longest request has is a few thousand. A body can hold millions, each of which is made in
+# memory while everyone else waits, and may be wrong in a way of its own.
+JSON_VALUES_MAX = 10_000
 # For fields of forms, headers of parts, and what escapes add to a text in JSON.
 OVERHEAD_BYTES = 1 << 20
 WINDOW_BYTES = 1 << 16
@@ -122,6 +125,11 @@ class Guard:
                 await self._app(scope, guarded, _leaving(place, send))
 
     async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
+        if {"content-length", "transfer-encoding"} <= set(request.headers):
+            # A proxy may go by the other one and take a part of this body for a request.
+            raise HTTPException(
+                400, "Only one of Content-Length and Transfer-Encoding.", {"Connection": "close"}
+            )
         if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise HTTPException(415, "The body must not be compressed: send it as it is.")
         bytes_max = upload.bytes_max if upload else self._limits.json_bytes_max
@@ -225,6 +233,19 @@ def _check(body: bytes, media_type: str) -> None:
         raise HTTPException(400, f"The body is not UTF-8 text (byte {error.start}).") from None
     if is_too_deep(body, JSON_DEPTH_MAX):
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
+    if has_too_many(body, JSON_VALUES_MAX):
+        raise HTTPException(413, f"The JSON has more than the {JSON_VALUES_MAX:,} values allowed.")
+
+
+def has_too_many(body: bytes, values_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
+    """Say whether lists and objects hold more values than that, by the commas between them.
+
+    What is nested without a comma is counted as one: its depth is limited already.
+    """
+    if body.count(b",") < values_max:
+        return False
+    commas = sum(outside.count(b",") for outside in _list_outside(body, window_bytes))
+    return commas >= values_max
 
 
 def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
@@ -244,9 +265,15 @@ def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES
 
 def _list_steps(body: bytes, window_bytes: int) -> Iterator[bytes]:
     """List, window by window, the steps in and out that stand outside of texts."""
+    for outside in _list_outside(body, window_bytes):
+        yield outside.translate(_STEPS, _NO_BRACKETS)
+
+
+def _list_outside(body: bytes, window_bytes: int) -> Iterator[bytes]:
+    """List, window by window, what stands outside of texts."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     is_inside = 0
     for start in range(0, len(plain), window_bytes):
         parts = plain[start : start + window_bytes].split(b'"')
-        yield b"".join(parts[is_inside::2]).translate(_STEPS, _NO_BRACKETS)
+        yield b"".join(parts[is_inside::2])
         is_inside = (is_inside + len(parts) - 1) % 2

@@ -1,11 +1,13 @@
-"""How deep JSON is nested is told without parsing it; no body is waited for for ever; files come in
-a few at a time."""
+"""How deep JSON is nested and how much is in it is told without parsing it; no body is waited for
+for ever; files come in a few at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -15,12 +17,20 @@ from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
 from dialectic.api.caller import Visitor
-from dialectic.api.guard import Guard, Limits, Places, Upload, is_too_deep
+from dialectic.api.guard import (
+    JSON_VALUES_MAX,
+    Guard,
+    Limits,
+    Places,
+    Upload,
+    has_too_many,
+    is_too_deep,
+)
 from dialectic.domain.access import Caller
 from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 from dialectic.store.records import Account
 
-texts = st.text(alphabet='[]{}"\\ax\n', max_size=12)
+texts = st.text(alphabet='[]{},"\\ax\n', max_size=12)
 values = st.recursive(
     st.none() | st.integers() | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -64,6 +74,28 @@ def test_what_is_cut_off_is_not_deep() -> None:
     assert not is_too_deep(b"[" + b"[]," * 100 + b'[{"a":', 64)
 
 
+def count_commas(value: Any) -> int:
+    match value:
+        case list() | dict():
+            inner = value.values() if isinstance(value, dict) else value
+            return max(0, len(value) - 1) + sum(map(count_commas, inner))
+        case _:
+            return 0
+
+
+@given(values, st.integers(1, 6), st.sampled_from([1, 2, 7, 1 << 18]))
+def test_values_are_counted_as_the_parser_finds_them(
+    value: Any, values_max: int, window_bytes: int
+) -> None:
+    body = json.dumps(value, ensure_ascii=False).encode()
+    found = has_too_many(body, values_max, window_bytes=window_bytes)
+    assert found == (count_commas(value) >= values_max)
+
+
+def test_a_long_text_is_one_value() -> None:
+    assert not has_too_many(json.dumps({"prompt": 'a, "b", [c], ' * 100_000}).encode(), 10)
+
+
 # -- slow bodies ----------------------------------------------------------------------------------
 
 
@@ -82,7 +114,14 @@ class Sender:
         return {"type": "http.disconnect"}
 
 
-async def send_to(path: str, media_type: str, sender: Sender, **limits: float) -> list[Message]:
+async def send_to(
+    path: str,
+    media_type: str,
+    sender: Sender,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    /,
+    **limits: float,
+) -> list[Message]:
     """Send a body through a guard to an application that reads what it is let."""
     told: list[Message] = []
 
@@ -102,7 +141,10 @@ async def send_to(path: str, media_type: str, sender: Sender, **limits: float) -
         "method": "POST",
         "path": path,
         "query_string": b"",
-        "headers": [(b"content-type", media_type.encode())],
+        "headers": [
+            (name.encode(), value.encode())
+            for name, value in {"content-type": media_type, **headers}.items()
+        ],
         "state": {},
     }
     uploads = {"/import": Upload(1000, at_once_max=1, of_tenant_max=1)}
@@ -147,8 +189,26 @@ async def test_others_are_served_while_a_large_body_is_judged() -> None:
     while not judging.done():
         turns += 1
         await asyncio.sleep(0)
-    assert [message["type"] for message in await judging] == ["http.request", "http.disconnect"]
+    start, told = await judging
+    assert (start["status"], json.loads(told["body"])["code"]) == (413, "too_large")
     assert turns > 50
+
+
+@pytest.mark.parametrize(("more", "is_let_in"), [(0, True), (1, False)])
+async def test_as_many_values_as_any_request_needs_are_let_in(
+    more: int, *, is_let_in: bool
+) -> None:
+    body = json.dumps([0] * (JSON_VALUES_MAX + more)).encode()
+    whole: Message = {"type": "http.request", "body": body, "more_body": False}
+    first, *_ = await send_to("/api/v1/a", "application/json", Sender(whole))
+    assert (first["type"] == "http.request") is is_let_in
+
+
+async def test_a_body_that_gives_its_length_in_two_ways_is_refused_and_hung_up_on() -> None:
+    two = {"content-length": "1", "transfer-encoding": "chunked"}
+    start, _ = await send_to("/api/v1/a", "application/json", Sender(LAST), two)
+    assert start["status"] == 400
+    assert (b"connection", b"close") in start["headers"]
 
 
 # -- files at the same time -----------------------------------------------------------------------
