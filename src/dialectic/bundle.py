@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from dialectic.domain.bundle import (
     readme_path,
     settings_path,
 )
+from dialectic.domain.json_shape import has_too_many
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
 from dialectic.domain.project_export import read_content
@@ -43,6 +45,8 @@ from dialectic.store.records import Account, File
 
 PUBLISH_AT_ONCE = 50
 TRIES = 3
+# The standard process has three hundred.
+PROCESS_VALUES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +234,8 @@ def _inspect(archive: Archive) -> bundles.Arrival:
 
 
 def _build_process(row: ProcessRow) -> Process:
+    if has_too_many(json.dumps(row.definition).encode(), PROCESS_VALUES_MAX):
+        raise InvalidBundle(f"The definition of process {row.name!r} has far too many values.")
     try:
         definition = row.definition
         process = build_process(
