@@ -23,6 +23,7 @@ from dialectic.domain.bundle import (
     Manifest,
     archive_path,
     check_size,
+    check_values,
     is_finished,
     readme_path,
     settings_path,
@@ -32,7 +33,7 @@ from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
 from dialectic.domain.project_export import read_content
 from dialectic.domain.project_import import parse_rows
-from dialectic.domain.project_rows import ProcessRow, ProjectRows, TextRow
+from dialectic.domain.project_rows import VALUES_MAX, ProcessRow, ProjectRows, TextRow
 from dialectic.domain.readme import build_readme
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, InvalidBundle, InvalidProcess, NotFound
@@ -113,7 +114,9 @@ async def _export_once(
             placed |= snapshot.find_texts(file["path"], data)
         if not finished:
             rows = await place_texts(engine, tenant_id, rows, placed)
-            await asyncio.to_thread(writer.add, settings_path(slug), rows.as_bytes())
+            settings = rows.as_bytes()
+            check_values(settings, settings_path(slug), VALUES_MAX)
+            await asyncio.to_thread(writer.add, settings_path(slug), settings)
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
         manifest = await asyncio.to_thread(writer.finish, contents=contents, project=slug)

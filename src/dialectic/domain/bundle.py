@@ -95,6 +95,8 @@ class _Claim(BaseModel):
 
 def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
     """Read a manifest; one of another version is refused by its number, not by its fields."""
+    # Three values for each file.
+    check_values(data, MANIFEST_NAME, 4 * limits.entries_max)
     try:
         claim = _Claim.model_validate(from_json(data))
     except ValueError:
@@ -106,8 +108,7 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
             + (" Update this program." if claim.version > VERSION else "")
         )
         raise InvalidBundle(message)
-    # Three values for each file.
-    manifest = read_form(Manifest, data, MANIFEST_NAME, values_max=4 * limits.entries_max)
+    manifest = read_form(Manifest, data, MANIFEST_NAME)
     check_names([entry.path for entry in manifest.files])
     for entry in manifest.files:
         if project_of(parse_entry(entry.path)) != manifest.project:
@@ -117,14 +118,18 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
     return manifest
 
 
-def read_form(kind: type[FormT], data: bytes, name: str, *, values_max: int) -> FormT:
+def check_values(data: bytes, name: str, values_max: int) -> None:
+    """Refuse JSON that is made of more values than this, before they are made."""
+    if has_too_many(data, values_max):
+        raise InvalidBundle(f"{name} has more than the {values_max:,} values that it may have.")
+
+
+def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
     """Read JSON into its form, or say where its first fault is.
 
     Whoever wrote it may be nobody's friend. Each fault that is found takes far more room than what
     is wrong, so that only so many can be found.
     """
-    if has_too_many(data, values_max):
-        raise InvalidBundle(f"{name} has more than the {values_max:,} values that it may have.")
     try:
         # Parsed by itself, since each fault in what is parsed and judged at once keeps a copy of
         # all that stands around it.

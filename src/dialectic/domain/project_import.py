@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.domain.bundle import parse_entry, project_of, read_form
+from dialectic.domain.bundle import check_values, parse_entry, project_of, read_form
 from dialectic.domain.manifest import rename_sources
 from dialectic.domain.path import build_path
 from dialectic.domain.place import ProjectPlace
@@ -32,7 +32,8 @@ from dialectic.errors import InvalidBundle
 
 def parse_rows(data: bytes) -> ProjectRows:
     """Read the rows of a bundle and make sure that they hang together."""
-    rows = read_form(ProjectRows, data, "project_settings.json", values_max=VALUES_MAX)
+    check_values(data, "project_settings.json", VALUES_MAX)
+    rows = read_form(ProjectRows, data, "project_settings.json")
     _check_references(rows)
     _check_paths(rows)
     return rows
