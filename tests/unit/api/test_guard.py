@@ -12,6 +12,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from dialectic.api.caller import Visitor
@@ -99,6 +100,12 @@ async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
     start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
     assert (start["type"], start["status"]) == ("http.response.start", 400)
     assert "left before its request was whole" in json.loads(body["body"])["detail"]
+
+
+async def test_a_file_that_breaks_off_is_no_fault_of_ours() -> None:
+    with pytest.raises(HTTPException, match="left before its request was whole") as refused:
+        await send_to("/api/v1/import", "application/zip", Sender(PIECE))
+    assert refused.value.status_code == 400
 
 
 async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes() -> None:
