@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,15 +23,17 @@ from dialectic.domain.bundle import (
     Manifest,
     archive_path,
     check_size,
+    check_values,
     is_finished,
     readme_path,
     settings_path,
 )
+from dialectic.domain.json_shape import has_too_many
 from dialectic.domain.process import Process
 from dialectic.domain.process_check import build_process
 from dialectic.domain.project_export import read_content
 from dialectic.domain.project_import import parse_rows
-from dialectic.domain.project_rows import ProcessRow, ProjectRows, TextRow
+from dialectic.domain.project_rows import VALUES_MAX, ProcessRow, ProjectRows, TextRow
 from dialectic.domain.readme import build_readme
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, InvalidBundle, InvalidProcess, NotFound
@@ -43,6 +46,8 @@ from dialectic.store.records import Account, File
 
 PUBLISH_AT_ONCE = 50
 TRIES = 3
+# The standard process has three hundred.
+PROCESS_VALUES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,9 @@ async def _export_once(
             placed |= snapshot.find_texts(file["path"], data)
         if not finished:
             rows = await place_texts(engine, tenant_id, rows, placed)
-            await asyncio.to_thread(writer.add, settings_path(slug), rows.as_bytes())
+            settings = rows.as_bytes()
+            check_values(settings, settings_path(slug), VALUES_MAX)
+            await asyncio.to_thread(writer.add, settings_path(slug), settings)
         await asyncio.to_thread(writer.add, readme_path(slug), build_readme(rows).encode())
         contents = "finished" if finished else "all"
         manifest = await asyncio.to_thread(writer.finish, contents=contents, project=slug)
@@ -230,6 +237,8 @@ def _inspect(archive: Archive) -> bundles.Arrival:
 
 
 def _build_process(row: ProcessRow) -> Process:
+    if has_too_many(json.dumps(row.definition).encode(), PROCESS_VALUES_MAX):
+        raise InvalidBundle(f"The definition of process {row.name!r} has far too many values.")
     try:
         definition = row.definition
         process = build_process(

@@ -68,8 +68,8 @@ async def send(
 ) -> Reply:
     """Ask a question and save it with its answer. Too long a prompt fails before any call.
 
-    Each call is paid for by itself, all of them in the commit that saves the answer: of a question
-    that was never answered the person pays nothing.
+    Each call is paid for by itself, all of them in the commit that saves the answer. Of a question
+    that was never answered the person pays nothing but what arrived before its call broke off.
     """
     card = engine.catalog.load_card(question.model)
     message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)

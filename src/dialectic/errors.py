@@ -330,7 +330,7 @@ class TooManyRequests(DialecticError):
 
 
 class ServerBusy(DialecticError):
-    """The server takes in as many files as it can."""
+    """The server cannot do it just now."""
 
     code = "server_busy"
     status = 503

@@ -439,6 +439,7 @@ def _swap_files(rows: dict[str, Any]) -> None:
         (_set("dialectic_sessions", "lead_model_index", 3), "break a rule"),
         (_set("dialectic_sessions", "created_at", "2026-05-01T10:00:00"), "created_at"),
         (_set("dialectic_process_templates", "definition", {}), "has not its form"),
+        (_set("dialectic_process_templates", "definition", {"file": [0] * 10_001}), "far too many"),
         (_set("dialectic_process_templates", "content_hash", "0" * 64), "hash"),
         (_set("dialectic_files", "sha256", "0" * 64), "do not name the same files"),
         (_swap_files, "not in dialectic_files"),

@@ -140,12 +140,13 @@ async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
         (b"{", 400, "invalid_json"),
         (b'{"prompt": "\xff\xfe"}', 400, "invalid_request"),
         (b'{"prompt": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", 400, "invalid_request"),
+        (b'{"prompt": [' + b'"",' * 1_000_000 + b'""]}', 413, "too_large"),
         (b'{"prompt": "\\ud83d"}', 422, "validation_failed"),
         (b'{"prompt": NaN}', 422, "validation_failed"),
         (b'{"prompt": "p", "domain": "\\u0000"}', 422, "invalid_value"),
         (b'{"prompt": "\\u0000"}', 400, "invalid_request"),
     ],
-    ids=["cut", "no text", "deep", "half", "no number", "zero", "nothing"],
+    ids=["cut", "no text", "deep", "many", "half", "no number", "zero", "nothing"],
 )
 async def test_what_is_no_sound_json_is_refused(
     house: House, content: bytes, status: int, code: str

@@ -99,6 +99,19 @@ async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(house: H
     assert last == "reply"
 
 
+async def test_a_streamed_answer_that_is_told_again_says_so(
+    house: House, simulator: Simulator
+) -> None:
+    wish, named = build_wish(stream=True), {"Idempotency-Key": str(uuid4())}
+    first, again = [
+        await house.anna.client.post("/chat", json=wish, headers=named) for _ in range(2)
+    ]
+    assert len(simulator.log.calls) == 1
+    assert parse_events(again.text) == parse_events(first.text)[-1:]
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+
+
 @pytest.mark.parametrize(
     ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
 )

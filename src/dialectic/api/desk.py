@@ -98,10 +98,15 @@ class Act:
 
 def build_response(answer: Answer, then: Then | None = None) -> Response:
     """Build the response of an answer; one that is told again says so."""
-    headers = {**answer.headers, **({REPLAYED: "true"} if answer.is_repeated else {})}
+    headers = {**answer.headers, **tell_repeated(answer)}
     media_type = headers.pop("content-type", JSON)
     behind = None if then is None else put_behind(then)
     return Response(answer.body, answer.status, headers, media_type, behind)
+
+
+def tell_repeated(answer: Answer) -> dict[str, str]:
+    """Build the header of an answer that was given before."""
+    return {REPLAYED: "true"} if answer.is_repeated else {}
 
 
 def put_behind(then: Then) -> BackgroundTask:

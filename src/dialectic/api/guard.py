@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from uuid import UUID
 
 from starlette.exceptions import HTTPException
@@ -21,18 +20,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialectic.api.caller import Authenticate
 from dialectic.api.problem import build_problem, build_refusal
+from dialectic.domain.json_shape import has_too_many, is_too_deep
 from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 
 PREFIX = "/api/"
 JSON_DEPTH_MAX = 64
+# What the longest request has is a few thousand. A body can hold millions, each of which is made in
+# memory while everyone else waits, and may be wrong in a way of its own.
+JSON_VALUES_MAX = 10_000
 # For fields of forms, headers of parts, and what escapes add to a text in JSON.
 OVERHEAD_BYTES = 1 << 20
-WINDOW_BYTES = 1 << 16
 # Of this size on a body is judged beside everything else that goes on.
 LARGE_BYTES = 1 << 18
-_IN, _OUT = b"\x01", b"\xff"
-_STEPS = bytes.maketrans(b"[{]}", 2 * _IN + 2 * _OUT)
-_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,10 @@ class Limits:
     body_grace_s: float = 30.0
     body_bytes_per_s: float = 2_000.0
 
-    def find_upload(self, path: str, media_type: str) -> Upload | None:
+    def find_upload(self, method: str, path: str, media_type: str) -> Upload | None:
         """Find the limits of a file that is sent there; None if what is sent is none."""
-        if is_json(media_type):
+        # Whoever only looks at what was sent there takes nobody's place.
+        if method != "POST" or is_json(media_type):
             return None
         ends = (upload for end, upload in self.uploads.items() if path.endswith(end))
         return next(ends, None)
@@ -109,7 +109,7 @@ class Guard:
         with ExitStack() as place:
             try:
                 visitor = scope["state"]["visitor"] = await self._authenticate(request)
-                upload = self._limits.find_upload(path, read_media_type(request))
+                upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
                     place.enter_context(self._places.take(upload, visitor.account.tenant_id))
                 guarded = await self._guard(request, upload, receive)
@@ -121,6 +121,11 @@ class Guard:
                 await self._app(scope, guarded, _leaving(place, send))
 
     async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
+        if {"content-length", "transfer-encoding"} <= set(request.headers):
+            # A proxy may go by the other one and take a part of this body for a request.
+            raise HTTPException(
+                400, "Only one of Content-Length and Transfer-Encoding.", {"Connection": "close"}
+            )
         if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise HTTPException(415, "The body must not be compressed: send it as it is.")
         bytes_max = upload.bytes_max if upload else self._limits.json_bytes_max
@@ -183,6 +188,9 @@ def _count(receive: Receive, bytes_max: int, limits: Limits) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise HTTPException(408, "The body came too slowly. Send it again.") from None
+        if message["type"] == "http.disconnect" and not is_whole:
+            # Nobody reads it, but whoever counts answers must not take it for a fault of ours.
+            raise HTTPException(400, "The client left before its request was whole.")
         seen += len(message.get("body", b""))
         is_whole = not message.get("more_body", False)
         if seen > bytes_max:
@@ -196,8 +204,6 @@ async def _read(receive: Receive) -> bytes:
     parts = []
     while True:
         message = await receive()
-        if message["type"] == "http.disconnect":
-            raise HTTPException(400, "The client left before its request was whole.")
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
@@ -224,28 +230,5 @@ def _check(body: bytes, media_type: str) -> None:
         raise HTTPException(400, f"The body is not UTF-8 text (byte {error.start}).") from None
     if is_too_deep(body, JSON_DEPTH_MAX):
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
-
-
-def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
-    """Say whether brackets outside of texts are nested deeper than that; nothing is parsed.
-
-    A body may be made of millions of the shortest texts and lists: none is looked at one by one.
-    """
-    if body.count(b"[") + body.count(b"{") <= depth_max:
-        return False
-    depth = 0
-    for steps in _list_steps(body, window_bytes):
-        if max(accumulate(memoryview(steps).cast("b"), initial=depth)) > depth_max:
-            return True
-        depth += steps.count(_IN) - steps.count(_OUT)
-    return False
-
-
-def _list_steps(body: bytes, window_bytes: int) -> Iterator[bytes]:
-    """List, window by window, the steps in and out that stand outside of texts."""
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    is_inside = 0
-    for start in range(0, len(plain), window_bytes):
-        parts = plain[start : start + window_bytes].split(b'"')
-        yield b"".join(parts[is_inside::2]).translate(_STEPS, _NO_BRACKETS)
-        is_inside = (is_inside + len(parts) - 1) % 2
+    if has_too_many(body, JSON_VALUES_MAX):
+        raise HTTPException(413, f"The JSON has more than the {JSON_VALUES_MAX:,} values allowed.")

@@ -6,6 +6,7 @@ a request are ids, names and figures: never a text, a token or a query.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -20,7 +21,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dialectic.api.metrics import METHODS, Metrics
-from dialectic.api.problem import build_unexpected
+from dialectic.api.problem import build_problem, build_unexpected
+from dialectic.errors import ServerBusy
 from dialectic.telemetry import OFF, Span, Telemetry, about
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,10 @@ PREFIX = "/api/v1"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Ids in the path, which tell of what a request was; names of parameters, as the routes have them.
 TOLD = ("project_id", "session_id", "contribution_id", "document_id", "chat_id", "message_id")
+STOPPING = (
+    "The server is being stopped, and this takes longer than it can wait. Send it again a little "
+    "later; under its Idempotency-Key it is done once."
+)
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -76,6 +82,11 @@ class Trace:
 
         try:
             await self._app(scope, receive, send_on)
+        except asyncio.CancelledError:
+            # The server stops, and has waited for this one as long as it does.
+            if not status:
+                await build_problem(Request(scope), ServerBusy(STOPPING))(scope, receive, send_on)
+            raise
         except Exception as error:  # noqa: BLE001  the edge of the API; the answer was sent already
             _tell_unexpected(error, request_id)
             if not status:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic_core import from_json
 
+from dialectic.domain.json_shape import has_too_many
 from dialectic.domain.path import build_path, parse_path
 from dialectic.domain.place import (
     ChunkFile,
@@ -51,6 +53,12 @@ RATIO_FREE_BYTES = 2**20
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
+T = TypeVar("T")
+FormT = TypeVar("FormT", bound=BaseModel)
+FIELDS_MAX = 100
+# Of millions of wrong entries one is told.
+Several: TypeAlias = Annotated[tuple[T, ...], FailFast()]
+
 
 class FileEntry(BaseModel):
     """One file of the archive."""
@@ -72,7 +80,7 @@ class Manifest(BaseModel):
     # All of the project, or finished documents only.
     contents: Literal["all", "finished"]
     project: str
-    files: Annotated[tuple[FileEntry, ...], Field(max_length=LIMITS.entries_max)]
+    files: Annotated[Several[FileEntry], Field(max_length=LIMITS.entries_max)]
 
     def as_bytes(self) -> bytes:
         return self.model_dump_json(indent=2).encode() + b"\n"
@@ -87,9 +95,11 @@ class _Claim(BaseModel):
 
 def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
     """Read a manifest; one of another version is refused by its number, not by its fields."""
+    # Three values for each file.
+    check_values(data, MANIFEST_NAME, 4 * limits.entries_max)
     try:
-        claim = _Claim.model_validate_json(data)
-    except ValidationError:
+        claim = _Claim.model_validate(from_json(data))
+    except ValueError:
         message = f"{MANIFEST_NAME} is not the manifest of a {FORMAT}. Give an exported project."
         raise InvalidBundle(message) from None
     if claim.version != VERSION:
@@ -98,10 +108,7 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
             + (" Update this program." if claim.version > VERSION else "")
         )
         raise InvalidBundle(message)
-    try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        raise InvalidBundle(f"{MANIFEST_NAME}: {describe(error)}") from None
+    manifest = read_form(Manifest, data, MANIFEST_NAME)
     check_names([entry.path for entry in manifest.files])
     for entry in manifest.files:
         if project_of(parse_entry(entry.path)) != manifest.project:
@@ -109,6 +116,41 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
             raise InvalidBundle(message)
     check_size((entry.size_bytes for entry in manifest.files), limits)
     return manifest
+
+
+def check_values(data: bytes, name: str, values_max: int) -> None:
+    """Refuse JSON that is made of more values than this, before they are made."""
+    if has_too_many(data, values_max):
+        raise InvalidBundle(f"{name} has more than the {values_max:,} values that it may have.")
+
+
+def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
+    """Read JSON into its form, or say where its first fault is.
+
+    Whoever wrote it may be nobody's friend. Each fault that is found takes far more room than what
+    is wrong, so that only so many can be found.
+    """
+    try:
+        # Parsed by itself, since each fault in what is parsed and judged at once keeps a copy of
+        # all that stands around it.
+        parsed = from_json(data)
+    except ValueError as error:
+        raise InvalidBundle(f"{name} is no JSON: {error}.") from None
+    if any(len(entry) > FIELDS_MAX for entry in _list_entries(parsed)):
+        raise InvalidBundle(f"{name} has an entry of more than {FIELDS_MAX} fields, as none has.")
+    try:
+        return kind.model_validate(parsed)
+    except ValidationError as error:
+        raise InvalidBundle(f"{name}: {describe(error)}") from None
+
+
+def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
+    """List the whole, and what stands in its lists."""
+    if isinstance(parsed, dict):
+        yield parsed
+        for several in parsed.values():
+            if isinstance(several, list):
+                yield from (entry for entry in several if isinstance(entry, dict))
 
 
 def describe(error: ValidationError) -> str:

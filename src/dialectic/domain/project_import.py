@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from pydantic import ValidationError
-
-from dialectic.domain.bundle import describe, parse_entry, project_of
+from dialectic.domain.bundle import check_values, parse_entry, project_of, read_form
 from dialectic.domain.manifest import rename_sources
 from dialectic.domain.path import build_path
 from dialectic.domain.place import ProjectPlace
 from dialectic.domain.project_rows import (
     ROW_TYPES,
+    VALUES_MAX,
     InStorage,
     ProjectRows,
     Ref,
@@ -33,10 +32,8 @@ from dialectic.errors import InvalidBundle
 
 def parse_rows(data: bytes) -> ProjectRows:
     """Read the rows of a bundle and make sure that they hang together."""
-    try:
-        rows = ProjectRows.model_validate_json(data)
-    except ValidationError as error:
-        raise InvalidBundle(f"project_settings.json: {describe(error)}") from None
+    check_values(data, "project_settings.json", VALUES_MAX)
+    rows = read_form(ProjectRows, data, "project_settings.json")
     _check_references(rows)
     _check_paths(rows)
     return rows

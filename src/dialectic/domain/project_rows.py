@@ -16,10 +16,13 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
+from dialectic.domain.bundle import Several
 from dialectic.domain.manifest import check_manifest
 
 # Columns that belong to the place where a row stands.
 OWNERS = frozenset({"tenant_id", "user_id"})
+# As many as a file of the largest size has, with each in a line of its own.
+VALUES_MAX = 2_000_000
 
 Json = dict[str, Any]
 RowT = TypeVar("RowT", bound="Row")
@@ -166,7 +169,7 @@ class SessionRow(Row):
     project_id: Annotated[UUID, _Project]
     process_template_id: Annotated[UUID, _Process]
     session_description: str
-    selected_model_ids: Annotated[tuple[UUID, ...], _Model, Field(min_length=1, max_length=12)]
+    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=12)]
     lead_model_index: Nth
     current_stage_slug: str
     until_stage_slug: str
@@ -227,16 +230,14 @@ class ContributionRow(Row):
     rank: Nth | None
     origin: Nth | None
     source_group: Annotated[UUID | None, _Contribution]
-    source_contribution_ids: Annotated[
-        tuple[UUID, ...], Ref("dialectic_contributions", is_loose=True)
-    ]
+    source_contribution_ids: Annotated[Several[UUID], Ref("dialectic_contributions", is_loose=True)]
     target_contribution_id: Annotated[UUID | None, _Contribution]
     root_contribution_id: Annotated[UUID, _Contribution]
     turn_index: Count
     is_intermediate: bool
     is_incomplete: bool
     is_stale: bool
-    flags: tuple[str, ...]
+    flags: Several[str]
     storage_path: Annotated[str, InStorage()]
     raw_response_storage_path: Annotated[str | None, InStorage()]
     mime_type: str
@@ -285,7 +286,7 @@ class ChunkRow(Row):
     raw_finish_reason: str | None
     provider_request_id: str | None
     processing_time_ms: Count
-    flags: tuple[str, ...]
+    flags: Several[str]
     manifest: ManifestJson = None
     created_at: Moment
     content_in: ContentIn
@@ -325,7 +326,7 @@ class ResourceRow(Row):
     storage_path: Annotated[str, InStorage()]
     mime_type: str
     size_bytes: Annotated[int, Field(ge=0)]
-    notes: tuple[str, ...]
+    notes: Several[str]
     created_at: Moment
     content_in: ContentIn
     content: str | None
@@ -339,24 +340,24 @@ class ProjectRows(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dialectic_projects: Annotated[tuple[ProjectRow, ...], Field(min_length=1, max_length=1)]
-    dialectic_domains: tuple[DomainRow, ...]
-    dialectic_process_templates: tuple[ProcessRow, ...]
+    dialectic_projects: Annotated[Several[ProjectRow], Field(min_length=1, max_length=1)]
+    dialectic_domains: Several[DomainRow]
+    dialectic_process_templates: Several[ProcessRow]
     # These five are for readers: an import makes them again from the process's definition.
-    dialectic_stages: tuple[Json, ...]
-    dialectic_stage_transitions: tuple[Json, ...]
-    domain_process_associations: tuple[Json, ...]
-    domain_specific_prompt_overlays: tuple[Json, ...]
-    system_prompts: tuple[Json, ...]
-    ai_providers: tuple[ModelRow, ...]
-    dialectic_sessions: tuple[SessionRow, ...]
-    dialectic_stage_runs: tuple[StageRunRow, ...]
-    dialectic_contributions: tuple[ContributionRow, ...]
+    dialectic_stages: Several[Json]
+    dialectic_stage_transitions: Several[Json]
+    domain_process_associations: Several[Json]
+    domain_specific_prompt_overlays: Several[Json]
+    system_prompts: Several[Json]
+    ai_providers: Several[ModelRow]
+    dialectic_sessions: Several[SessionRow]
+    dialectic_stage_runs: Several[StageRunRow]
+    dialectic_contributions: Several[ContributionRow]
     # Bundles of earlier programs have none.
-    dialectic_chunks: tuple[ChunkRow, ...] = ()
-    dialectic_feedback: tuple[FeedbackRow, ...]
-    dialectic_project_resources: tuple[ResourceRow, ...]
-    dialectic_files: tuple[FileRow, ...]
+    dialectic_chunks: Several[ChunkRow] = ()
+    dialectic_feedback: Several[FeedbackRow]
+    dialectic_project_resources: Several[ResourceRow]
+    dialectic_files: Several[FileRow]
 
     @property
     def project(self) -> ProjectRow:

@@ -1,68 +1,31 @@
-"""How deep JSON is nested is told without parsing it; no body is waited for for ever; files come in
-a few at a time."""
+"""No body is waited for for ever, nor made of more than any request has; files come in a few at a
+time."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
+from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from dialectic.api.caller import Visitor
-from dialectic.api.guard import Guard, Limits, Places, Upload, is_too_deep
+from dialectic.api.guard import (
+    JSON_VALUES_MAX,
+    Guard,
+    Limits,
+    Places,
+    Upload,
+)
 from dialectic.domain.access import Caller
 from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 from dialectic.store.records import Account
-
-texts = st.text(alphabet='[]{}"\\ax\n', max_size=12)
-values = st.recursive(
-    st.none() | st.integers() | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=20,
-)
-
-
-def measure(value: Any) -> int:
-    match value:
-        case list():
-            return 1 + max((measure(one) for one in value), default=0)
-        case dict():
-            return 1 + max((measure(one) for one in value.values()), default=0)
-        case _:
-            return 0
-
-
-@given(values, st.integers(1, 6), st.sampled_from([1, 2, 7, 1 << 18]))
-def test_depth_is_what_the_parser_finds_wherever_it_is_cut(
-    value: Any, depth_max: int, window_bytes: int
-) -> None:
-    body = json.dumps(value, ensure_ascii=False).encode()
-    found = is_too_deep(body, depth_max, window_bytes=window_bytes)
-    assert found == (measure(value) > depth_max)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"[" * 1_000_000, b'{"a":' * 500_000, b"[" * 100 + b"]" * 100 + b"[" * 65],
-    ids=["lists", "objects", "side by side"],
-)
-def test_what_never_ends_is_too_deep(body: bytes) -> None:
-    assert is_too_deep(body, 64)
-
-
-def test_what_is_long_and_flat_is_not() -> None:
-    assert not is_too_deep(b"[" + b"[],{}," * 100_000 + b"[]]", 64)
-
-
-def test_what_is_cut_off_is_not_deep() -> None:
-    assert not is_too_deep(b"[" + b"[]," * 100 + b'[{"a":', 64)
-
 
 # -- slow bodies ----------------------------------------------------------------------------------
 
@@ -82,7 +45,14 @@ class Sender:
         return {"type": "http.disconnect"}
 
 
-async def send_to(path: str, media_type: str, sender: Sender, **limits: float) -> list[Message]:
+async def send_to(
+    path: str,
+    media_type: str,
+    sender: Sender,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    /,
+    **limits: float,
+) -> list[Message]:
     """Send a body through a guard to an application that reads what it is let."""
     told: list[Message] = []
 
@@ -102,7 +72,10 @@ async def send_to(path: str, media_type: str, sender: Sender, **limits: float) -
         "method": "POST",
         "path": path,
         "query_string": b"",
-        "headers": [(b"content-type", media_type.encode())],
+        "headers": [
+            (name.encode(), value.encode())
+            for name, value in {"content-type": media_type, **headers}.items()
+        ],
         "state": {},
     }
     uploads = {"/import": Upload(1000, at_once_max=1, of_tenant_max=1)}
@@ -129,6 +102,12 @@ async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
     assert "left before its request was whole" in json.loads(body["body"])["detail"]
 
 
+async def test_a_file_that_breaks_off_is_no_fault_of_ours() -> None:
+    with pytest.raises(HTTPException, match="left before its request was whole") as refused:
+        await send_to("/api/v1/import", "application/zip", Sender(PIECE))
+    assert refused.value.status_code == 400
+
+
 async def test_one_that_is_whole_is_waited_behind_as_long_as_it_takes() -> None:
     # From the first byte on nothing may take any time.
     at_once, sender = {"body_bytes_per_s": -1e-9}, Sender(LAST)
@@ -147,8 +126,26 @@ async def test_others_are_served_while_a_large_body_is_judged() -> None:
     while not judging.done():
         turns += 1
         await asyncio.sleep(0)
-    assert [message["type"] for message in await judging] == ["http.request", "http.disconnect"]
+    start, told = await judging
+    assert (start["status"], json.loads(told["body"])["code"]) == (413, "too_large")
     assert turns > 50
+
+
+@pytest.mark.parametrize(("more", "is_let_in"), [(0, True), (1, False)])
+async def test_as_many_values_as_any_request_needs_are_let_in(
+    more: int, *, is_let_in: bool
+) -> None:
+    body = json.dumps([0] * (JSON_VALUES_MAX + more)).encode()
+    whole: Message = {"type": "http.request", "body": body, "more_body": False}
+    first, *_ = await send_to("/api/v1/a", "application/json", Sender(whole))
+    assert (first["type"] == "http.request") is is_let_in
+
+
+async def test_a_body_that_gives_its_length_in_two_ways_is_refused_and_hung_up_on() -> None:
+    two = {"content-length": "1", "transfer-encoding": "chunked"}
+    start, _ = await send_to("/api/v1/a", "application/json", Sender(LAST), two)
+    assert start["status"] == 400
+    assert (b"connection", b"close") in start["headers"]
 
 
 # -- files at the same time -----------------------------------------------------------------------
@@ -239,3 +236,9 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
     assert [message["status"] for message in told[2::2]] == [201, 201]
     for task in (first, second):
         task.cancel()
+
+
+async def test_whoever_only_looks_at_files_takes_nobodys_place() -> None:
+    limits = Limits(json_bytes_max=1, uploads={"/resources": Upload(1000, 1, of_tenant_max=1)})
+    found = [limits.find_upload(method, "/api/v1/resources", "") for method in ("POST", "GET")]
+    assert found == [limits.uploads["/resources"], None]

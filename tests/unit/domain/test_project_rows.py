@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from dialectic.domain.document import render_document
 from dialectic.domain.manifest import Entry, Manifest
@@ -315,6 +316,29 @@ def build_small() -> ProjectRows:
 def refuse(rows: ProjectRows, words: str) -> None:
     with pytest.raises(InvalidBundle, match=words):
         parse_rows(rows.as_bytes())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("{}," * 2_000_000 + "{}", "more than the 2,000,000 values"),
+        ("{" + ",".join(f'"{n}": 1' for n in range(101)) + "}", "more than 100 fields"),
+        ('{"path": "\\ud800"}', "is no JSON"),
+    ],
+    ids=["entries", "fields", "half a character"],
+)
+def test_a_flood_of_values_is_refused_before_any_is_judged(wrong: str, words: str) -> None:
+    with pytest.raises(InvalidBundle, match=words):
+        parse_rows(f'{{"dialectic_files": [{wrong}]}}'.encode())
+
+
+def test_of_many_rows_that_are_wrong_the_first_is_told() -> None:
+    rows = json.loads(build_small().as_bytes()) | {"dialectic_files": [{}, {}]}
+    rows["dialectic_contributions"][0]["flags"] = [1, 2]
+    with pytest.raises(ValidationError) as caught:
+        ProjectRows.model_validate(rows)
+    wrong = {fault["loc"][:-1] for fault in caught.value.errors()}
+    assert wrong == {("dialectic_files", 0), ("dialectic_contributions", 0, "flags")}
 
 
 def test_two_rows_of_one_id_are_refused() -> None:

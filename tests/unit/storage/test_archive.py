@@ -128,6 +128,10 @@ HOSTILE = {
     "another format": (with_manifest(build_manifest(FILES, format="tar")), "not the manifest"),
     "a later version": (with_manifest(build_manifest(FILES, version=2)), "Update this program"),
     "an earlier version": (with_manifest(build_manifest(FILES, version=0)), "has version 0"),
+    "a manifest of too many values": (
+        with_manifest(build_manifest(FILES, files=[0] * 80_001)),
+        "more than the 80,000 values",
+    ),
     "an unknown field": (with_manifest(build_manifest(FILES, also="this")), "also"),
     "a hash that is wrong": (
         with_manifest(build_manifest({**FILES, PROMPT: b"Who?"})),

@@ -18,7 +18,7 @@ from pydantic import AliasChoices, Field, model_validator
 from starlette.responses import StreamingResponse
 
 from dialectic import chat, projects
-from dialectic.api.desk import Act, Reading, Spending, Writing, build_response
+from dialectic.api.desk import Act, Reading, Spending, Writing, build_response, tell_repeated
 from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
 from dialectic.api.pages import Listing, Paging, list_page
@@ -256,8 +256,9 @@ async def _stream(
     await asyncio.wait({waiting}, timeout=PING_S)
     if waiting.done() and waiting.result() is None:
         answer = await asking
+        headers = {**UNBUFFERED, **tell_repeated(answer)}
         return StreamingResponse(
-            iter([_event("reply", answer.body)]), headers=UNBUFFERED, media_type=EVENTS
+            iter([_event("reply", answer.body)]), headers=headers, media_type=EVENTS
         )
     return StreamingResponse(
         _tell(request, asking, pieces, waiting), headers=UNBUFFERED, media_type=EVENTS

@@ -11,6 +11,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -250,7 +251,10 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with open_archive(path, name="The archive") as archive, bundle.refusing_broken_rules():
+    with ExitStack() as opened, bundle.refusing_broken_rules():
+        archive = await asyncio.to_thread(
+            opened.enter_context, open_archive(path, name="The archive")
+        )
         intake = await bundle.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
