@@ -404,7 +404,7 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
 async def test_money_for_a_call_is_set_aside_and_sent_by_keys_alone(resting: Address) -> None:
     async with watched(resting, "force_generic_plan") as (connection, plans):
         await connection.execute(f"select dialectic.send_hold('{OURS.id}', 'job:1:0')")
-        with pytest.raises(asyncpg.PostgresError, match="attempt 1 of job .* is over"):
+        with pytest.raises(asyncpg.PostgresError, match=r"attempt 1 of job .* is over"):
             await connection.execute(
                 f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null,"
                 f" null, '{PENDING_ID}', 1, 1, 1, 1, 1, 1, false)"
