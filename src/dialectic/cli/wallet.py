@@ -78,7 +78,7 @@ def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
 # -- what there is ---------------------------------------------------------------------------------
 
 
-@wallet.command()
+@wallet.command(short_help="Show what the wallet holds.")
 @user_option
 @org_option
 @as_json_option
@@ -230,7 +230,7 @@ def describe_transfer(transfer: Transfer) -> str:
     ).rstrip()
 
 
-@wallet.command()
+@wallet.command(short_help="Show what SESSION has spent, by stage and model.")
 @click.argument("session")
 @user_option
 @org_option
