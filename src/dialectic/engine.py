@@ -25,7 +25,7 @@ from dialectic.failpoints import Failpoints
 from dialectic.limits import Calm
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import Embedders
+from dialectic.retrieval.embedders import Embedders, check_embedder
 from dialectic.settings import Settings
 from dialectic.storage.files import FileStore, open_store
 from dialectic.storage.identity import require_identity
@@ -86,6 +86,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open what a command needs; close it, and what the catalogue opened, in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
+    check_embedder(settings.embedder, catalog)
     files = open_store(settings.storage_location, settings.storage_access)
     async with contextlib.AsyncExitStack() as stack:
         tracing = open_telemetry(settings)

@@ -130,7 +130,7 @@ class Settings:
     confirm_above_usd: float = _setting(
         1.0, _number(0.0, 1_000_000.0), "A run that is expected to cost more is asked about first."
     )
-    worker_concurrency: int = _setting(64, _whole(2, 1000), "Jobs one worker runs at a time.")
+    worker_concurrency: int = _setting(64, _whole(1, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
     requests_per_minute: int = _setting(
         600, _whole(1, 1_000_000), "Requests that one token may make over HTTP."

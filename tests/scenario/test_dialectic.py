@@ -266,6 +266,9 @@ def test_every_promised_document_is_cut_out_of_its_answer(told: Record) -> None:
             _, body = split_document(told.files[resource["storage_path"]].decode())
             for line in body.splitlines()[1:]:
                 assert line in row["content"], "no word of it is invented"
+            levels = [len(marks) for marks in re.findall(r"^(#+) ", body, re.MULTILINE)]
+            steps = itertools.pairwise(levels)
+            assert all(lower <= upper + 1 for upper, lower in steps), "no level is left out"
 
 
 def test_the_plan_of_the_lead_alone_fills_pending(told: Record) -> None:

@@ -215,7 +215,7 @@ COPY_SESSION = """
 # Words, and what the message must speak of.
 OUT_OF_RANGE: dict[str, tuple[list[str | bytes], list[str]]] = {
     "long name": (["--name", "x" * 501], ["501 characters", "500", "--name"]),
-    "no domain": (["--domain", ""], ["''", "--domain"]),
+    "no domain": (["--domain", " "], ["' '", "--domain"]),
     "long domain": (["--domain", "x" * 201], ["xxx", "--domain"]),
     "domain that is no text": (["--domain", b"\xff"], ["--domain"]),
     "process that is no text": (["--process", b"\xff"], ["process"]),

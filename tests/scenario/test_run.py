@@ -173,6 +173,12 @@ def test_documents_are_copied_out_in_the_same_layout(home: Home, tmp_path: Path)
     assert all(Path(line).is_relative_to(out) for line in told.stdout.splitlines())
 
 
+def test_a_worker_that_does_one_job_at_a_time_comes_to_the_end(home: Home) -> None:
+    told = home.tell(*RUN, PROMPT, worker_concurrency="1")
+    assert told.code == 0, told.stderr
+    assert len(told.stdout.splitlines()) == len(NAMES)
+
+
 def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "prompt.txt"
     file.write_bytes(b"\xef\xbb\xbf" + PROMPT.encode())
@@ -373,7 +379,7 @@ def test_the_doctor_finds_everything_in_order(home: Home) -> None:
     told = home.tell("doctor")
     assert told.code == 0, told.stdout
     assert all(line.startswith("ok") for line in told.stdout.splitlines())
-    for word in ("settings", "server", "database", "storage", "models"):
+    for word in ("settings", "server", "database", "storage", "models", "embedder"):
         assert re.search(rf"^ok +{word} ", told.stdout, re.MULTILINE)
 
 
@@ -381,6 +387,10 @@ def test_the_doctor_says_what_is_not_in_order(home: Home) -> None:
     told = home.tell("doctor", storage_url="file:///dev/null/storage")
     assert told.code == 4
     assert re.search(r"^FAIL +storage .*/dev/null", told.stdout, re.MULTILINE)
+    for name in ("builtin/statik", "openai/text-embedding-3-small"):
+        told = home.tell("doctor", embedder=name)
+        assert told.code == 4
+        assert re.search(rf"^FAIL +embedder .*{name}", told.stdout, re.MULTILINE)
 
 
 def test_the_database_says_where_it_is_and_that_it_is_up_to_date(home: Home) -> None:
@@ -456,7 +466,9 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
     "unknown session": (["status", "deadbeef"], {}, 2, ["'deadbeef'", "dialectic status"]),
     "no session": (["watch", "what?"], {}, 2, ["'what?'", "dialectic status"]),
     "unknown option": (["run", "--modles", "x"], {}, 2, ["--modles", "--models"]),
-    "unknown command": (["rum"], {}, 2, ["rum"]),
+    "unknown command": (["rum"], {}, 2, ["'rum'", "Did you mean", "'run'"]),
+    "models that are none": (["run", "--models", "", "x"], {}, 2, ["--models", "empty"]),
+    "a budget of nothing": (["run", "--budget", "0", "x"], {}, 2, ["above 0"]),
     "unknown setting": (
         ["status"],
         {"max_retrys": "1"},
@@ -474,6 +486,12 @@ WRONG_INPUT: dict[str, tuple[list[str], dict[str, str], int, list[str]]] = {
         {"database_url": "postgresql://me:sesame@127.0.0.1:1/x"},
         4,
         ["127.0.0.1:1", "DIALECTIC_DATABASE_URL"],
+    ),
+    "unknown embedder": (
+        ["run", "x"],
+        {"embedder": "builtin/statik"},
+        4,
+        ["`embedder`", "'builtin/statik'", "builtin/static"],
     ),
     "broken failpoint": (["status"], {"failpoints": "nowhere=kill"}, 4, ["nowhere=kill"]),
     "unknown storage": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -93,6 +94,7 @@ def test_a_wallet_from_its_first_dollar_to_the_last_look(home: Home) -> None:
     assert "for the bakery" in history[2]
     transfers = json.loads(ask(home, "history", "--json").stdout)["transfers"]
     assert len(transfers) == 4
+    assert all(re.match(r"\d{4}-\d\d-\d\dT", one["created_at"]) for one in transfers)
 
     assert "all is right" in ask(home, "verify").stderr
 

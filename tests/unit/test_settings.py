@@ -274,6 +274,7 @@ def test_a_wrong_value_in_the_file_is_named_with_its_place_and_what_is_allowed(
     [
         ("max_retries", "0", 0),
         ("max_retries", " 20 ", 20),
+        ("worker_concurrency", "1", 1),
         ("lease_s", "0.3", 0.3),
         ("lease_s", "600", 600.0),
         ("max_spend_fraction", "1", 1.0),

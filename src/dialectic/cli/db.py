@@ -24,7 +24,7 @@ def db() -> None:
     """The database: migrate it, say where it is, look into it, stop the embedded server."""
 
 
-@db.command()
+@db.command(short_help="Bring the database to this version's schema.")
 def migrate() -> None:
     """Bring the database to this version's schema; nothing happens if it has it."""
 
@@ -51,7 +51,9 @@ def url() -> None:
     sys.exit(run_async(main(load_settings())))
 
 
-@db.command(context_settings={"ignore_unknown_options": True})
+@db.command(
+    context_settings={"ignore_unknown_options": True}, short_help="Open psql on the database."
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def shell(arguments: tuple[str, ...]) -> None:
     """Open psql on the database, if it is installed; ARGUMENTS go to it."""
@@ -96,7 +98,7 @@ def psql_environment(url: str) -> dict[str, str]:
     return inherited_environment() | {name: text for name, text in given.items() if text}
 
 
-@db.command()
+@db.command(short_help="Stop the embedded server.")
 def stop() -> None:
     """Stop the embedded server although commands may be using it; they start it again."""
     settings = load_settings()

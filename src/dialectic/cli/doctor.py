@@ -16,13 +16,14 @@ from dialectic.engine import Engine, check_storage, open_engine
 from dialectic.errors import ConfigurationError, DialecticError, ExitCode
 from dialectic.limits import list_endpoints
 from dialectic.providers.catalog import build_catalog, choose_default_models
+from dialectic.retrieval.embedders import check_embedder
 from dialectic.settings import Settings
 from dialectic.store.database import redact
 
 
 @click.command()
 def doctor() -> None:
-    """Check settings, database, storage and models; exits 0 only if all is well."""
+    """Check settings, database, storage, models and embedder; exits 0 only if all is well."""
     sys.exit(run_async(_examine(load_settings())))
 
 
@@ -31,8 +32,14 @@ async def _examine(settings: Settings) -> ExitCode:
     _report("home", str(settings.home))
     _report("settings", "read")
     _describe_server(settings)
+    catalog = build_catalog(settings)
     try:
-        async with open_engine(settings, build_catalog(settings), checks_storage=False) as engine:
+        check_embedder(settings.embedder, catalog)
+    except DialecticError as error:
+        _report("embedder", error.message, well=False)
+        return error.exit_code
+    try:
+        async with open_engine(settings, catalog, checks_storage=False) as engine:
             well = [await _check(name, look, engine) for name, look in CHECKS.items()]
     except DialecticError as error:
         _report("database", error.message, well=False)
@@ -69,6 +76,10 @@ async def _check_models(engine: Engine) -> str:
         engine.catalog.load_provider(engine.catalog.load_card(name))
     known, usable = len(engine.catalog.entries), len(engine.catalog.cards)
     return f"default {', '.join(names)}; {known} known, {usable} of them usable"
+
+
+async def _check_embedder(engine: Engine) -> str:
+    return engine.embedder.name
 
 
 async def _check_endpoints(engine: Engine) -> str:
@@ -119,6 +130,7 @@ CHECKS: dict[str, Callable[[Engine], Awaitable[str]]] = {
     "database": _check_database,
     "storage": _check_storage,
     "models": _check_models,
+    "embedder": _check_embedder,
     "endpoints": _check_endpoints,
 }
 

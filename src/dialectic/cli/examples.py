@@ -58,7 +58,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "serve": ("dialectic serve", "dialectic serve --host 0.0.0.0 --port 8420 --no-worker"),
     "worker": ("dialectic worker --concurrency 32",),
     "simulate": (
-        "dialectic simulate --port 8077 --script faults.yaml",
+        "dialectic simulate --port 8077 --script faults.toml",
         "dialectic simulate --faults",
     ),
     "doctor": ("dialectic doctor",),

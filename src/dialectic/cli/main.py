@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+from click.exceptions import NoSuchCommand
 
+from dialectic.cli.empty_options import refuse_empty_options
 from dialectic.cli.examples import add_examples
 from dialectic.cli.server_option import keep_server_option, take_server_option
 from dialectic.errors import DialecticError, ExitCode
@@ -85,8 +87,18 @@ class LazyGroup(click.Group):
         # What would hide a name of the language has a line behind it.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)
+        refuse_empty_options(command)
         add_examples(command, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            # The base looks for a near one among those that are loaded.
+            raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -39,7 +39,7 @@ def models() -> None:
 # -- list -----------------------------------------------------------------------------------------
 
 
-@models.command("list")
+@models.command("list", short_help="List the models that are known.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
     """List the models that are known, with windows, prices and what is missing to use them."""
@@ -170,7 +170,7 @@ def _compare(catalog: Catalog, name: str, seen: Seen) -> str:
 # -- test -----------------------------------------------------------------------------------------
 
 
-@models.command()
+@models.command(short_help="Ask MODEL for one word: a real call, booked to no wallet.")
 @click.argument("model")
 def test(model: str) -> None:
     """Ask MODEL for one word: a real call, of a few tokens, that is not booked to any wallet."""

@@ -64,7 +64,7 @@ def list_(organization: str | None, acting: str) -> None:
     act_here(act)
 
 
-@org.command()
+@org.command(short_help="Take user NAME in, or give a member another role.")
 @click.argument("organization")
 @click.argument("name")
 @click.option(

@@ -40,7 +40,7 @@ def process() -> None:
     """Processes: list them, show what one does and in how many calls, check one of your own."""
 
 
-@process.command("list")
+@process.command("list", short_help="List the processes that have a name.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
     """List the processes that have a name: those that are shipped, and your own."""
@@ -168,7 +168,7 @@ def _describe_stage(stage: Stage, outline: Outline) -> dict[str, Any]:
     }
 
 
-@process.command()
+@process.command(short_help="Check a process of your own.")
 @click.argument("place", metavar="FILE-OR-FOLDER")
 @models_option
 def check(place: str, *, models: int) -> None:

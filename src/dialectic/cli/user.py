@@ -173,7 +173,7 @@ async def list_callers(db: Database, name: str) -> list[Caller]:
     ]
 
 
-@user.command()
+@user.command(short_help="Revoke a token of user NAME, at once and for good.")
 @click.argument("name")
 @click.argument("token_id", type=click.UUID, required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every token of the user.")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 from uuid import UUID, uuid4
 
 import click
@@ -14,7 +13,7 @@ from dialectic import accounts
 from dialectic.accounts import build_owner
 from dialectic.cli.desk import Act, Desk, act_at_desk
 from dialectic.cli.local import LocalAct, LocalDesk, act_here
-from dialectic.cli.terminal import count, printable, say, show_time
+from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.cli.user import enter_organization, list_callers
 from dialectic.domain.price import format_credits, parse_usd
 from dialectic.domain.text import clean_text
@@ -79,7 +78,7 @@ def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
 # -- what there is ---------------------------------------------------------------------------------
 
 
-@wallet.command()
+@wallet.command(short_help="Show what the wallet holds.")
 @user_option
 @org_option
 @as_json_option
@@ -89,7 +88,7 @@ def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
     async def work(desk: Desk) -> ExitCode:
         found = await desk.load_wallet()
         if as_json:
-            _echo_json(dataclasses.asdict(found))
+            echo_json(dataclasses.asdict(found))
         else:
             click.echo("\n".join(describe_wallet(found)))
         return ExitCode.DONE
@@ -202,7 +201,7 @@ def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> 
     async def work(desk: Desk) -> ExitCode:
         found = await desk.list_history(limit)
         if as_json:
-            _echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
+            echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
         for transfer in () if as_json else found:
             click.echo(printable(describe_transfer(transfer)))
         return ExitCode.DONE
@@ -231,7 +230,7 @@ def describe_transfer(transfer: Transfer) -> str:
     ).rstrip()
 
 
-@wallet.command()
+@wallet.command(short_help="Show what SESSION has spent, by stage and model.")
 @click.argument("session")
 @user_option
 @org_option
@@ -243,7 +242,7 @@ def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> 
         session_id = await desk.find_session(session)
         found = await desk.list_costs(session_id)
         if as_json:
-            _echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
+            echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
             return ExitCode.DONE
         for line in describe_costs(found):
             click.echo(printable(line))
@@ -324,7 +323,7 @@ async def _list_tenants(db: Database) -> list[UUID]:
 def _tell_checked(breaches: list[Breach], size: Size, *, as_json: bool) -> None:
     if as_json:
         found = [dataclasses.asdict(breach) for breach in breaches]
-        _echo_json({"breaches": found, **dataclasses.asdict(size)})
+        echo_json({"breaches": found, **dataclasses.asdict(size)})
         return
     for breach in breaches:
         click.echo(printable(f"{breach.invariant:<4} {breach.place}: {breach.detail}"))
@@ -333,7 +332,3 @@ def _tell_checked(breaches: list[Breach], size: Size, *, as_json: bool) -> None:
         f"{count(size.transfers, 'transfer')}"
     )
     say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")
-
-
-def _echo_json(thing: dict[str, Any]) -> None:
-    click.echo(json.dumps(thing, ensure_ascii=False, default=str))

@@ -8,14 +8,14 @@ import click
 
 from dialectic.cli.host import catching_signals, open_worker
 from dialectic.cli.local import open_local_desk
-from dialectic.cli.terminal import load_settings, run_async, say
+from dialectic.cli.terminal import count, load_settings, run_async, say
 from dialectic.errors import ExitCode
 from dialectic.settings import Settings
 
 
 @click.command()
 @click.option(
-    "--concurrency", type=click.IntRange(2, 1000), help="Jobs to run at a time, for each endpoint."
+    "--concurrency", type=click.IntRange(1, 1000), help="Jobs to run at a time, for each endpoint."
 )
 def worker(concurrency: int | None) -> None:
     """Carry out jobs until told to stop; calls in flight are finished, unless told twice."""
@@ -28,7 +28,7 @@ async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
         open_worker(desk, concurrency=concurrency or settings.worker_concurrency) as host,
     ):
         with catching_signals(lambda count: host.stop(at_once=count > 1)):
-            say(f"Worker {host.name} is ready for {host.concurrency} jobs at a time.")
+            say(f"Worker {host.name} is ready for {count(host.concurrency, 'job')} at a time.")
             await host.run()
         say("Worker stopped.")
     return ExitCode.DONE

@@ -78,6 +78,19 @@ def list_sections(text: str, level: int) -> list[tuple[str, str]]:
     return [(head.title, body) for head, body in _split_sections(text) if head.level == level]
 
 
+def raise_headings(text: str, levels: int) -> str:
+    """Raise the headings of a section with its own, which became a title so many levels higher.
+
+    None becomes a second title.
+    """
+    parts, position = [], 0
+    for heading in _find_headings(text):
+        marks = text.index("#", heading.start)
+        parts.append(text[position:marks])
+        position = marks + max(0, min(levels, heading.level - 2))
+    return "".join(parts) + text[position:]
+
+
 def _split_sections(text: str) -> list[tuple[_Heading, str]]:
     text = _unwrap(text)
     headings = list(_find_headings(text))

@@ -26,7 +26,7 @@ ONE_CALL = "One call"
 
 # Nothing is rounded by chance: a result that does not fit would be an error.
 _EXACT = Context(prec=100, traps=[Inexact])
-_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
+_AMOUNT = re.compile(r"[0-9]{1,40}(\.[0-9]{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +261,8 @@ def parse_usd(text: str) -> int:
     amount = Decimal(text.strip())
     if not 0 < amount <= AMOUNT_MAX_USD:
         raise UsageError(
-            f"{text.strip()} is not an amount to put in. Give more than 0 and at most "
-            f"{AMOUNT_MAX_USD:,}."
+            f"{text.strip()} is not an amount that can be given. Write one above 0, and at most "
+            f"{AMOUNT_MAX_USD:,} dollars."
         )
     return int(_EXACT.multiply(amount, Decimal(CREDITS_PER_USD)))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
+from dialectic.domain.place import ResourceKind
 from dialectic.domain.project_rows import ContributionRow, ProjectRows, SessionRow
 
 PROMPT_CHARS_SHOWN = 1_000
+GIVEN = frozenset(kind.value for kind in ResourceKind)
+WORK = "Move a file to `Current/` when you begin with it, and to `Complete/` when it is done."
 _MARKS = re.compile(r"([\\`*_\[\]<>#|!])")
 
 
@@ -33,9 +36,27 @@ def _lines(rows: ProjectRows) -> Iterator[str]:
         if resource.resource_type == "initial_user_prompt":
             yield ""
             yield f"In full: {_link(rows, resource.storage_path)}"
+    yield from _list_resources(rows, "Given beside it", GIVEN)
+    yield from _list_resources(rows, "Agreed plan", {"work_item"}, WORK)
     for session in rows.dialectic_sessions:
         yield ""
         yield from _session_lines(rows, session)
+
+
+def _list_resources(
+    rows: ProjectRows, title: str, types: Container[str], *words: str
+) -> Iterator[str]:
+    found = [row for row in rows.dialectic_project_resources if row.resource_type in types]
+    if not found:
+        return
+    yield ""
+    yield f"## {title}"
+    yield ""
+    for line in words:
+        yield line
+        yield ""
+    for row in sorted(found, key=lambda row: row.storage_path):
+        yield f"- {_link(rows, row.storage_path)}"
 
 
 def _session_lines(rows: ProjectRows, session: SessionRow) -> Iterator[str]:

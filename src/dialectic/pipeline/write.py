@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.domain.artifact import cut_documents, list_sections
+from dialectic.domain.artifact import cut_documents, list_sections, raise_headings
 from dialectic.domain.chunk import Chunk, sum_usage
 from dialectic.domain.document import render_document
 from dialectic.domain.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
@@ -311,6 +311,8 @@ def build_stage_document(
         "model": model_name,
         "contribution_id": str(contribution_id),
     }
+    # Its own heading has become the title.
+    body = body if expected.heading is None else raise_headings(body, _count_marks(expected) - 1)
     return NewResource(
         resource_type="document",
         path=build_path(StageDocument(folder, name, expected.key)),
@@ -335,7 +337,7 @@ def build_work_items(
 
     They are counted through all documents of an answer, so that no two stand at the same place.
     """
-    level = len((expected.heading or "##").split(" ")[0]) + 1
+    level = _count_marks(expected) + 1
     sections = list_sections(body, level) or [(expected.title, body)]
     prefix = f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
     for number, (title, text) in enumerate(sections, start=after + 1):
@@ -343,7 +345,12 @@ def build_work_items(
         yield NewResource(
             resource_type="work_item",
             path=build_path(WorkItem(folder.project, WorkStatus.PENDING, slug)),
-            text=f"# {title}\n\n{text}\n",
+            text=f"# {title}\n\n{raise_headings(text, level - 1)}\n",
             source_contribution_id=contribution_id,
             document_key=expected.key,
         )
+
+
+def _count_marks(expected: ExpectedDocument) -> int:
+    """Count the level of the heading that a document stands below in its answer."""
+    return len((expected.heading or "##").split(" ")[0])

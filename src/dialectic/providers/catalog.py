@@ -101,12 +101,16 @@ class Catalog:
 
     def load_embedding(self, name: str) -> ModelCard:
         """Load the facts about a model that makes vectors and can be asked."""
-        entry = self.embeddings.get(name)
-        if entry is None:
-            raise self._miss_embedding(name)
+        self.check_embedding(name)
+        entry = self.embeddings[name]
         if entry.missing is not None:
             raise _miss_key(entry)
         return entry.card
+
+    def check_embedding(self, name: str) -> None:
+        """Refuse a model that makes vectors and that nobody has described."""
+        if name not in self.embeddings:
+            raise self._miss_embedding(name)
 
     def load_provider(self, card: ModelCard) -> Provider:
         if (provider := self.providers.get(card.provider)) is not None:
@@ -130,7 +134,7 @@ class Catalog:
 
     def _miss_embedding(self, name: str) -> ConfigurationError:
         endpoint, _, model = name.partition("/")
-        near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.6)
         hint = f"Did you mean `{near[0]}`?" if near else "Name another one."
         if endpoint in self.endpoints and model:
             hint = (
@@ -143,7 +147,7 @@ class Catalog:
 
     def _miss_model(self, name: str) -> UnknownModel:
         known = sorted({entry.card.name for entry in self.entries} | set(self.cards))
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         hint = f" Did you mean `{near[0]}`?" if near else ""
         endpoint, _, model = name.partition("/")
         if endpoint in self.endpoints and model:

@@ -30,8 +30,21 @@ class Embedders:
             await embedder.close()
 
 
+def check_embedder(name: str, catalog: Catalog) -> None:
+    """Refuse a name that means no embedder; whether it can be asked shows when it is opened."""
+    if name in BUILT_IN:
+        return
+    if "/" not in name or name.startswith("builtin/"):
+        raise ConfigurationError(
+            f"The setting `embedder` is {name!r}, which is no embedder. Built in are "
+            f"{' and '.join(BUILT_IN)}; others are written as `ENDPOINT/MODEL`."
+        )
+    catalog.check_embedding(name)
+
+
 def open_embedder(name: str, catalog: Catalog) -> Embedder:
     """Open the embedder that a name means: a built-in one, or a model of an endpoint."""
+    check_embedder(name, catalog)
     if name == "builtin/static":
         from dialectic.retrieval.static import StaticEmbedder
 
@@ -40,11 +53,6 @@ def open_embedder(name: str, catalog: Catalog) -> Embedder:
         from dialectic.retrieval.minilm import MiniLMEmbedder
 
         return MiniLMEmbedder()
-    if "/" not in name or name.startswith("builtin/"):
-        raise ConfigurationError(
-            f"The setting `embedder` is {name!r}, which is no embedder. Built in are "
-            f"{' and '.join(BUILT_IN)}; others are written as `ENDPOINT/MODEL`."
-        )
     return _open_remote(name, catalog)
 
 

@@ -53,3 +53,12 @@ def test_a_help_says_what_a_command_does_and_what_each_option_is_for(name: str) 
     assert command.help.split(".")[0].isprintable()
     assert [one.name for one in options if not one.help] == []
     assert "Examples:" in command.get_help(click.Context(command, info_name=name))
+
+
+def test_no_line_of_a_help_is_cut_off() -> None:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        shown = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+        assert [line for line in shown.splitlines()[1:] if line.endswith("...")] == []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.artifact import list_sections
+from dialectic.domain.artifact import list_sections, raise_headings
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,14 @@ def test_a_section_ends_at_the_next_heading_of_its_level_or_above() -> None:
     assert list_sections(text, 2) == [("b", "1\n#### c\n2\n### d\n3"), ("e", "")]
     assert list_sections(text, 4) == [("c", "2")]
     assert list_sections(text, 3) == [("d", "3"), ("g", "4")]
+
+
+def test_the_headings_of_a_section_rise_with_it_and_none_becomes_a_title() -> None:
+    text = "One.\n### Detail\nTwo.\n ##### Deep ##\n```\n### code\n```\n"
+    raised = "One.\n## Detail\nTwo.\n #### Deep ##\n```\n### code\n```\n"
+    assert raise_headings(text, 1) == raised
+    assert raise_headings("#### A\n### B\n## C\n# D\n", 3) == "## A\n## B\n## C\n# D\n"
+    assert raise_headings(text, 0) == text
 
 
 @given(st.lists(st.integers(1, 6), max_size=30))

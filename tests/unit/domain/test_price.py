@@ -275,6 +275,12 @@ def test_what_is_no_amount_is_refused_by_name(text: str) -> None:
         parse_usd(text)
 
 
+@pytest.mark.parametrize("text", ["0", "1000000.000001", "99999999999999999999"])
+def test_an_amount_out_of_range_says_the_range(text: str) -> None:
+    with pytest.raises(UsageError, match=r"above 0, and at most 1,000,000 dollars"):
+        parse_usd(text)
+
+
 @pytest.mark.parametrize(
     ("amount", "shown"),
     [

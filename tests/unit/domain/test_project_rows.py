@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -24,7 +25,7 @@ from dialectic.domain.place import (
 )
 from dialectic.domain.project_export import build_rows, find_content, read_content
 from dialectic.domain.project_import import Renaming, build_new_ids, parse_rows, rename_rows
-from dialectic.domain.project_rows import ProjectRows
+from dialectic.domain.project_rows import ProjectRows, ResourceRow
 from dialectic.domain.readme import build_readme
 from dialectic.domain.slug import short_id
 from dialectic.errors import InvalidBundle
@@ -367,6 +368,45 @@ def test_no_project_and_two_projects_are_refused() -> None:
     rows = build_small()
     for projects in ((), rows.dialectic_projects * 2):
         refuse(rows.model_copy(update={"dialectic_projects": projects}), "dialectic_projects")
+
+
+def test_the_readme_leads_to_the_agreed_plan_and_to_what_was_given() -> None:
+    small = build_small()
+    rows = small.model_copy(
+        update={
+            "dialectic_project_resources": (
+                build_resource("work_item", "hall/Pending/02-open.md"),
+                build_resource("work_item", "hall/Pending/01-dig.md"),
+                build_resource("domain_standards", "hall/general_resource/domain_standards/a.md"),
+            )
+        }
+    )
+    readme = build_readme(rows)
+    assert "- [a.md](general_resource/domain_standards/a.md)" in readme
+    plan = readme.split("## Agreed plan\n")[1].split("\n## ")[0]
+    assert "Current/" in plan
+    assert plan.index("[01-dig.md](Pending/01-dig.md)") < plan.index("(Pending/02-open.md)")
+    assert "Agreed plan" not in build_readme(small)
+
+
+def build_resource(resource_type: str, path: str) -> ResourceRow:
+    return ResourceRow(
+        id=UUID(int=len(path)),
+        project_id=UUID(int=1),
+        resource_type=resource_type,
+        session_id=None,
+        iteration_number=None,
+        stage_slug=None,
+        source_contribution_id=None,
+        document_key=None,
+        storage_path=path,
+        mime_type="text/markdown",
+        size_bytes=1,
+        notes=(),
+        created_at=datetime.now(UTC),
+        content_in="file",
+        content=None,
+    )
 
 
 def test_the_readme_names_documents_by_links_and_keeps_names_from_meaning_anything() -> None:

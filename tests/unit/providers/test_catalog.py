@@ -116,6 +116,11 @@ def test_a_model_without_a_key_names_the_variable_and_lets_the_work_wait(tmp_pat
     assert caught.value.fate is Fate.PAUSE
 
 
+def test_no_model_is_suggested_that_is_not_like_what_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(UnknownModel, match=r"There is no model 'nope/x'\. Known here: offline/"):
+        build(tmp_path).load_card("nope/x")
+
+
 @pytest.mark.parametrize("environ", [{}, {"OPENAI_API_KEY": "k"}])
 def test_an_unknown_model_of_a_known_endpoint_says_how_to_configure_it(
     tmp_path: Path, environ: dict[str, str]

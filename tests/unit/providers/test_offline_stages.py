@@ -500,3 +500,14 @@ def test_a_block_inside_a_block_is_text() -> None:
         "antithesis_critique", 0, {"Thesis A": f"{calls_of('thesis')[0].text}\n{inner}"}
     ).text
     assert "(Thesis B)" not in text
+
+
+def test_a_rating_is_no_task_and_every_sentence_of_a_step_begins_as_one() -> None:
+    plan = re.sub(r"(?m)^(.*Work: )\w+", r"\1the", calls_of("parenthesis", 2)[0].text)
+    plans = {"Plan A": plan}
+    text = call("paralysis", 0, plans, "On Thesis A: Rated 4 of 5. Think of winter too.").text
+    assert "Think of winter too" in text
+    assert "Rated" not in text
+    steps = re.findall(r"^- \[ \] \d+\. (.+)$", text, re.MULTILINE)
+    assert steps
+    assert [step for step in steps if re.search(r"[a-z]\. [a-z]", step)] == []

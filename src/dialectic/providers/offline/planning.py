@@ -132,7 +132,7 @@ def _steps(desk: Desk, place: int, stone: Milestone, *, detailed: bool) -> list[
     work = (stone.work or desk.deal(desk.voice.stance).replace("**", "")).rstrip(".")
     steps += [
         (check, "the check runs, fails, and says why"),
-        (f"{upper(stone.goal)}. {work}.", f"{stone.acceptance}, and the check passes"),
+        (f"{upper(stone.goal)}. {upper(work)}.", f"{stone.acceptance}, and the check passes"),
     ]
     if detailed:
         who = desk.rng.choice(desk.brief.people)

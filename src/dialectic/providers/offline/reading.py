@@ -81,6 +81,8 @@ _MILESTONE, _PHASE = (
     )
     for word in ("milestone", "phase")
 )
+# A mark that was given asks for nothing.
+_RATING = re.compile(r"\bRated \d of 5\.?$")
 # Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
 _OPENS_ASIDE = re.compile(
     r"(?:depends on|accepted when|done when|do|goal|covers|size|state|work|evidence|first sign"
@@ -190,7 +192,8 @@ def read_brief(system: str, prompt: str) -> Brief:
     request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
     asked = _sentences(request)
     told = asked + _sentences(_joined(texts.get("context", [])))
-    feedback = _sentences(_joined(texts.get("feedback", [])))
+    said = _sentences(_joined(texts.get("feedback", [])))
+    feedback = [sentence for sentence in said if not _RATING.search(sentence)]
     subject, short = find_subject(request, asked)
     anchors = find_phrases(told, short)
     named_sources = texts.get("source", [])[:SOURCES_MAX]
