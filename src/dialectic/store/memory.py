@@ -19,8 +19,8 @@ SQL = load_queries("memory")
 # From so many pieces on an index finds neighbours faster than comparing all of them; what a project
 # gets beyond this goes into it.
 INDEX_FROM_PIECES = 2_000
-# A document of ten million characters is written within this, also by a server that has ten times as
-# much to do as it can. Nobody waits for the rows it locks but whoever indexes the same document.
+# A document of ten million characters is written within this, also by a server that has far more to
+# do than it can. Nobody waits for the rows it locks but whoever indexes the same document.
 WRITE_S = 600.0
 BATCH_PIECES = 500
 
