@@ -24,7 +24,8 @@ from dialectic.domain.quote import Quote
 from dialectic.process_files import load_process
 from tests.scenario.layout import STAGE_FOLDER, list_patterns
 from tests.scenario.shop import Shop, open_shop, verify
-from tests.scenario.story import PATIENCE_S, Record, Row
+from tests.scenario.story import Record, Row
+from tests.waiting import PATIENCE_S
 
 WINDOW_TOKENS = 2_000
 ANSWER_TOKENS = 500

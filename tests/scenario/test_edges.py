@@ -17,16 +17,8 @@ import pytest
 from dialectic import embedded
 from tests.conftest import execute_as_superuser
 from tests.nursery import Told
-from tests.scenario.test_run import (
-    PATIENCE_S,
-    PROMPT,
-    Home,
-    copy_home,
-    open_home,
-    unique_name,
-    wait_for,
-)
-from tests.waiting import hearing_server_log
+from tests.scenario.test_run import PROMPT, Home, copy_home, open_home, unique_name, wait_for
+from tests.waiting import PATIENCE_S, hearing_server_log
 
 RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")
 

@@ -20,7 +20,7 @@ from dialectic.errors import TokenInvalid
 from dialectic.store.database import APP_ROLE, Address, Database
 from tests.database.machine import database_of_a_module
 from tests.nursery import Told
-from tests.scenario.test_run import PATIENCE_S
+from tests.waiting import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
