@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.checks import check_everything, read_calls
 from chaos.crew import Crew, Member, open_crew
@@ -40,7 +40,8 @@ class Size:
     left_behind_s: float = LEFT_BEHIND_S
 
 
-SMALL = Size(kills=1, at_a_time=6, patience_s=20.0, left_behind_s=1.0)
+SMALL = Size(kills=1, at_a_time=6, left_behind_s=1.0)
+SABOTAGED = replace(SMALL, patience_s=20.0)
 SELECTION = Size(kills=5)
 FULL = Size(kills=30)
 

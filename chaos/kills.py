@@ -8,7 +8,7 @@ lease a user has, so that the time from a death to the next claim is measured as
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from chaos.checks import (
@@ -39,14 +39,8 @@ class Size:
     left_behind_s: float = LEFT_BEHIND_S
 
 
-SMALL = Size(
-    kills=3,
-    kills_with_default_lease=0,
-    at_a_time=3,
-    round_s=0.8,
-    patience_s=20.0,
-    left_behind_s=1.0,
-)
+SMALL = Size(kills=3, kills_with_default_lease=0, at_a_time=3, round_s=0.8, left_behind_s=1.0)
+SABOTAGED = replace(SMALL, patience_s=20.0)
 SELECTION = Size(kills=40, kills_with_default_lease=10)
 FULL = Size(kills=200, kills_with_default_lease=20)
 

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chaos.checks import check_everything
 from chaos.crew import open_crew
@@ -42,7 +42,8 @@ class Size:
     settle_s: float = 2.0
 
 
-SMALL = Size(faults=("kill",), window_s=0.0, patience_s=20.0, settle_s=0.5)
+SMALL = Size(faults=("kill",), window_s=0.0, settle_s=0.5)
+SABOTAGED = replace(SMALL, patience_s=20.0)
 SELECTION = Size(faults=("kill", "terminate", "crash"), window_s=8.0)
 FULL = Size(
     faults=("kill", "terminate", "crash", "stop", "kill again and again") * 2, window_s=15.0

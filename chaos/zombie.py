@@ -49,7 +49,6 @@ SMALL = Size(
     nth=1,
     late_acknowledgements=0,
     frozen_writers=0,
-    patience_s=30.0,
     left_behind_s=1.0,
 )
 SABOTAGED = Size(freezes=("after_reply",), late_acknowledgements=2, patience_s=20.0)

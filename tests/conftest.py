@@ -26,8 +26,8 @@ from tests.databases import lend_database
 from tests.servers import join_copy, make_home
 from tests.waiting import hang_bell
 
-# A loaded machine is no reason to fail: tests bound work, not time.
-hypothesis.settings.register_profile("house", deadline=None)
+# A loaded machine is no reason to fail: tests bound work, not time. Each run draws other examples.
+hypothesis.settings.register_profile("house", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("house")
 
 TEMPLATE = "template_dialectic"

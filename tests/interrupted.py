@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 60.0
 # By then it writes, and waits for a reader. A write of which a part was taken returns at a signal.
 TICK_S = 0.2
 TICKING = f"""

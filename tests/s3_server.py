@@ -14,13 +14,13 @@ from pathlib import Path
 
 from dialectic.domain.bucket import Access
 from dialectic.domain.secret import Secret
+from tests.waiting import PATIENCE_S
 
 PROGRAM = Path(sys.executable).with_name("rclone")
 KEY_ID, KEY = "dialectic-test", "not-a-real-secret"
 BUCKET = "documents"
 # Another one; the server does not see those that are made behind its back.
 WHOLE_BUCKET = "whole.bucket"
-PATIENCE_S = 30.0
 
 
 @dataclass(slots=True)

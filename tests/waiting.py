@@ -22,7 +22,7 @@ import asyncpg
 
 from dialectic.store.database import Address, Connection
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 LOG_READ_BYTES = 65_536
 
 BELL = "bell"

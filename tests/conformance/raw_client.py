@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from dialectic.providers.simulator import Simulator, WireName
+from tests.waiting import PATIENCE_S
 
 OPENAI, ANTHROPIC, GOOGLE, OLLAMA = WireName
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
@@ -215,4 +216,4 @@ async def connect(
 
 def open_http() -> httpx2.AsyncClient:
     # Nothing here is encrypted, and reading the machine's certificates takes longer than a test.
-    return httpx2.AsyncClient(timeout=10, verify=False, trust_env=False)
+    return httpx2.AsyncClient(timeout=PATIENCE_S, verify=False, trust_env=False)

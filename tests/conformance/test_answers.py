@@ -18,6 +18,7 @@ from tests.conformance.asking import CARD, KEY, KEY_VARIABLE, REQUEST, Client
 from tests.conformance.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Chat, Content, Messages
 from tests.conformance.marks import row, spoken_by
 from tests.conformance.wire import Hang, Wire
+from tests.waiting import PATIENCE_S
 
 PIECES = ("Because ", "air scatters ", "blue light.")
 TEXT = "".join(PIECES)
@@ -232,7 +233,7 @@ async def test_a_server_that_stays_after_the_last_word_holds_nobody_up(client: C
 
     async with asyncio.timeout(10):  # the call itself has 20 s
         assert (await client.ask()).text == TEXT
-    await asyncio.wait_for(client.wire.gone.wait(), 5)
+    await asyncio.wait_for(client.wire.gone.wait(), PATIENCE_S)
 
 
 @row(20, "comments, CRLF, no space after the colon, cut anywhere")

@@ -22,6 +22,7 @@ from tests.conformance.raw_client import (
     connect,
     open_http,
 )
+from tests.waiting import PATIENCE_S
 
 TEXT = "One two three four five six seven eight nine ten."
 
@@ -187,7 +188,7 @@ async def test_a_simulator_closes_at_once_whatever_hangs() -> None:
         async with open_simulator({"default": {"fault": "silence"}}) as simulator:
             waiting = [asyncio.create_task(hang(Client(http, simulator, OPENAI))) for _ in range(5)]
             await simulator.wait_arrived(5)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*waiting)
     assert {call.ended_s is not None for call in simulator.log.calls} == {True}
 

@@ -20,6 +20,7 @@ from tests.conformance.asking import CARD, REQUEST, Client
 from tests.conformance.dialects import Chat, Content, Messages
 from tests.conformance.marks import row, spoken_by
 from tests.conformance.wire import Close, Drip, Hang, Reset, Wire, find_free_port
+from tests.waiting import PATIENCE_S
 
 
 @row(16, "the stream ends without a finish reason")
@@ -109,7 +110,7 @@ async def test_silence_in_the_middle_ends_the_call(client: Client) -> None:
 
     assert error.remains.partial_text == "Once"
     assert "silent for 0.2 s" in error.message
-    await asyncio.wait_for(client.wire.gone.wait(), 5)
+    await asyncio.wait_for(client.wire.gone.wait(), PATIENCE_S)
 
 
 @row(18, "a byte now and then, without end")
@@ -121,7 +122,7 @@ async def test_the_whole_call_has_a_limit_too(client: Client) -> None:
 
     assert error.remains.partial_text == "Once"
     assert "0.5 s in all" in error.message
-    await asyncio.wait_for(client.wire.gone.wait(), 5)
+    await asyncio.wait_for(client.wire.gone.wait(), PATIENCE_S)
 
 
 @pytest.mark.parametrize("has_head", [False, True], ids=["nothing", "only a head"])
@@ -136,7 +137,7 @@ async def test_a_provider_that_never_begins_did_not_answer(client: Client, has_h
 
     assert "begun after 0.2 s" in error.message
     assert error.remains.was_sent
-    await asyncio.wait_for(client.wire.gone.wait(), 5)
+    await asyncio.wait_for(client.wire.gone.wait(), PATIENCE_S)
 
 
 async def test_a_model_that_thinks_may_greet_and_be_silent(client: Client) -> None:
@@ -296,13 +297,13 @@ async def test_a_name_that_is_no_name_is_told(client: Client, host: str) -> None
 async def test_a_call_that_is_given_up_closes_its_connection(client: Client, wire: Wire) -> None:
     wire.play_answer(client.dialect.beginning("Once"), Hang())
     call = asyncio.create_task(client.ask())
-    await asyncio.wait_for(wire.hanging.wait(), 5)
+    await asyncio.wait_for(wire.hanging.wait(), PATIENCE_S)
 
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
 
-    await asyncio.wait_for(wire.gone.wait(), 5)
+    await asyncio.wait_for(wire.gone.wait(), PATIENCE_S)
 
 
 async def test_a_handshake_that_is_given_up_closes_its_connection(
@@ -315,7 +316,7 @@ async def test_a_handshake_that_is_given_up_closes_its_connection(
         await provider.complete(CARD, REQUEST, client.pieces.append)
 
     # Before anything is let go that would close it by chance.
-    await asyncio.wait_for(wire.left.wait(), 5)
+    await asyncio.wait_for(wire.left.wait(), PATIENCE_S)
     assert not caught.value.remains.was_sent
     await provider.close()
 

@@ -35,10 +35,9 @@ from dialectic.errors import EmbeddedServerError
 from dialectic.postgres import programs
 from dialectic.postgres.place import Place
 from dialectic.postgres.trouble import build_failure
-from tests.waiting import hearing_server_log
+from tests.waiting import PATIENCE_S, hearing_server_log
 
 SOURCES = Path(embedded.__file__).parents[1]
-PATIENCE_S = 20.0
 NO_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can hand a server to others")
 NO_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 

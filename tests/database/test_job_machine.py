@@ -1295,7 +1295,7 @@ async def test_whatever_workers_do_in_whatever_order_every_job_ends_once(
     machine: Machine, address: Address
 ) -> None:
     bounds = settings(
-        max_examples=60,
+        max_examples=40,
         stateful_step_count=30,
         deadline=None,
         suppress_health_check=list(HealthCheck),

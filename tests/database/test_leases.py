@@ -208,7 +208,7 @@ async def test_what_is_turned_away_waits_for_nobody_and_holds_up_no_claim(
             "select from dialectic_generation_jobs where id = $1 for update", parent
         )
         claiming = jobs.claim(shop.worker_engine.db, keys, worker="one", terms=terms, lost_max=10)
-        assert set(await asyncio.wait_for(claiming, 5.0)) == {keys[1]}
+        assert set(await asyncio.wait_for(claiming, PATIENCE_S)) == {keys[1]}
         assert (await shop.look(child))["status"] == "pending"
     await jobs.claim(shop.worker_engine.db, keys, worker="one", terms=terms, lost_max=10)
     assert (await shop.look(child))["status"] == "cancelled"

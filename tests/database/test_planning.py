@@ -29,10 +29,9 @@ from tests.database.machine import (
     read_moves,
     start_stage,
 )
-from tests.waiting import until, until_blocked, until_someone_waits
+from tests.waiting import PATIENCE_S, until, until_blocked, until_someone_waits
 
 ORDER = [stage.slug for stage in load_process("standard").order]
-PATIENCE_S = 30.0
 
 
 class Making(BaseModel):

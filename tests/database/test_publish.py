@@ -21,28 +21,38 @@ from tests.waiting import PATIENCE_S, until
 
 @dataclass(slots=True)
 class MoodyStore:
-    """A store on a network: some files it refuses, for some it never answers."""
+    """A store on a network: some files it refuses, for some it never answers.
 
-    inner: FileStore
+    With none behind it, it takes the others at once, however busy the machine is.
+    """
+
+    inner: FileStore | None
     hangs_on: str | None = None
     refuses: str | None = None
     tried: list[str] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    # What it waits for before it takes anything.
+    after: asyncio.Event | None = None
     hung: asyncio.Event = field(default_factory=asyncio.Event)
     on_written: Callable[[], object] | None = None
 
     async def write(self, key: str, data: bytes) -> None:
         self.tried.append(key.partition("/")[2])
+        self.begun.set()
+        if self.after is not None:
+            await self.after.wait()
         if self.hangs_on is not None and self.hangs_on in key:
             self.hung.set()
             await asyncio.Event().wait()
         if self.refuses is not None and self.refuses in key:
             raise StorageUnavailable("No room.")
-        await self.inner.write(key, data)
+        if self.inner is not None:
+            await self.inner.write(key, data)
         if self.on_written is not None:
             self.on_written()
 
     def locate(self, key: str) -> str:
-        return self.inner.locate(key)
+        return key if self.inner is None else self.inner.locate(key)
 
 
 @pytest.fixture
@@ -51,7 +61,7 @@ async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) ->
 
 
 def store_of(shop: Workshop, **moods: Any) -> tuple[Engine, MoodyStore]:
-    store = MoodyStore(shop.worker_engine.files, **moods)
+    store = MoodyStore(**{"inner": shop.worker_engine.files, **moods})
     return replace(shop.worker_engine, files=store), store  # type: ignore[arg-type]
 
 
@@ -79,7 +89,7 @@ async def test_storage_that_hangs_holds_up_no_sweep(shop: Workshop) -> None:
     engine, store = store_of(shop, hangs_on="bad")
     await leave_files(shop, "bad.md")
     async with working(engine, finish):
-        await asyncio.wait_for(store.hung.wait(), 10)
+        await asyncio.wait_for(store.hung.wait(), PATIENCE_S)
         # A job without a message, which only a sweep can find.
         jobs_begun = "alter table dialectic_generation_jobs {} trigger jobs_begun"
         new = build_job(shop.session_id)
@@ -92,7 +102,7 @@ async def test_storage_that_hangs_holds_up_no_sweep(shop: Workshop) -> None:
 async def test_a_file_that_takes_too_long_is_left_for_later_and_the_others_are_written(
     shop: Workshop,
 ) -> None:
-    engine, _ = store_of(shop, hangs_on="bad")
+    engine, _ = store_of(shop, inner=None, hangs_on="bad")
     await leave_files(shop, "bad.md", *(f"good-{n}.md" for n in range(20)))
     assert await publish.publish_left_behind(engine, write_timeout_s=0.2) == 20
     assert await list_waiting(shop) == {"bad.md"}
@@ -128,7 +138,9 @@ async def test_files_that_cannot_be_written_go_to_the_back(shop: Workshop) -> No
 
 async def test_workers_share_what_was_left(shop: Workshop) -> None:
     one, first = store_of(shop)
-    two, second = store_of(shop)
+    # Neither takes a file before both have been given some.
+    two, second = store_of(shop, after=first.begun)
+    first.after = second.begun
     names = {f"file-{n:02}.md" for n in range(40)}
     await leave_files(shop, *names)
     await asyncio.gather(publish.publish_left_behind(one), publish.publish_left_behind(two))

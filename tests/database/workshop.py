@@ -69,7 +69,7 @@ class Workshop:
             )
             return [row["status"] for row in rows] == [status] * len(job_ids)
 
-        await until(self.engine.address, reached, patience_s=2 * PATIENCE_S)
+        await until(self.engine.address, reached, patience_s=PATIENCE_S)
 
     async def events_of(self, kind: str) -> list[dict[str, Any]]:
         """What was told of the session under one name, in order."""

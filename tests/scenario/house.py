@@ -30,10 +30,9 @@ from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.store.records import Account
 from dialectic.worker import Worker
 from tests.conftest import build_engine
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
-PATIENCE_S = 90.0
 PROBLEM = "application/problem+json"
 
 

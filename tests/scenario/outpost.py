@@ -15,8 +15,7 @@ from dialectic.api.server import open_server
 from dialectic.store.database import Address
 from dialectic.worker import Worker
 from tests.scenario.house import open_house
-
-PATIENCE_S = 120.0
+from tests.waiting import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)

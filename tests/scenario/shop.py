@@ -22,6 +22,8 @@ from tests.scenario.story import Row, Stage, open_stage
 # Four characters are a token for the simulator and for us: what one counts, the other does.
 MODELS = {"*": {"tokenizer": "chars:4"}}
 WRITER = "sim/writer"
+# For those who wait until the job of another is theirs.
+SHORT_LEASE_S = 1.2
 TEXT = "The answer is short, and it says all that is needed."
 
 MODEL = """

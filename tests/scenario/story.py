@@ -33,9 +33,8 @@ from dialectic.store.database import APP_ROLE, WORKER_ROLE, Database
 from dialectic.store.records import Account, open_account
 from dialectic.worker import Worker
 from tests.databases import lend_database
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
-PATIENCE_S = 90.0
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."
 ARCHITECT, PRAGMATIST, SKEPTIC = "offline/architect", "offline/pragmatist", "offline/skeptic"
 # What two models write in a whole dialectic, by type.

@@ -23,6 +23,7 @@ from dialectic.store.database import Address
 from tests.database.machine import database_of_a_module
 from tests.description import load_description
 from tests.scenario.house import House, open_house
+from tests.waiting import PATIENCE_S
 
 SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(load_description()))
 # A stream without an end is tried elsewhere.
@@ -109,13 +110,13 @@ def standing(
     with database_of_a_module(server, template) as address:
         thread = threading.Thread(target=run, args=(address,))
         thread.start()
-        found = told.get(timeout=120)
+        found = told.get(timeout=PATIENCE_S)
         if isinstance(found, BaseException):
             raise found
         made, loop, leave = found
         yield made
         loop.call_soon_threadsafe(leave.set)
-        thread.join(60)
+        thread.join(PATIENCE_S)
 
 
 def name(operation: Any) -> str:

@@ -23,8 +23,9 @@ import pytest
 
 from tests.conformance.dialects import DIALECTS, Dialect
 from tests.nursery import nursery
-from tests.scenario.test_run import PATIENCE_S, PROMPT
+from tests.scenario.test_run import PROMPT
 from tests.servers import join_copy
+from tests.waiting import PATIENCE_S
 
 KEYS = {dialect.kind.value: f"sk-canary-{dialect.kind.value}-5Tz8kQ" for dialect in DIALECTS}
 SPOKEN = {dialect.kind.value: dialect for dialect in DIALECTS}

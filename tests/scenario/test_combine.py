@@ -23,8 +23,9 @@ from dialectic.domain.place import Combining, Intermediate
 from dialectic.domain.quote import Quote
 from dialectic.process_files import load_process
 from tests.scenario.layout import STAGE_FOLDER, list_patterns
-from tests.scenario.shop import Shop, open_shop, verify
-from tests.scenario.story import PATIENCE_S, Record, Row
+from tests.scenario.shop import SHORT_LEASE_S, Shop, open_shop, verify
+from tests.scenario.story import Record, Row
+from tests.waiting import PATIENCE_S
 
 WINDOW_TOKENS = 2_000
 ANSWER_TOKENS = 500
@@ -342,7 +343,7 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
 async def test_a_worker_that_dies_between_the_merges_and_their_reader_merges_nothing_twice(
     shop: Shop, tmp_path: Path
 ) -> None:
-    stage = shop.stage
+    stage = shop.allow(lease_s=SHORT_LEASE_S).stage
     session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
     await sessions.generate(stage.engine, stage.account, session_id)
     # Four ideas, two merges: the seventh call that is about to leave is the first reader's.
@@ -352,7 +353,7 @@ async def test_a_worker_that_dies_between_the_merges_and_their_reader_merges_not
             **os.environ,
             "DIALECTIC_HOME": str(stage.engine.settings.home),
             "DIALECTIC_DATABASE_URL": stage.engine.address.url,
-            "DIALECTIC_LEASE_S": "0.9",
+            "DIALECTIC_LEASE_S": str(SHORT_LEASE_S),
             "DIALECTIC_FAILPOINTS": "before_send=kill@7",
         },
         stderr=asyncio.subprocess.DEVNULL,

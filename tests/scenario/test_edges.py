@@ -17,16 +17,9 @@ import pytest
 from dialectic import embedded
 from tests.conftest import execute_as_superuser
 from tests.nursery import Told
-from tests.scenario.test_run import (
-    PATIENCE_S,
-    PROMPT,
-    Home,
-    copy_home,
-    open_home,
-    unique_name,
-    wait_for,
-)
-from tests.waiting import hearing_server_log
+from tests.scenario.test_run import PROMPT, Home, copy_home, open_home, unique_name, wait_for
+from tests.servers import copy_server
+from tests.waiting import PATIENCE_S, hearing_server_log
 
 RUN = ("run", "--until", "thesis", "--models", "offline/skeptic")
 
@@ -49,9 +42,9 @@ def detach(home: Home) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_a_command_leaves_no_server_behind(
-    tmp_path: Path, number: signal.Signals
+    made_home: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with open_home(tmp_path / "home") as home:
+    with open_home(tmp_path / "new") as home:
         with hearing_server_log(home.path) as wait_for_words:
             first = home.start(*RUN, PROMPT)  # it is still starting when it is told to leave
             wait_for_words("The files belonging to this database system")
@@ -59,6 +52,8 @@ def test_whatever_ends_a_command_leaves_no_server_behind(
             assert wait_for(first).code == 130
         assert not embedded.describe_server(home.path).running
 
+    copy_server(made_home, tmp_path / "home")
+    with open_home(tmp_path / "home") as home:
         session = detach(home)
         watching = home.start("watch", session)
         assert watching.stderr is not None

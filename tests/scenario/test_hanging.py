@@ -14,7 +14,8 @@ from dialectic import embedded, sessions
 from dialectic.domain.model import MODELS_PER_SESSION_MAX
 from dialectic.providers.simulator import Simulator
 from tests.scenario.remote import open_remote_stage
-from tests.scenario.story import PATIENCE_S, Stage
+from tests.scenario.story import Stage
+from tests.waiting import PATIENCE_S
 
 HANGING, HEALTHY = "hanging", "healthy"
 WIRES = {HANGING: "openai", HEALTHY: "anthropic"}

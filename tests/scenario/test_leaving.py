@@ -17,15 +17,8 @@ import pytest
 
 from dialectic.providers.simulator import Simulator, open_simulator
 from tests.scenario.remote import PLAIN_TOKENS
-from tests.scenario.test_run import (
-    PATIENCE_S,
-    PROMPT,
-    Home,
-    copy_home,
-    read_project,
-    unique_name,
-    wait_for,
-)
+from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name, wait_for
+from tests.waiting import PATIENCE_S
 
 TEXT = "# A plan\n\nWhat is left over at closing time is sold at half its price.\n"
 # The answer has begun when it is held back.

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.nursery import Told, nursery
+from tests.waiting import PATIENCE_S
 
-PATIENCE_S = 60.0
 KEY = "sk-canary-77aa"
 TINY = """
 [endpoints.local.models.tiny]

@@ -28,7 +28,7 @@ from dialectic.process_files import load_process
 from dialectic.store import jobs
 from dialectic.store.database import WORKER_ROLE, Connection, Database
 from tests.database.workshop import refusing
-from tests.scenario.shop import TEXT, WRITER, Shop, check_books, open_shop, verify
+from tests.scenario.shop import SHORT_LEASE_S, TEXT, WRITER, Shop, check_books, open_shop, verify
 from tests.scenario.story import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
 
 PLENTY = 50_000_000
@@ -472,6 +472,7 @@ async def check_charged_once(shop: Shop, session_id: UUID) -> None:
 
 
 async def test_a_call_whose_worker_died_is_made_again_and_paid_for_once(shop: Shop) -> None:
+    shop = shop.allow(lease_s=SHORT_LEASE_S)
     session_id, task = await begin_call(shop)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -482,6 +483,7 @@ async def test_a_call_whose_worker_died_is_made_again_and_paid_for_once(shop: Sh
 
 
 async def test_a_worker_that_froze_over_its_call_can_neither_save_nor_pay(shop: Shop) -> None:
+    shop = shop.allow(lease_s=SHORT_LEASE_S)
     session_id, frozen = await begin_call(shop)
 
     async def is_taken_over() -> bool:

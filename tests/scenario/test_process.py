@@ -15,10 +15,10 @@ import pytest
 
 import dialectic
 from tests.nursery import Told, nursery
+from tests.waiting import PATIENCE_S
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pros-and-cons"
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
 from tests.scenario.story import ARCHITECT, PRAGMATIST, PROMPT, SKEPTIC, Record, Stage, open_stage
 from tests.scenario.test_run import Home, copy_home
+from tests.waiting import PATIENCE_S
 
 CAST = [ARCHITECT, PRAGMATIST, SKEPTIC]
 ASK = Ask(prompt=PROMPT, models=CAST, process=load_process("standard"))
@@ -446,7 +447,7 @@ def ask_at_terminal(answer: bytes, limit: str = "1") -> Asked:
             while not question.endswith("[y/N] ") and (piece := process.stderr.read(1)):
                 question += piece
             os.write(terminal, answer)
-            return Asked(question, process.stdout.read().strip(), process.wait(60))
+            return Asked(question, process.stdout.read().strip(), process.wait(PATIENCE_S))
     finally:
         os.close(terminal)
         os.close(inner)
@@ -481,7 +482,7 @@ def test_the_question_can_be_left_as_any_command() -> None:
             while process.stderr.read(1) != "]":
                 pass
             process.send_signal(2)
-            assert process.wait(60) == 130
+            assert process.wait(PATIENCE_S) == 130
     finally:
         os.close(terminal)
         os.close(inner)
@@ -490,13 +491,13 @@ def test_the_question_can_be_left_as_any_command() -> None:
 @pytest.mark.parametrize(("model", "limit"), [("shop/pen", "1000"), ("offline/architect", "0")])
 def test_small_change_and_play_money_are_not_asked_about(model: str, limit: str) -> None:
     with start_asking(subprocess.DEVNULL, model, limit) as process:
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout.strip(), stderr, process.returncode) == ("True", "", 0)
 
 
 def test_where_nobody_can_be_asked_it_is_refused_with_a_way_out() -> None:
     with start_asking(subprocess.DEVNULL, "shop/pen", "1") as process:
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == ("", 2)
     for words in (
         "expected to cost $1.99",

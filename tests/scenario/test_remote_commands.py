@@ -15,8 +15,8 @@ from dialectic import embedded
 from tests.database.machine import database_of_a_module
 from tests.nursery import Told
 from tests.scenario.outpost import Outpost, open_outpost
-from tests.scenario.test_run import PATIENCE_S, Home, read_tree, wait_for
-from tests.waiting import until_said
+from tests.scenario.test_run import Home, read_tree, wait_for
+from tests.waiting import PATIENCE_S, until_said
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
 MODEL = "offline/skeptic"

@@ -21,9 +21,8 @@ from dialectic import embedded
 from dialectic.failpoints import POINTS
 from tests.nursery import Told, nursery
 from tests.servers import copy_server, join_copy
-from tests.waiting import until_said, until_stopped
+from tests.waiting import PATIENCE_S, until_said, until_stopped
 
-PATIENCE_S = 120.0
 # One stage is enough for what a command does; whole dialectics are played elsewhere.
 RUN = ("run", "--until", "thesis")
 PROMPT = "A web service that lets small bakeries sell what is left over at closing time."

@@ -73,7 +73,7 @@ def open_impatient(house: House, *, head_max_s: float) -> AbstractAsyncContextMa
 
 def open_client(running: Running, house: House) -> httpx2.AsyncClient:
     headers = {"Authorization": f"Bearer {house.anna.token}"}
-    return httpx2.AsyncClient(base_url=f"{running.url}/api/v1", headers=headers, timeout=60.0)
+    return httpx2.AsyncClient(base_url=f"{running.url}/api/v1", headers=headers, timeout=PATIENCE_S)
 
 
 async def test_whoever_hangs_up_in_a_stream_finds_the_answer_under_its_key(
@@ -222,7 +222,7 @@ async def test_streams_end_at_once_when_the_server_leaves(house: House) -> None:
         assert (await anext(lines)).startswith("retry: ")
         running.stop()
         assert [line async for line in lines if line.startswith("event: ")] == []
-        await asyncio.wait_for(running.wait(), 20)
+        await asyncio.wait_for(running.wait(), PATIENCE_S)
 
 
 async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_come_back(

@@ -14,6 +14,8 @@ from dialectic import embedded
 from tests.conftest import execute_as_superuser
 from tests.nursery import Told
 from tests.scenario.test_run import PROMPT, Home, open_home, unique_name
+from tests.servers import copy_server
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -63,13 +65,14 @@ def test_two_homes_that_meet_at_their_first_start_do_not_both_get_in(
     homes = [Home(tmp_path / name) for name in ("one", "other")]
     assert homes[0].tell("db", "migrate", database_url=database_url).code == 0
     started = [home.start("status", database_url=database_url) for home in homes]
-    codes = sorted(process.wait(60) for process in started)
+    codes = sorted(process.wait(PATIENCE_S) for process in started)
     for process in started:
         process.communicate()
     assert codes == [0, 4]
 
 
-def test_a_home_works_on_where_it_was_moved_or_copied_to(tmp_path: Path) -> None:
+def test_a_home_works_on_where_it_was_moved_or_copied_to(made_home: Path, tmp_path: Path) -> None:
+    copy_server(made_home, tmp_path / "first")
     with open_home(tmp_path / "first") as first:
         assert_documents_are_there(run(first))
     moved = (tmp_path / "first").rename(tmp_path / "second")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,8 @@ from dialectic.domain.access import EVERY_SCOPE, Caller, Scope
 from dialectic.errors import TokenInvalid
 from dialectic.store.database import APP_ROLE, Address, Database
 from tests.database.machine import database_of_a_module
-from tests.nursery import Told
-from tests.scenario.test_run import PATIENCE_S
+from tests.nursery import Told, nursery
+from tests.waiting import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +29,16 @@ class Office:
     address: Address
 
     def tell(self, *words: str, code: int = 0) -> Told:
-        done = subprocess.run(
-            [sys.executable, "-m", "dialectic", *words],
-            capture_output=True,
-            text=True,
-            env={
-                **os.environ,
-                "DIALECTIC_HOME": str(self.home),
-                "DIALECTIC_DATABASE_URL": self.address.url,
-                "DIALECTIC_LOG_LEVEL": "DEBUG",
-            },
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        assert "dlk_" not in done.stderr
-        return Told(done.returncode, done.stdout, done.stderr)
+        environment = {
+            **os.environ,
+            "DIALECTIC_HOME": str(self.home),
+            "DIALECTIC_DATABASE_URL": self.address.url,
+            "DIALECTIC_LOG_LEVEL": "DEBUG",
+        }
+        told = nursery.run(words, environment, "", patience_s=PATIENCE_S)
+        assert told.code == code, told.stderr
+        assert "dlk_" not in told.stderr
+        return told
 
     def authenticate(self, token: str) -> Caller:
         async def ask() -> Caller:

@@ -20,6 +20,7 @@ from dialectic.cli.simulate import (
 )
 from dialectic.providers.simulator import TABLE, open_simulator
 from tests.conformance.raw_client import OPENAI, connect
+from tests.waiting import PATIENCE_S
 
 SCRIPT = {
     "models": {"org/tiny": {"context_window_tokens": 8192, "max_output_tokens": 1024}, "*": {}},
@@ -101,10 +102,10 @@ def test_the_command_answers_until_it_is_told_to_stop(tmp_path: Path, number: in
         assert process.stderr is not None
         printed = [process.stdout.readline() for _ in range(3)]
         base = tomllib.loads("".join(printed))["endpoints"]["sim"]["base_url"]
-        with urllib.request.urlopen(f"{base}/models", timeout=10) as response:
+        with urllib.request.urlopen(f"{base}/models", timeout=PATIENCE_S) as response:
             assert b'"architect"' in response.read()
         process.send_signal(number)
-        _, told = process.communicate(timeout=20)
+        _, told = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
     assert "in all: 1 call," in told
     assert not (tmp_path / "no").exists()
@@ -113,7 +114,7 @@ def test_the_command_answers_until_it_is_told_to_stop(tmp_path: Path, number: in
 def test_a_script_that_is_wrong_ends_the_command_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "script.toml").write_text('[default]\nfault = "500_servr"\n')
     with start("--script", str(tmp_path / "script.toml"), home=tmp_path) as process:
-        _, told = process.communicate(timeout=20)
+        _, told = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
     assert "script.toml: `default`: `fault`: there is no fault '500_servr'" in told
     assert "Did you mean `500_server`?" in told

@@ -303,10 +303,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_read_in_time_that_grows_with_its_length_alone(text: str) -> None:
-    started = time.monotonic()
+    started_s = time.thread_time()
     cut_documents(text, [RISKS, GAPS, PLAN])
     # Half a second is usual; whatever is quadratic takes minutes.
-    assert time.monotonic() - started < 10.0
+    assert time.thread_time() - started_s < 10.0
 
 
 # Sections ---------------------------------------------------------------------------------------

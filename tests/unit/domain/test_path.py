@@ -185,13 +185,13 @@ def test_the_layout_is_the_one_the_user_was_promised(place: Place, path: str) ->
     assert parse_path(path) == place
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=200)
 @given(places)
 def test_reading_back_a_path_gives_the_place_it_was_built_from(place: Place) -> None:
     assert parse_path(build_path(place)) == place
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(places)
 def test_a_path_is_safe_on_every_file_system(place: Place) -> None:
     path = build_path(place)
@@ -204,7 +204,7 @@ def test_a_path_is_safe_on_every_file_system(place: Place) -> None:
         assert is_slug(part.partition(".")[0]) or "_" in part or part[0] in "PC"
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=200)
 @given(places, st.data())
 def test_a_path_that_was_tampered_with_is_refused_or_is_another_path(
     place: Place, data: st.DataObject

@@ -172,6 +172,6 @@ def test_a_rendered_prompt_ends_in_one_line_end() -> None:
 
 def test_a_long_value_costs_no_more_than_its_length() -> None:
     value = "{{ " * 700_000
-    started = time.monotonic()
+    started_s = time.thread_time()
     assert render_template("p", "{{ request }}", {"request": value}).strip() == value.strip()
-    assert time.monotonic() - started < 2.0
+    assert time.thread_time() - started_s < 2.0

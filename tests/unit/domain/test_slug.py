@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.domain.slug import (
@@ -76,7 +76,6 @@ def test_a_name_becomes_lower_case_words_joined_by_hyphens(name: str, slug: str)
     assert slugify_name(name, fallback="name") == slug
 
 
-@settings(deadline=None)
 @given(names)
 def test_every_name_becomes_a_slug_that_is_its_own_slug(name: str) -> None:
     slug = slugify_name(name, fallback="project")
@@ -111,7 +110,6 @@ def test_no_slug_is_the_name_of_a_windows_device(name: str) -> None:
     assert "-" in slug
 
 
-@settings(deadline=None)
 @given(names, st.uuids())
 def test_a_slug_and_an_id_make_another_slug_within_the_cap(name: str, unique: uuid.UUID) -> None:
     slug = slugify_name(name, fallback="project")

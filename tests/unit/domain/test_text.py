@@ -84,14 +84,14 @@ def test_what_nobody_sees_is_taken_out_and_noted(text: str, cleaned: str, notes:
     assert clean_text(text) == (cleaned, notes)
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=200)
 @given(hostile_texts)
 def test_cleaning_twice_changes_nothing(text: str) -> None:
     cleaned, _ = clean_text(text)
     assert clean_text(cleaned) == (cleaned, [])
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=200)
 @given(hostile_texts)
 def test_clean_text_can_be_stored_and_shows_no_control_of_direction(text: str) -> None:
     cleaned, notes = clean_text(text)
@@ -100,7 +100,7 @@ def test_clean_text_can_be_stored_and_shows_no_control_of_direction(text: str) -
     assert bool(notes) == (cleaned != text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(hostile_texts.map(lambda text: text.encode("utf-8", "replace").decode()), st.data())
 def test_it_does_not_matter_where_a_text_was_cut_in_parts(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
@@ -109,7 +109,7 @@ def test_it_does_not_matter_where_a_text_was_cut_in_parts(text: str, data: st.Da
     assert clean_text("".join(parts))[0] == clean_text(text)[0]
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=200)
 @given(hostile_texts)
 def test_a_part_can_be_stored_and_is_clean_within(text: str) -> None:
     part, _ = clean_part(text)

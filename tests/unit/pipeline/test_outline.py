@@ -117,10 +117,10 @@ def build_avalanche(steps: int) -> Process:
 
 
 def test_a_process_that_grows_beyond_all_bounds_is_refused_with_the_number() -> None:
-    started = time.monotonic()
+    started_s = time.thread_time()
     with pytest.raises(PlanError, match=rf"'step[0-9]+' of stage 'more'.*{STEP_CALLS_MAX} calls"):
         build_outline(build_avalanche(20), models=12)
-    assert time.monotonic() - started < 10.0
+    assert time.thread_time() - started_s < 10.0
     assert build_outline(build_avalanche(20), models=1).calls == 21
 
 

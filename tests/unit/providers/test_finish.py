@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.domain.message import FinishReason
@@ -153,7 +153,6 @@ def test_what_is_no_word_is_an_error(vendor: Vendor, raw: Any) -> None:
 
 
 @every_vendor
-@settings(max_examples=200)
 @given(raw=st.text())
 def test_an_unknown_word_is_an_error(vendor: Vendor, raw: str) -> None:
     if raw.isascii() and raw.lower() in FINISH_REASONS[vendor]:

@@ -458,14 +458,14 @@ class TestHostilePrompts:
         prompt = "\n".join(f"- `## Part {n}`" for n in range(10_000))
         assert len(headings_of(answer(BOUNDLESS, prompt).text)) == 40
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(
         st.lists(st.sampled_from([*HOSTILE.values(), "\n", "`## A`", "must ", "“", "|", "# x\n"]))
     )
     def test_any_mixture_gets_a_well_formed_answer(self, parts: list[str]) -> None:
         assert_well_formed(answer(SKEPTIC, "".join(parts)).text)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(st.text())
     def test_any_text_gets_a_well_formed_answer(self, text: str) -> None:
         assert_well_formed(answer(PRAGMATIST, text).text)

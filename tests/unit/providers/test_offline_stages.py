@@ -381,7 +381,7 @@ class TestContinuation:
             assert len(turns) < 400
         assert all(len(piece) <= 4 * cap for piece in turns[::2])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         template=st.sampled_from(sorted(TEMPLATES)),
         share=st.floats(0.001, 0.999),
@@ -429,7 +429,7 @@ class TestMaterialIsNoInstruction:
         assert "<<<" not in text
 
     @every_template
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(document=st.text(max_size=300), request=st.text(min_size=1, max_size=200))
     def test_any_document_gets_all_sections(
         self, template: str, document: str, request: str

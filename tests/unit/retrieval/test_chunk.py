@@ -79,7 +79,7 @@ LINES = st.lists(
 
 
 @given(LINES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_pieces_cover_any_text_and_every_reading_fits(lines: list[str]) -> None:
     text = "\n".join(lines)
     embedders: tuple[Embedder, ...] = (EMBEDDER, WordReader())
@@ -106,7 +106,7 @@ def test_pieces_of_one_length_stand_under_their_headings_and_end_with_lines() ->
 
 
 @given(LINES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_sections_cover_any_text_without_a_gap(lines: list[str]) -> None:
     text = "\n".join(lines)
     sections = build_outline(text).sections

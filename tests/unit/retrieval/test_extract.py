@@ -169,7 +169,7 @@ def find_open_fence(text: str) -> str:
     return opened
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(TEXTS, BUDGETS)
 @example("a. " * 300, 64)
 @example("```\n" + "x = 1\n\n" * 100, 70)
@@ -199,7 +199,7 @@ def test_it_always_fits_in_the_texts_own_words_and_order(text: str, budget: int)
     assert again.text == short.text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(TEXTS, BUDGETS, st.integers(0, 200))
 def test_more_room_never_loses_what_was_kept(text: str, budget: int, more: int) -> None:
     small, large = shorten(text, budget), shorten(text, budget + more)

@@ -67,7 +67,7 @@ def test_weights_that_were_tampered_with_are_refused() -> None:
     assert isinstance(weights.find_package("wordllama"), Path)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet="ab  \n\n\tThe.,-#|12\r\x00\u00a0é中😀\u2581</s>unk", max_size=60))
 def test_reading_word_by_word_finds_the_tokens_of_the_whole(text: str) -> None:
     assert EMBEDDER.count(text) == TOKENIZER.count_tokens(text)

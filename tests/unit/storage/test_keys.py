@@ -60,7 +60,7 @@ async def test_a_folder_that_could_lead_astray_is_refused(store: DiskStore, pref
         await store.list(prefix)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys)
 def test_no_key_reaches_outside_the_store(tmp_path: Path, key: str) -> None:
     root = tmp_path / "store"
