@@ -166,11 +166,8 @@ async def find_to_change(find: Find, text: str) -> UUID:
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings, *, will_work: bool = False) -> AsyncIterator[Desk]:
-    """Open the desk that the settings mean: at a server, or in this process.
-
-    A command that will surely attend to work says so: then what works is loaded beside.
-    """
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+    """Open the desk that the settings mean: at a server, or in this process."""
     if settings.server:
         from dialectic.cli.remote import open_remote_desk  # the client: only where it is needed
 
@@ -179,7 +176,7 @@ async def open_desk(settings: Settings, *, will_work: bool = False) -> AsyncIter
     else:
         from dialectic.cli.local import open_local_desk
 
-        async with open_local_desk(settings, will_work=will_work) as local:
+        async with open_local_desk(settings) as local:
             yield local
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -297,13 +296,8 @@ LocalAct = Callable[[LocalDesk], Awaitable[ExitCode]]
 
 
 @asynccontextmanager
-async def open_local_desk(
-    settings: Settings, *, will_work: bool = False
-) -> AsyncIterator[LocalDesk]:
+async def open_local_desk(settings: Settings) -> AsyncIterator[LocalDesk]:
     """Open the engine for the local user, whose account is made at the first start."""
-    if will_work:
-        # The embedded server takes about as long to start, in a process of its own.
-        asyncio.get_running_loop().call_soon(importlib.import_module, "dialectic.cli.host")
     async with open_engine(settings, build_catalog(settings)) as engine:
         yield LocalDesk(engine, await load_owner(engine.db))
 

@@ -157,7 +157,7 @@ async def _run(settings: Settings, wish: Wish) -> ExitCode:
         parse_model_list(wish.models)
     if wish.out is not None and not wish.dry_run:
         prepare_out(wish.out)
-    async with open_desk(settings, will_work=not (wish.dry_run or wish.detach)) as desk:
+    async with open_desk(settings) as desk:
         process = _check(wish, await desk.load_process(wish.process))
         wanted = Wanted(
             ask=_build_ask(wish, process, resources),
