@@ -1,21 +1,27 @@
-"""P10: how long a command takes to start, and a whole run on a home that is set up already."""
+"""P10: how long a command takes to start, and a run on a home that is set up to its first call."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
+
+import asyncpg
 
 from bench.child import clean_environment
 from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict, judge_at_most
 from bench.server import Server
+from dialectic.embedded import join_server
+from dialectic.engine import DATABASE, SUPERUSER
 
 VERSION_CPU_MAX_MS = 150.0
-RUN_WALL_MAX_S = 2.0
+CALL_MAX_S = 2.0
 REPEATS = 5
 RUN_MAX_S = 120.0
 
@@ -24,6 +30,7 @@ VERSION = "dialectic --version"
 RUN = "dialectic run, second time"
 CPU = Column("CPU ms", "cpu_ms", digits=0)
 WALL = Column("wall ms", "wall_ms", digits=0)
+CALL = Column("first call ms", "call_ms", digits=0)
 
 
 def time_command(command: list[str], home: str = "") -> tuple[float, float]:
@@ -59,12 +66,28 @@ def _second_run(server: Server) -> Samples:
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         command = [find_command(), "run", "--until", "thesis", "Plan a walk."]
         time_command(command, home)
+        started_s = time.time()
         cpu_ms, wall_ms = time_command(command, home)
-    return {"cpu_ms": [cpu_ms], "wall_ms": [wall_ms]}
+        call_ms = (asyncio.run(_find_last_first_call_s(home)) - started_s) * 1000
+    return {"cpu_ms": [cpu_ms], "wall_ms": [wall_ms], "call_ms": [call_ms]}
+
+
+async def _find_last_first_call_s(home: str) -> float:
+    """Find when the newest session of a home sent its first call, which the ledger notes."""
+    with join_server(Path(home)) as server:
+        connection = await asyncpg.connect(server.url(user=SUPERUSER, database=DATABASE))
+        try:
+            sent: datetime = await connection.fetchval(
+                "select min(sent_at) from dialectic.token_wallet_holds group by session_id"
+                " order by min(sent_at) desc limit 1"
+            )
+        finally:
+            await connection.close()
+    return sent.timestamp()
 
 
 def judge(figures: Figures) -> list[Verdict]:
-    wall_ms = figures.value(RUN, WALL)
+    call_ms = figures.value(RUN, CALL)
     return [
         judge_at_most(
             f"{VERSION} at most {VERSION_CPU_MAX_MS:g} ms CPU",
@@ -73,9 +96,9 @@ def judge(figures: Figures) -> list[Verdict]:
             " ms",
         ),
         judge_at_most(
-            f"{RUN}, at most {RUN_WALL_MAX_S:g} s from the first to the last moment",
-            None if wall_ms is None else wall_ms / 1000,
-            RUN_WALL_MAX_S,
+            f"{RUN}, its first model call within {CALL_MAX_S:g} s",
+            None if call_ms is None else call_ms / 1000,
+            CALL_MAX_S,
             " s",
         ),
     ]
@@ -89,11 +112,12 @@ MEASURE = Measure(
         Contender(VERSION, lambda _: _repeated([find_command(), "--version"])),
         Contender(RUN, _second_run),
     ),
-    columns=(CPU, WALL),
+    columns=(CPU, WALL, CALL),
     judge=judge,
     ratios_to=(INTERPRETER,),
     notes=(
         "a run starts the embedded server of its home, asks three offline models for theses, "
-        "writes them and stops the server; the CPU time is that of the command, not of the server",
+        "writes them and stops the server; the CPU time is that of the command, not of the server, "
+        "and the first call is when the ledger notes that it leaves",
     ),
 )

@@ -12,9 +12,9 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeAlias
 
+from dialectic import __version__
 from dialectic.errors import ConfigurationError, DialecticError
 from dialectic.settings import Settings
 
@@ -150,12 +150,11 @@ def open_tracing(exporter: SpanExporter) -> Iterator[Telemetry]:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    number = version("dialectic-engine")
-    resource = Resource.create({"service.name": SERVICE, "service.version": number})
+    resource = Resource.create({"service.name": SERVICE, "service.version": __version__})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     try:
-        yield Telemetry(provider.get_tracer("dialectic", number))
+        yield Telemetry(provider.get_tracer("dialectic", __version__))
     finally:
         provider.force_flush(FLUSH_TIMEOUT_MS)
         provider.shutdown()

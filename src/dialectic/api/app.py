@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
+from dialectic import __version__
 from dialectic.api import operations, problem
 from dialectic.api.documents import DOCUMENT_PATHS, add_documents
 from dialectic.api.entry import Entry
@@ -79,7 +79,7 @@ def build_api() -> FastAPI:
     """Build the routes and their description, without anything to work with."""
     app = FastAPI(
         title="Dialectic",
-        version=version("dialectic-engine"),
+        version=__version__,
         summary="Several language models argue until a plan holds.",
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,

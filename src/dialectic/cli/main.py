@@ -12,13 +12,13 @@ import logging
 import os
 import sys
 import traceback
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 from click.exceptions import NoSuchCommand
 
+from dialectic import __version__
 from dialectic.cli.empty_options import refuse_empty_options
 from dialectic.cli.examples import add_examples
 from dialectic.cli.server_option import keep_server_option, take_server_option
@@ -118,7 +118,7 @@ class LazyGroup(click.Group):
     "lives in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr. `dialectic "
     "COMMAND -h` has examples.",
 )
-@click.version_option(version("dialectic-engine"), prog_name="dialectic")
+@click.version_option(__version__, prog_name="dialectic")
 @click.option(
     "--server",
     metavar="URL",

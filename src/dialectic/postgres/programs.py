@@ -48,18 +48,21 @@ def read_version(programs: Path) -> str:
     return read_line(programs.parent / "share" / "postgres.bki", 0).removeprefix("# PostgreSQL ")
 
 
-def _list_programs(site: Path) -> list[Path]:
-    """The files a server needs, as seen from the site: no headers, archives and client programs."""
+def _find_programs(site: Path) -> list[Path]:
+    """The files a server needs: no headers, archives and client programs."""
     install = (site / PROGRAMS).parent
     files = [install / "bin" / "postgres", install / "bin" / "initdb"]
     files += [*(install / "lib").glob("*.so*"), *(install / "share").rglob("*")]
     files += (site / LIBRARIES).glob("*")
-    return sorted(file.relative_to(site) for file in files if file.is_file())
+    return [file for file in files if file.is_file()]
 
 
 def _is_open_to_all(site: Path) -> bool:
-    files = [site / file for file in _list_programs(site)]
-    folders = {folder for file in files for folder in file.parents}
+    """Whether every user can read all programs where they are. Asked before each start by root."""
+    files = _find_programs(site)
+    # A thousand files stand in some twenty folders: what is above them is looked at once.
+    folders = {file.parent for file in files}
+    folders |= {above for folder in folders for above in folder.parents}
     return all(file.stat().st_mode & stat.S_IROTH for file in files) and all(
         folder.stat().st_mode & stat.S_IXOTH for folder in folders
     )
@@ -67,7 +70,8 @@ def _is_open_to_all(site: Path) -> bool:
 
 def load_copy(site: Path, copies: Path) -> Path:
     """A copy of the programs that every user can reach and only we can have made."""
-    contents = {file: (site / file).read_bytes() for file in _list_programs(site)}
+    files = sorted(file.relative_to(site) for file in _find_programs(site))
+    contents = {file: (site / file).read_bytes() for file in files}
     digest = hashlib.sha256()
     for file, content in contents.items():
         digest.update(b"%s %d " % (os.fsencode(file), len(content)) + content)

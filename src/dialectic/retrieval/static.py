@@ -169,7 +169,7 @@ def _find_words(text: str) -> list[str]:
 
 def _mend(text: str) -> str:
     """Replace halves of surrogates: what cannot be written as UTF-8 is no text to Rust."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def load_static_model() -> StaticModel:

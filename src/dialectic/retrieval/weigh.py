@@ -36,13 +36,15 @@ _WORD = re.compile(
     r"|[^\W\d_][^\W_]*(?:['’_.-][^\W_]+)*"
 )
 _DIGIT = re.compile(r"\d")
-_LIST_MARK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+# Marks of other items have no words in them.
+_NUMBER_MARK = re.compile(r"[ \t]*\d{1,9}[.)][ \t]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """The words of each passage, as numbers, and what each word is worth by its number."""
 
+    # Each word once, in ascending order.
     words: list[tuple[int, ...]]
     worth: list[float]
 
@@ -50,17 +52,16 @@ class Weighed:
 def weigh(texts: Sequence[str]) -> Weighed:
     """Weigh the words of all passages of one text against each other and against language."""
     read = _Reader()
-    words: list[tuple[int, ...]] = []
-    for text in texts:
-        mark = None if text[:1].isalpha() else _LIST_MARK.match(text)
-        runs = (text[mark.end() :] if mark else text).split()
-        found = sorted(set(map(read.__getitem__, runs)))
-        if found and found[0] < 0:
-            found = read.resolve(found)
-        words.append(tuple(found))
+    words, counts = _read_words([_split_runs(text) for text in texts], read)
     common = {number for word, number in read.written.items() if word.islower()}
     names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
-    return Weighed(words, _rate_all(list(read.numbers), words, names))
+    return Weighed(words, _rate_all(list(read.numbers), counts, names))
+
+
+def _split_runs(text: str) -> list[str]:
+    """Split a passage at blanks; the number of an item is none of its words."""
+    runs = text.split()
+    return runs[1:] if runs and runs[0][-1] in ".)" and _NUMBER_MARK.match(text) else runs
 
 
 class _Reader(dict[str, int]):
@@ -87,10 +88,34 @@ class _Reader(dict[str, int]):
         self[run] = number = found[0] if len(found) == 1 else -len(self._others)
         return number
 
-    def resolve(self, found: list[int]) -> list[int]:
-        """Put words for all runs of none or several; in order, each once."""
-        others = (self._others[-number - 1] for number in found if number < 0)
-        return sorted({number for number in found if number >= 0}.union(*others))
+    def resolve(self, number: int) -> list[int]:
+        """List the words of a run of none or several."""
+        return self._others[-number - 1]
+
+
+def _read_words(
+    runs: Sequence[list[str]], read: _Reader
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Read the words of each passage, in order and each once; count the passages by word."""
+    import numpy as np
+
+    lengths = list(map(len, runs))
+    found = map(read.__getitem__, itertools.chain.from_iterable(runs))
+    words = np.fromiter(found, np.int64, sum(lengths))
+    total = max(len(read.numbers), 1)
+    # A passage and a word are one number, so that all are put in order at once.
+    pairs = words + np.repeat(np.arange(len(runs)) * total, lengths)
+    others = [
+        pair - number + word
+        for pair, number in zip(pairs[words < 0].tolist(), words[words < 0].tolist(), strict=True)
+        for word in read.resolve(number)
+    ]
+    pairs = np.sort(np.concatenate([pairs[words >= 0], np.array(others, dtype=np.int64)]))
+    owners, words = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], total)
+    ends = np.searchsorted(owners, np.arange(len(runs)), side="right").tolist()
+    flat = words.tolist()
+    passages = [tuple(flat[low:high]) for low, high in itertools.pairwise([0, *ends])]
+    return passages, np.bincount(words, minlength=total).tolist()
 
 
 # Other texts have most words too.
@@ -105,9 +130,8 @@ def _stem(word: str) -> str:
     return lowered[:STEM_CHARS] if lowered.isalpha() else lowered
 
 
-def _rate_all(stems: Sequence[str], words: Sequence[Sequence[int]], names: set[int]) -> list[float]:
+def _rate_all(stems: Sequence[str], counts: Sequence[int], names: set[int]) -> list[float]:
     """Rate words: what several passages share is worth so much less to each of them."""
-    counts = Counter(itertools.chain.from_iterable(words))
     # A column of readings is a routine, although no two are the same: figures share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()
