@@ -145,7 +145,7 @@ async def test_the_settings_are_keyed_by_table_and_the_readme_leads_to_the_docum
     readme = files[readme_path(SLUG)].decode()
     links = [line.partition("](")[2].partition(")")[0] for line in readme.splitlines()]
     named = {f"{SLUG}/{link}" for link in links if link}
-    assert len(named) == 5
+    assert len(named) == 6
     assert named <= files.keys()
     assert r"# Bäckerei & Co. \[draft\] \<today\>" in readme
 

@@ -29,6 +29,7 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.files import open_store
+from dialectic.storage.keys import is_part
 from dialectic.store.database import APP_ROLE, WORKER_ROLE, Database
 from dialectic.store.records import Account, open_account
 from dialectic.worker import Worker
@@ -159,11 +160,12 @@ class Stage:
         )
 
     def read_files(self, slug: str) -> dict[str, bytes]:
+        """All files of a project; what is being written at this moment is none yet."""
         tenant = self.engine.settings.home / "storage" / str(self.account.tenant_id)
         return {
             str(path.relative_to(tenant)): path.read_bytes()
             for path in sorted((tenant / slug).rglob("*"))
-            if path.is_file()
+            if is_part(path.name) and path.is_file()
         }
 
 
