@@ -380,10 +380,20 @@ class FundsError(DialecticError):
     exit_code = ExitCode.FUNDS
     fate = Fate.PAUSE
 
-    def __init__(self, message: str | None = None, *, is_held_by_others: bool = False) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        is_held_by_others: bool = False,
+        needed_credits: int | None = None,
+        is_play: bool = False,
+    ) -> None:
         super().__init__(message)
         # There is enough, but calls in flight have it set aside: what they leave may do.
         self.is_held_by_others = is_held_by_others
+        # What there was too little of, and of which kind of money.
+        self.needed_credits = needed_credits
+        self.is_play = is_play
 
 
 class SpendNeedsApproval(FundsError):

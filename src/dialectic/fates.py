@@ -22,7 +22,7 @@ from dialectic.domain.text import clean_text
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, Fate, LeaseLost, ProviderError
 from dialectic.pipeline.follow import Fail, Pause, Postpone, Retry, decide_fate
-from dialectic.pipeline.hold import let_go
+from dialectic.pipeline.hold import has_come_in, let_go
 from dialectic.store import jobs, records
 from dialectic.store.database import Connection, Database
 
@@ -61,9 +61,8 @@ async def settle(engine: Engine, job: Job, error: DialecticError) -> None:
                     connection, job, code=code, delay_s=delay_s, is_in_trouble=is_in_trouble
                 )
             case Pause():
-                await jobs.pause(connection, job, code=code, message=message, raw=raw)
-                kind = "contribution_generation_paused"
-                await _announce(connection, job, kind, code, message)
+                await _pause(connection, engine, job, error)
+                return
             case Fail(retries_used_up):
                 await jobs.fail(
                     connection,
@@ -78,6 +77,21 @@ async def settle(engine: Engine, job: Job, error: DialecticError) -> None:
         await let_go(connection, engine, job, error)
 
     await write_end(engine.db, job, write)
+
+
+async def _pause(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
+    """Let a job wait for a person; or not at all, if what it lacks was put in a moment ago.
+
+    Whoever puts money in resumes what waits for it, and has not seen this job waiting.
+    """
+    code, message = error.code, clean_text(error.message)[0]
+    await jobs.hold_lease(connection, job)
+    await let_go(connection, engine, job, error)
+    if await has_come_in(connection, engine, job, error):
+        await jobs.postpone(connection, job, code=code, delay_s=0.0, is_in_trouble=False)
+        return
+    await jobs.pause(connection, job, code=code, message=message, raw=build_raw(error))
+    await _announce(connection, job, "contribution_generation_paused", code, message)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:

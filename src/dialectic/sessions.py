@@ -234,6 +234,8 @@ async def resume_in(
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
     if budget_credits is not None:  # money is locked last, here as in a worker's commit
         await wallets.set_budget(connection, session_id, budget_credits)
+        # What has begun to wait for the old budget meanwhile is resumed, too.
+        await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
 
 
 async def cancel(engine: Engine, account: Account, session_id: UUID) -> bool:

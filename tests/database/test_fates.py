@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from dialectic import sessions
@@ -14,16 +17,22 @@ from dialectic.errors import (
     CircuitOpen,
     DialecticError,
     EndpointBusy,
+    FundsError,
     ProviderError,
     ProviderMalformed,
     ProviderQuota,
     ProviderThrottled,
     ProviderTransient,
     Remains,
+    SpendNeedsApproval,
 )
 from dialectic.fates import RAW_MAX_CHARS, settle
-from dialectic.store.database import Address
+from dialectic.ledger import wallets
+from dialectic.ledger.wallets import Deposit
+from dialectic.store import jobs
+from dialectic.store.database import APP_ROLE, Address, Connection
 from tests.database.machine import Machine
+from tests.waiting import until_someone_waits
 
 
 @pytest.fixture(scope="module")
@@ -205,3 +214,88 @@ async def test_a_message_that_no_column_holds_ends_the_attempt_all_the_same(
 ) -> None:
     life = await Life.begin(machine)
     assert await life.meet(ProviderTransient("It said: \x00 \udfff")) == "retrying"
+
+
+# -- money that comes in at that very moment -------------------------------------------------------
+
+
+def lack(amount: int, kind: type[FundsError] = FundsError) -> FundsError:
+    """What is said of a call that may cost so much, when there was less."""
+    return kind("There is too little.", needed_credits=amount)
+
+
+async def put_in(machine: Machine, connection: Connection, amount: int) -> list[UUID]:
+    """What a top-up does, in the order in which it does it."""
+    deposit = Deposit(key="a top-up", amount_credits=amount)
+    await wallets.top_up(connection, machine.account.wallet_id, deposit)
+    return await jobs.resume_funded(connection, machine.account.wallet_id)
+
+
+@pytest.mark.parametrize(
+    ("amount", "error", "status"),
+    [
+        (4_999, lack(5_000), "paused"),
+        (5_000, lack(5_000), "retrying"),
+        (24_999, lack(5_000, SpendNeedsApproval), "paused"),
+        (25_000, lack(5_000, SpendNeedsApproval), "retrying"),
+    ],
+)
+async def test_what_was_put_in_since_a_call_was_judged_counts(
+    machine: Machine, amount: int, error: FundsError, status: str
+) -> None:
+    job = await machine.take(await machine.insert())
+    async with machine.others(1, APP_ROLE) as desk:
+        await desk.transact(machine.account.tenant_id, lambda c: put_in(machine, c, amount))
+    await settle(machine.engine, job, error)
+    row = await machine.look(job.id)
+    assert (row["status"], row["status_reason"]) == (status, error.code)
+    assert (row["run_at"] <= machine.clock, row["retry_count"]) == (True, 0)
+
+
+async def test_a_job_that_begins_to_wait_for_money_while_it_comes_in_does_not_wait_for_ever(
+    machine: Machine, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    job = await machine.take(await machine.insert())
+    pausing: list[asyncio.Task[None]] = []
+
+    async def come_in(connection: Connection) -> Any:
+        woken = await put_in(machine, connection, 5_000)
+        pausing.append(asyncio.create_task(settle(machine.engine, job, lack(5_000))))
+        await until_someone_waits(admin)
+        return woken
+
+    async with machine.others(1, APP_ROLE) as desk:
+        woken = await desk.transact(machine.account.tenant_id, come_in)
+    await asyncio.gather(*pausing)
+    assert woken == []  # it was not waiting yet
+    assert await machine.status(job.id) == "retrying"
+
+
+async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it(
+    machine: Machine, admin: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    job = await machine.take(await machine.insert())
+    tenant_id, session_id = machine.account.tenant_id, machine.session_id
+
+    async def allow(connection: Connection) -> None:
+        await wallets.set_budget(connection, session_id, 10)
+
+    async with machine.others(1, APP_ROLE) as desk:
+        await desk.transact(tenant_id, lambda c: put_in(machine, c, 10_000))
+        await desk.transact(tenant_id, allow)
+        async with machine.begin() as pausing:
+            # It has looked into the purse and has not said yet that it waits.
+            await wallets.watch_purse(pausing, session_id, is_play=False)
+            raising = asyncio.create_task(
+                desk.transact(
+                    tenant_id,
+                    lambda c: sessions.resume_in(
+                        c, session_id, approves_spend=False, budget_credits=9_000
+                    ),
+                )
+            )
+            await until_someone_waits(admin)
+            await jobs.pause(pausing, job, code="insufficient_funds", message="Too little.")
+            await pausing.execute("commit")
+        await raising
+    assert await machine.status(job.id) == "pending"

@@ -53,6 +53,7 @@ ONLY_WORKER = {
     ("discards", "take_files"),
     ("ledger", "sweep"),
     ("ledger", "send"),
+    ("ledger", "watch_purse"),
     ("ledger", "reserve_for"),
     ("accounts", "sweep"),
     ("notifications", "prune"),

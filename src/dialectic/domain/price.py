@@ -211,7 +211,19 @@ def judge_spend(
         f"{what} may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
         f"{of_what}. Nothing was called. {advice[0].upper()}{advice[1:]}",
         is_held_by_others=_is_unasked(estimate_credits, purse.build_freed(), fraction),
+        needed_credits=estimate_credits,
+        is_play=purse.is_play,
     )
+
+
+def is_enough_now(error: FundsError, purse: Purse, fraction: Decimal) -> bool:
+    """Say whether a purse, with what is set aside in it, has what was missing a moment ago."""
+    needed, freed = error.needed_credits, purse.build_freed()
+    if needed is None:
+        return False
+    if isinstance(error, SpendNeedsApproval) and not _is_unasked(needed, freed, fraction):
+        return False
+    return freed.spendable_credits is None or needed <= freed.spendable_credits
 
 
 def _is_unasked(estimate_credits: int, purse: Purse, fraction: Decimal) -> bool:
@@ -231,11 +243,15 @@ def build_funds_error(purse: Purse, needed_credits: int, *, what: str = ONE_CALL
             f"{purse.show(purse.budget_credits or 0)}. Nothing was called. Raise the budget with "
             f"`dialectic resume {purse.session or 'SESSION'} --budget USD` (over HTTP: `budget`).",
             is_held_by_others=is_held,
+            needed_credits=needed_credits,
+            is_play=purse.is_play,
         )
     return FundsError(
         f"{needs}, and {purse.show(available or 0)} is available. Nothing was called. "
         + advise_top_up(is_play=purse.is_play),
         is_held_by_others=is_held,
+        needed_credits=needed_credits,
+        is_play=purse.is_play,
     )
 
 

@@ -373,6 +373,8 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
         f"available: the wallet holds {show(balance)}, of which {show(held)} is set aside for "
         f"calls in flight. Nothing was called. {advise_top_up(is_play=new.is_play)}",
         is_held_by_others=needed <= balance,
+        needed_credits=needed,
+        is_play=new.is_play,
     )
 
 

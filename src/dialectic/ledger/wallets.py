@@ -61,6 +61,17 @@ async def load_purse(
     return _build_purse(rows, wallet_id, session_id, is_play=is_play)
 
 
+async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Purse:
+    """Load the purse of a session, into which nobody puts anything until this transaction ends.
+
+    The very last statement but those that lock nothing.
+    """
+    rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
+    if not rows:
+        raise NotFound(f"There is no session {session_id}.")
+    return Purse(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
+
+
 async def load_purse_for(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID, *, is_play: bool
 ) -> Purse:

@@ -23,6 +23,7 @@ from dialectic.domain.price import (
     decide_hold,
     decide_output_cap,
     find_possible_output,
+    is_enough_now,
     is_play,
     judge_spend,
 )
@@ -241,6 +242,19 @@ async def let_go(connection: Connection, engine: Engine, job: Job, error: Dialec
     """Resolve what an attempt that failed has set aside, in the commit that ends it."""
     for each in await holds.list_open(connection, job.id, job.attempt):
         await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
+
+
+async def has_come_in(
+    connection: Connection, engine: Engine, job: Job, error: DialecticError
+) -> bool:
+    """Say whether money that was missing is there by now; if not, none comes before the commit.
+
+    Behind everything else that is locked: here the wallet is.
+    """
+    if not isinstance(error, FundsError) or error.needed_credits is None:
+        return False
+    purse = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, purse, Decimal(str(engine.settings.max_spend_fraction)))
 
 
 async def resolve_failed(

@@ -63,7 +63,7 @@ grant execute on function
   dialectic.sweep_holds(interval, integer),
   dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
     bigint, numeric, numeric, bigint, bigint),
-  dialectic.send_hold(uuid, text),
+  dialectic.send_hold(uuid, text), dialectic.watch_purse(uuid, boolean),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),

@@ -157,3 +157,27 @@ begin
     where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
 end
 $$;
+
+-- The same of a session of the current tenant, for whoever is about to wait for more: until it has
+-- written that it waits, nobody puts anything in. Who does so afterwards finds it waiting.
+create or replace function dialectic.watch_purse(p_session_id uuid, p_is_play boolean)
+returns table (
+  available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
+  budget_held_credits bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant uuid := dialectic.current_tenant();
+  v_wallet_id uuid;
+begin
+  select s.wallet_id into v_wallet_id from dialectic.dialectic_sessions s
+  where s.tenant_id = v_tenant and s.id = p_session_id;
+  perform from dialectic.dialectic_session_spending s
+  where s.tenant_id = v_tenant and s.session_id = p_session_id for share;
+  perform from dialectic.token_wallets w
+  where w.tenant_id = v_tenant and w.id = v_wallet_id for share;
+  return query
+    select p.* from dialectic.load_purse(v_tenant, v_wallet_id, p_session_id, p_is_play) p;
+end
+$$;

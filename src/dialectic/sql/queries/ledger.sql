@@ -47,6 +47,9 @@ where id = $1
 -- name: load_purse
 select * from dialectic.load_purse(dialectic.current_tenant(), $1, $2, $3)
 
+-- name: watch_purse
+select * from dialectic.watch_purse($1, $2)
+
 -- name: load_purse_for
 select * from dialectic.load_purse($1, $2, $3, $4)
 
