@@ -116,7 +116,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "send_hold", "prune_notifications"}
-    | {"reserve_funds_for", "find_due", "rerun_needed", "take_discarded_files"},
+    | {"reserve_funds_for", "watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)
