@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from tests.waiting import hang_bell
 # A loaded machine is no reason to fail: tests bound work, not time. Each run draws other examples.
 hypothesis.settings.register_profile("house", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("house")
+
+# Commands that are tested hear of a closed terminal, whatever whoever runs the tests ignores.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TEMPLATE = "template_dialectic"
 
