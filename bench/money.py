@@ -66,7 +66,7 @@ def _path(name: str, action: str, *, with_ledger: bool) -> Contender:
 def judge(figures: Figures) -> list[Verdict]:
     aim = f"{AUDIT} in at most {VERIFY_MAX_S:g} s"
     verdicts = [judge_at_most(aim, figures.value(AUDIT, VERIFY), VERIFY_MAX_S, " s")]
-    aim = f"hold, send and settlement add at most {ADDED_MAX_MS:g} ms at p50 to"
+    aim = f"hold and settlement add at most {ADDED_MAX_MS:g} ms at p50 to"
     for paid, free, what in ((WAIT, WAIT_FREE, "a call"), (PATH, FREE, "a whole turn")):
         added = figures.difference(paid, free, TURN)
         verdicts.append(judge_at_most(f"{aim} {what}", added, ADDED_MAX_MS, " ms"))
@@ -102,9 +102,9 @@ MEASURE = Measure(
         f"{CALLS} calls a round, each a hold and a settlement in a commit of its own, one session; "
         "the audit afterwards finds nothing",
         f"calls of {LATENCY_S * 1000:.0f} ms: {PATH_CALLS} with an answer of one row, kept in one "
-        "commit; without the time of the provider",
+        "commit; each takes up to a fifth more or less; without the time of the provider",
         f"whole turns: {PATH_CALLS} jobs of real sessions by the real worker, from claim to files "
-        "in storage, without the time of the provider; `for money` is the part of it in hold, send "
-        "and settle, by a clock around them",
+        "in storage, without the time of the provider; `for money` is the part of it in hold and "
+        "settle, by a clock around them",
     ),
 )

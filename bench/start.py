@@ -78,8 +78,8 @@ async def _find_last_first_call_s(home: str) -> float:
         connection = await asyncpg.connect(server.url(user=SUPERUSER, database=DATABASE))
         try:
             sent: datetime = await connection.fetchval(
-                "select min(sent_at) from dialectic.token_wallet_holds group by session_id"
-                " order by min(sent_at) desc limit 1"
+                "select min(created_at) from dialectic.token_wallet_holds group by session_id"
+                " order by min(created_at) desc limit 1"
             )
         finally:
             await connection.close()

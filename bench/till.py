@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -41,6 +42,10 @@ RATES = Rates(Decimal("2.5"), Decimal(10))
 ACTUAL = Actual(1_000, 500, UsageSource.REPORTED)
 HOLD_CREDITS = RATES.cost(1_100, 1_000)
 WARM_UP = 20
+# No provider takes equally long each time. Calls that did would end up one right behind the other,
+# after some rounds of waiting for each other, and stay so.
+LATENCY_RANGE = (0.8, 1.2)
+SEED = 1
 # Money for all of it: a million dollars.
 PLENTY = 10**12
 # As if made by many sessions, past the triggers, and right in every row.
@@ -48,11 +53,11 @@ FILL_HOLDS = """
     insert into dialectic.token_wallet_holds
       (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, session_id, stage_slug,
        amount_credits, input_credits_per_token, output_credits_per_token, counted_input_tokens,
-       output_cap_tokens, sent_at, state, cost_credits, charged_credits, input_tokens,
+       output_cap_tokens, state, cost_credits, charged_credits, input_tokens,
        output_tokens, usage_source, resolved_at, answer_id)
     select $1, gen_random_uuid() || ':1:' || n, $2, false, 'call', 'maker/model',
       ('00000000-0000-0000-0000-' || lpad((n % 1000)::text, 12, '0'))::uuid, 'thesis', 12750, 2.5,
-      10, 1000, 1000, now(), 'posted', 7500, 7500, 1000, 500, 'reported', now(), gen_random_uuid()
+      10, 1000, 1000, 'posted', 7500, 7500, 1000, 500, 'reported', now(), gen_random_uuid()
     from generate_series(1, $3::integer) n
 """
 # Each call has its answer: the audit looks for every one of them.
@@ -108,7 +113,7 @@ async def _open(options: Options) -> tuple[Address, Account]:
     return address, account
 
 
-def _build_hold(account: Account, session_id: UUID, number: int, *, is_sent: bool) -> NewHold:
+def _build_hold(account: Account, session_id: UUID, number: int) -> NewHold:
     return NewHold(
         key=str(number),
         wallet_id=account.wallet_id,
@@ -120,7 +125,6 @@ def _build_hold(account: Account, session_id: UUID, number: int, *, is_sent: boo
         counted_input_tokens=1_000,
         output_cap_tokens=1_000,
         session_id=session_id,
-        is_sent=is_sent,
     )
 
 
@@ -147,7 +151,7 @@ async def pay(options: Options) -> dict[str, list[float]]:
     settled_ms: list[float] = []
 
     async def call(number: int) -> None:
-        new = _build_hold(account, session_id, number, is_sent=True)
+        new = _build_hold(account, session_id, number)
         started = time.perf_counter()
         await db.transact(account.tenant_id, lambda c: holds.reserve(c, new))
         reserved = time.perf_counter()
@@ -167,17 +171,18 @@ async def pay(options: Options) -> dict[str, list[float]]:
 
 
 async def wait(options: Options) -> dict[str, list[float]]:
-    """Time calls that take a while, so many at once, each with its answer in one commit.
+    """Time calls that take about so long, so many at once, each with its answer in one commit.
 
-    As a turn does it, and nothing else of a turn: hold, send, wait, and settle in the commit that
+    As a turn does it, and nothing else of a turn: hold, wait, and settle in the commit that
     keeps the answer. Without a ledger that commit is all there is.
     """
     address, account = await _open(options)
     session_id, words = uuid4(), "w" * options["text_bytes"]
+    chance = random.Random(SEED)
     turns_ms: list[float] = []
 
     async def call(number: int) -> None:
-        new = _build_hold(account, session_id, number, is_sent=False)
+        new = _build_hold(account, session_id, number)
         answer_id = uuid4()
 
         async def keep(connection: Connection) -> None:
@@ -189,17 +194,16 @@ async def wait(options: Options) -> dict[str, list[float]]:
         if options["with_ledger"]:
             held = await holds.reserve_unasked(db, account.tenant_id, new, Decimal("0.2"))
             assert held is not None, "there is plenty"
-            await holds.send(db, account.tenant_id, new.key)
         asked = time.perf_counter()
-        await asyncio.sleep(options["latency_s"])
+        await asyncio.sleep(options["latency_s"] * chance.uniform(*LATENCY_RANGE))
         answered = time.perf_counter()
         await db.transact(account.tenant_id, keep)
         turns_ms.append((asked - started + time.perf_counter() - answered) * 1000)
 
     async with Database.open(address, WORKER_ROLE, size=POOL_SIZE) as db:
         # Calls that begin together would go on to end together, and wait for each other each time.
-        latency_s = options["latency_s"]
-        elapsed_s = await _share(options["lanes"], options["calls"], call, spread_s=latency_s)
+        spread_s = options["latency_s"]
+        elapsed_s = await _share(options["lanes"], options["calls"], call, spread_s=spread_s)
     return {"turn_ms": turns_ms[WARM_UP:], "calls_per_s": [len(turns_ms) / elapsed_s]}
 
 
@@ -277,7 +281,6 @@ def _leave_out_the_ledger() -> None:
         return
 
     setattr(run, "hold", hold_nothing)  # noqa: B010  mypy knows that this is no part of it
-    setattr(holds, "send", do_nothing)  # noqa: B010
     setattr(save, "settle", do_nothing)  # noqa: B010
 
 
@@ -285,7 +288,7 @@ async def calls(options: Options) -> dict[str, list[float]]:
     """Time whole turns of so many jobs at once, with and without the ledger, minus the provider."""
     if not options["with_ledger"]:
         _leave_out_the_ledger()
-    for owner, name in ((run, "hold"), (holds, "send"), (save, "settle")):
+    for owner, name in ((run, "hold"), (save, "settle")):
         _clock(owner, name)
     rows: list[dict[str, float]] = []
     done = asyncio.Event()

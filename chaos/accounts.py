@@ -124,7 +124,6 @@ class KnownHold:
     """What must be known of a hold."""
 
     new: NewHold
-    is_sent: bool
     state: str = "pending"
     cost: int | None = None
     charged: int | None = None
@@ -197,7 +196,6 @@ class Call:
     read_tokens: int
     cap_tokens: int
     is_play: bool
-    is_sent: bool
 
 
 tokens = st.integers(0, CREDITS_MAX // 2)
@@ -208,7 +206,6 @@ calls = st.builds(
     tokens,
     tokens,
     st.sampled_from([False, False, True]),
-    st.booleans(),
 )
 picks = st.builds(Pick, st.integers(0, 100), st.sampled_from([True, True, False]))
 # How often something is delivered; none means that the process dies before the commit.
@@ -316,9 +313,8 @@ class Money(RuleBasedStateMachine):
             counted_input_tokens=call.read_tokens,
             output_cap_tokens=call.cap_tokens,
             session_id=session_id,
-            is_sent=call.is_sent,
         )
-        return KnownHold(new, call.is_sent)
+        return KnownHold(new)
 
     def _reserve(self, hold: KnownHold, times: int) -> None:
         """Set money aside so many times."""
@@ -359,15 +355,10 @@ class Money(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.account.holds)
-    @rule(pick=picks, is_lost=st.booleans(), is_marked=st.booleans(), times=times)
-    def give_up(self, *, pick: Pick, is_lost: bool, is_marked: bool, times: int) -> None:
+    @rule(pick=picks, is_lost=st.booleans(), times=times)
+    def give_up(self, *, pick: Pick, is_lost: bool, times: int) -> None:
         hold = self.account.choose(pick)
         key = hold.new.key
-        if is_marked and hold.state == "pending":
-            self.act(lambda c: holds.mark_sent(c, key))
-            hold.is_sent = True
-        elif is_marked:
-            expect(Conflict, self.act, lambda c: holds.mark_sent(c, key))
         if is_lost:
             self._resolve(hold, "lost", hold.full_cost, lambda c: holds.lose(c, key), times)
         else:
@@ -399,10 +390,7 @@ class Money(RuleBasedStateMachine):
         """Give up whatever is open, of this account and of those that came before it."""
         self.act(lambda c: holds.sweep_lost(c, age_s=0.0))
         for hold in self.account.list_open():
-            if hold.is_sent:
-                self.account.resolve(hold, "lost", hold.full_cost)
-            else:
-                self.account.resolve(hold, "voided", 0)
+            self.account.resolve(hold, "lost", hold.full_cost)
 
     # -- what must always hold --------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ def build_reserve(key: str, wallet_id: UUID, session_id: UUID | None) -> str:
     about = (session_id, None, None, None)
     price = (CREDITS, 1, 1, 0, CREDITS)
     return bind(
-        LEDGER["reserve"], key, wallet_id, False, "trial", "maker/model", *about, *price, True
+        LEDGER["reserve"], key, wallet_id, False, "trial", "maker/model", *about, *price, None
     )
 
 

@@ -1,8 +1,9 @@
 """Workers die at each failpoint while they pay for calls that are made over HTTP.
 
 The simulator of providers counts what arrives there. Each worker has one call at a time, so that a
-death has one call to account for: one that was never sent is void, one whose answer was not saved
-is lost, one that was saved is paid for. Calls that arrived are those that are posted or lost.
+death has one call to account for: for one that was never sent nothing is held, one whose answer was
+not saved is lost, one that was saved is paid for. Calls that arrived are those that are posted or
+lost.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ output_usd_per_million = 2
 tokenizer = "chars:4"
 """
 # What a death at each point leaves of the money that was set aside for the call.
-LEAVES = {"before_send": "voided", "after_reply": "lost", "before_commit": "lost"}
+LEAVES = {"after_reply": "lost", "before_commit": "lost"}
 # Where a death leaves the job to another one.
-UNFINISHED = ("after_claim", *LEAVES)
+UNFINISHED = ("after_claim", "before_send", *LEAVES)
 
 
 async def run(report: Report, kills: int, sabotage: Sabotage = NONE) -> None:

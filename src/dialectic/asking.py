@@ -118,9 +118,12 @@ class Asking:
 
     async def _call(self, said: list[str]) -> Turn:
         asked = replace(self.request, messages=(*self.request.messages, *build_history(said)))
-        held = await self._hold(fit(asked, self.card, gives_way=True), self._key(len(said)))
+        request, key = fit(asked, self.card, gives_way=True), self._key(len(said))
         caller = Caller(self.account.tenant_id, self.call_id, len(said) + 1)
-        return Turn(held, await call(self.engine, caller, self.card, held, self.on_text))
+        held, answer = await call(
+            self.engine, caller, self.card, request, lambda: self._hold(request, key), self.on_text
+        )
+        return Turn(held, answer)
 
     def _key(self, turn: int) -> str:
         return f"chat:{self.call_id}:{turn}"
@@ -166,7 +169,7 @@ class Asking:
                 if found is None or found.state is not HoldState.PENDING:
                     continue
                 if error is None:
-                    await holds.give_up(connection, found)
+                    await holds.lose(connection, found.key)
                 else:
                     await resolve_failed(connection, found, self.card, error)
 

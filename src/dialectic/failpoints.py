@@ -15,7 +15,7 @@ from dialectic.errors import ConfigurationError, ProviderTransient
 
 POINTS = (
     "after_claim",  # the job is ours, nothing is read yet
-    "before_send",  # the prompt is ready and money set aside, no byte has left
+    "before_send",  # the prompt is ready and may go; no money is set aside, no byte has left
     "after_reply",  # the answer is here, nothing of it is saved
     "before_commit",  # everything is written in the transaction, which is still open
     "after_commit",  # saved; files are not in storage yet

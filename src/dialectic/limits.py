@@ -97,6 +97,8 @@ class Outcome(enum.StrEnum):
     THROTTLED = "throttled"
     QUOTA = "quota"
     KEY = "key"
+    # It was not made after all: what was set aside for it is given back.
+    UNUSED = "unused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,9 @@ class Report:
     used_tokens: int | None
     message: str | None = None
     retry_after_s: float | None = None
+
+
+UNUSED = Report(Outcome.UNUSED, 0)
 
 
 def is_limited(endpoint: Endpoint) -> bool:
@@ -205,8 +210,8 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
 async def report(db: Database, calm: Calm, permit: Permit, told: Report) -> None:
     """Tell how a call went. If that is impossible nothing is lost but a little of the pace."""
     endpoint, job = permit.endpoint, permit.job
-    if told.outcome is Outcome.ANSWERED and not permit.is_awaited:
-        calm.answered[endpoint.name] += 1
+    if told.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
+        calm.answered[endpoint.name] += told.outcome is Outcome.ANSWERED
         return
     unused = 0 if told.used_tokens is None else permit.tokens - told.used_tokens
     try:

@@ -14,15 +14,15 @@ from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
-from dialectic import limits
-from dialectic.domain.message import Usage, UsageSource
 from dialectic.domain.model import ModelCard
 from dialectic.domain.price import Rates, build_funds_error, decide_hold, is_play, judge_spend
 from dialectic.domain.usage import Counted, judge_usage
 from dialectic.engine import Engine
-from dialectic.errors import DialecticError, ProviderError, UsageError
+from dialectic.errors import DialecticError, UsageError
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import HoldState, NewHold, Purpose
+from dialectic.limits import Outcome, Report
+from dialectic.pipeline.call import attempt
 from dialectic.pipeline.hold import resolve_failed
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
@@ -226,18 +226,23 @@ async def embed_paid(
             await keep(embedded, None)
         return embedded
     counted = await _count(embedder, texts)
-    purchase = _Purchase(
-        engine, account, embedder, card, Caller(account.tenant_id, uuid4()), counted
-    )
-    await purchase.hold()
+    purchase = _Purchase(engine, account, card, Caller(account.tenant_id, uuid4()), counted)
     try:
-        embedded = await purchase.send(texts)
+        _, embedded, _ = await attempt(
+            engine,
+            purchase.caller,
+            card,
+            hold=purchase.hold,
+            ask=lambda _: embedder.embed(texts),
+            count=lambda: counted,
+            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
+        )
         settle = functools.partial(purchase.settle, embedded)
         if keep is None:
             await engine.db.transact(account.tenant_id, settle)
         else:
             await keep(embedded, settle)
-    except DialecticError as error:
+    except (DialecticError, asyncio.CancelledError) as error:
         await purchase.let_go(error)
         raise
     return embedded
@@ -249,7 +254,6 @@ class _Purchase:
 
     engine: Engine
     account: Account
-    embedder: Embedder
     card: ModelCard
     caller: Caller
     counted_tokens: int
@@ -281,34 +285,17 @@ class _Purchase:
 
         await self.engine.db.transact(self.account.tenant_id, work)
 
-    async def send(self, texts: Sequence[str]) -> Embedded:
-        engine, tenant_id = self.engine, self.account.tenant_id
-        endpoint = engine.catalog.find_endpoint(self.card)
-        assert endpoint is not None, "what has a price stands behind an endpoint"
-        permit = await limits.admit(
-            engine.db, engine.calm, endpoint, self.caller, tokens=self.counted_tokens
-        )
-        # From here on it may cost money, whatever comes back.
-        await engine.db.transact(tenant_id, lambda c: holds.mark_sent(c, self.key))
-        try:
-            embedded = await self.embedder.embed(texts)
-        except ProviderError as error:
-            await limits.report(engine.db, engine.calm, permit, limits.build_failure(error))
-            raise
-        usage = Usage(embedded.tokens, 0, UsageSource.REPORTED)
-        await limits.report(engine.db, engine.calm, permit, limits.build_report(usage))
-        return embedded
-
     async def settle(self, embedded: Embedded, connection: Connection) -> None:
         actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
         await holds.settle(connection, self.key, actual, self.caller.id)
 
-    async def let_go(self, error: DialecticError) -> None:
+    async def let_go(self, error: BaseException) -> None:
         """Resolve the hold of a call that came to nothing: what a failed one cost is paid."""
 
         async def work(connection: Connection) -> None:
-            hold = await holds.load_hold(connection, self.key)
-            if hold.state is HoldState.PENDING:  # it was paid for if only its commit was not told
-                await resolve_failed(connection, hold, self.card, error)
+            hold = await holds.find_hold(connection, self.key)
+            if hold is None or hold.state is not HoldState.PENDING:
+                return  # it was not held, or it was paid for and only its commit was not told
+            await resolve_failed(connection, hold, self.card, error)
 
         await self.engine.db.transact(self.account.tenant_id, work)

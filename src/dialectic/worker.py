@@ -369,9 +369,9 @@ class Worker:
         count = await jobs.sweep(connection, self._terms)
         if count:
             logger.info("%d stuck job(s) set going", count)
-        given_up = await holds.sweep_lost(connection)
-        if given_up.lost:
-            logger.warning("%d call(s) were paid for and their answers lost", given_up.lost)
+        lost = await holds.sweep_lost(connection)
+        if lost:
+            logger.warning("%d call(s) were paid for and their answers lost", lost)
         await sweep_accounts(connection)
         await figures.tell(connection.fetch, self.engine.tally)
         for lane in await jobs.list_lanes(connection):

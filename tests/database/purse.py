@@ -78,16 +78,13 @@ class Till:
             "rates": PLAIN,
             "counted_input_tokens": 0,
             "output_cap_tokens": amount,
-            "is_sent": True,
             **changes,
         }
         return NewHold(**values)
 
     async def reserve(self, amount: int, **changes: Any) -> Hold:
         new = self.build(amount, **changes)
-        if new.is_sent:
-            return await self.transact(lambda c: holds.reserve(c, new))
-        return await holds.reserve_for(self.db, self.account.tenant_id, new)
+        return await self.transact(lambda c: holds.reserve(c, new))
 
     async def settle(self, hold: Hold, actual: Actual, **facts: Any) -> Hold:
         answer_id = facts.pop("answer_id", None) or uuid4()

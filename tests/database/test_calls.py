@@ -18,6 +18,7 @@ from dialectic.engine import Engine
 from dialectic.errors import (
     CircuitOpen,
     EndpointBusy,
+    FundsError,
     ProviderError,
     ProviderMalformed,
     ProviderQuota,
@@ -26,7 +27,7 @@ from dialectic.errors import (
 )
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
-from dialectic.pipeline.hold import hold
+from dialectic.pipeline.hold import Held, hold
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
@@ -90,11 +91,19 @@ class Line:
         ours = replace(engine, db=machine.db, catalog=catalog)
         return cls(caller, ours, card, provider, machine.account.wallet_id)
 
-    async def call(self, nth: int = 0) -> None:
-        job, wallet_id = self.caller.jobs[nth], self.wallet_id
+    async def call(self, nth: int = 0, card: ModelCard | None = None) -> None:
+        job, wallet_id, card = self.caller.jobs[nth], self.wallet_id, card or self.card
         key = derive_hold_key(job.id, attempt=job.attempt, turn=0)
-        held = await hold(self.engine, job, self.card, REQUEST, wallet_id=wallet_id, key=key)
-        await call(self.engine, job, self.card, held)
+
+        async def set_aside() -> Held:
+            return await hold(self.engine, job, card, REQUEST, wallet_id=wallet_id, key=key)
+
+        await call(self.engine, job, card, REQUEST, set_aside)
+
+    async def fail_to_pay(self, nth: int = 0) -> None:
+        """Ask for a call that nobody has money for."""
+        with pytest.raises(FundsError):
+            await self.call(nth, replace(self.card, input_credits_per_token=Decimal(1)))
 
     async def fail(self, kind: type[ProviderError], times: int = 1) -> None:
         for _ in range(times):
@@ -141,6 +150,42 @@ async def test_when_the_limits_are_reached_nothing_is_sent(
         await line.call(1)
     assert 10 < caught.value.wait_s < 11
     assert line.provider.sent == 1
+    (held,) = await machine.db.transact(
+        machine.account.tenant_id,
+        lambda c: c.fetch("select job_id from token_wallet_holds"),
+    )
+    assert held["job_id"] == line.caller.jobs[0].id, "nothing is held for who was sent away"
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [{"requests_per_minute": 6}, {"tokens_per_minute": 1100}, {"max_concurrency": 1}, {}],
+    ids=lambda limit: next(iter(limit), "none"),
+)
+async def test_who_has_leave_and_no_money_leaves_its_turn_to_others(
+    machine: Machine, engine: Engine, limit: dict[str, int]
+) -> None:
+    line = await Line.open(machine, engine, **limit)
+    for _ in range(12):
+        await line.fail_to_pay(0)
+    assert line.provider.sent == 0
+    await line.call(1)
+    assert line.provider.sent == 1
+
+
+async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
+    machine: Machine, engine: Engine
+) -> None:
+    line = await Line.open(machine, engine, *[ProviderTransient("HTTP 500.")] * 11)
+    await line.fail(ProviderTransient, 10)
+    await machine.advance(15.0)
+    await line.fail_to_pay(1)
+    circuits = {row["endpoint"]: row["circuit"] for row in await limits.list_endpoints(machine.db)}
+    assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
+    await line.fail(ProviderTransient)
+    with pytest.raises(CircuitOpen) as caught:
+        await line.call(1)
+    assert caught.value.wait_s == pytest.approx(30, abs=1), "it went wrong for the second time"
 
 
 async def test_when_an_endpoint_asks_for_patience_nobody_else_calls_it_meanwhile(

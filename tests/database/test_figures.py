@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -153,10 +154,9 @@ async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
     engine = replace(machine.engine, catalog=catalog)
     (job, *_) = (await Caller.open(machine, jobs=1)).jobs
     request = Request(card.name, "Be brief.", (Message(Role.USER, "Why?"),), 100)
-    held = await hold(
-        engine, job, card, request, wallet_id=machine.account.wallet_id, key=str(uuid4())
-    )
-    await call(engine, job, card, held)
+    wallet_id, key = machine.account.wallet_id, str(uuid4())
+    set_aside = partial(hold, engine, job, card, request, wallet_id=wallet_id, key=key)
+    await call(engine, job, card, request, set_aside)
     assert engine.tally.take().get(Tallied.FINISH_REASON_UNKNOWN, 0) == count
 
 

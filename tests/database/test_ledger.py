@@ -72,7 +72,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
 
 async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
     async with Till.open(engine, amount=1000, size=1) as till:
-        hold = await till.reserve(100, is_sent=False)
+        hold = await holds.reserve_for(till.db, till.account.tenant_id, till.build(100))
         purse = await wallets.load_purse_for(
             till.db, till.account.tenant_id, till.wallet_id, uuid4(), is_play=False
         )
@@ -227,7 +227,7 @@ async def test_a_hold_is_resolved_one_way_and_the_others_are_told(
 
 
 async def test_a_hold_that_nobody_made_cannot_be_settled(till: Till) -> None:
-    acts = (holds.void, holds.lose, holds.mark_sent, holds.load_hold)
+    acts = (holds.void, holds.lose, holds.load_hold)
     for act in acts:
         with pytest.raises(NotFound, match="no hold nothing"):
             await till.transact(partial(act, key="nothing"))
@@ -349,7 +349,7 @@ async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
     )
     held = []
     for amount in (1, 80, 81, 160, 161, 200, 201, 800, 801, 4800, 4801):
-        new = till.build(amount, session_id=session_id, is_sent=False)
+        new = till.build(amount, session_id=session_id)
         hold = await holds.reserve_unasked(till.db, tenant_id, new, fraction)
         try:
             judge_spend(amount, purse, fraction)
@@ -439,6 +439,40 @@ async def test_the_same_hold_asked_for_by_many_at_once_is_held_once(engine: Engi
         assert await till.figures() == (970, 0)
 
 
+async def test_whoever_freezes_before_its_commit_keeps_no_one_from_the_wallet(
+    engine: Engine,
+) -> None:
+    async with Till.open(engine, amount=1000, size=2) as till:
+        session_id = await open_session(engine, till, budget=1000)
+        answered, turned_away = [await till.reserve(100, session_id=session_id) for _ in range(2)]
+
+        async def resolve(connection: Connection) -> None:
+            await holds.settle(connection, answered.key, used(30), uuid4())
+            await holds.void(connection, turned_away.key)
+            async with asyncio.timeout(20):
+                await till.reserve(100, session_id=session_id)
+            assert await till.figures() == (1000, 300), "nothing has moved yet"
+
+        await till.transact(resolve)
+        assert await till.figures() == (970, 100)
+        assert await till.breaches() == []
+
+
+async def test_what_a_transaction_has_freed_counts_for_whoever_looks_into_the_purse_in_it(
+    engine: Engine, till: Till
+) -> None:
+    session_id = await open_session(engine, till, budget=500)
+    hold = await till.reserve(200, session_id=session_id)
+
+    async def resolve(connection: Connection) -> tuple[int | None, int | None]:
+        await holds.settle(connection, hold.key, used(50), uuid4())
+        purse = await wallets.watch_purse(connection, session_id, is_play=False)
+        return purse.available_credits, purse.budget_left_credits
+
+    assert await till.transact(resolve) == (950, 450)
+    assert await till.breaches() == []
+
+
 async def test_many_workers_sweepers_and_resolvers_never_deadlock(
     engine: Engine, admin: AdminConnection
 ) -> None:
@@ -487,9 +521,8 @@ async def claim_job(engine: Engine, till: Till) -> Job:
     return claimed[key]
 
 
-async def sweep(till: Till, *, age_s: float = 3600.0) -> tuple[int, int]:
-    swept = await till.transact(lambda c: holds.sweep_lost(c, age_s=age_s))
-    return swept.voided, swept.lost
+async def sweep(till: Till, *, age_s: float = 3600.0) -> int:
+    return await till.transact(lambda c: holds.sweep_lost(c, age_s=age_s))
 
 
 async def test_a_hold_is_for_a_living_attempt_only(engine: Engine, till: Till) -> None:
@@ -503,37 +536,18 @@ async def test_a_hold_is_for_a_living_attempt_only(engine: Engine, till: Till) -
     await till.void(hold)
 
 
-@pytest.mark.parametrize(
-    ("is_sent", "outcome", "state"),
-    [(False, (1, 0), HoldState.VOIDED), (True, (0, 1), HoldState.LOST)],
-    ids=["not sent", "sent"],
-)
-async def test_the_hold_of_an_attempt_that_is_over_is_void_or_lost(
-    engine: Engine, till: Till, is_sent: bool, outcome: tuple[int, int], state: HoldState
-) -> None:
+async def test_the_hold_of_an_attempt_that_is_over_is_lost(engine: Engine, till: Till) -> None:
     job = await claim_job(engine, till)
-    hold = await till.reserve(100, job_id=job.id, attempt=job.attempt, is_sent=is_sent)
-    assert await sweep(till) == (0, 0)  # its worker lives
+    hold = await till.reserve(100, job_id=job.id, attempt=job.attempt)
+    assert await sweep(till) == 0  # its worker lives
     await till.transact(lambda c: jobs.release(c, job))
-    assert await sweep(till) == outcome
-    assert await sweep(till) == (0, 0)
+    assert await sweep(till) == 1
+    assert await sweep(till) == 0
     found = await till.transact(lambda c: holds.load_hold(c, hold.key))
-    assert found.state is state
+    assert found.state is HoldState.LOST
     assert await till.figures() == (1000, 0)
     with pytest.raises(Conflict, match="already"):
         await till.settle(hold, used(1))
-
-
-async def test_a_hold_that_is_marked_as_sent_later_is_lost_too(engine: Engine, till: Till) -> None:
-    job = await claim_job(engine, till)
-    hold = await till.reserve(100, job_id=job.id, attempt=job.attempt, is_sent=False)
-    await till.transact(lambda c: holds.mark_sent(c, hold.key, request_id="req_1"))
-    await till.transact(lambda c: jobs.release(c, job))
-    assert await sweep(till) == (0, 1)
-    kept = await till.transact(
-        lambda c: c.fetchval("select provider_request_id from token_wallet_holds")
-    )
-    assert kept == "req_1"
 
 
 async def test_a_hold_of_a_deleted_job_is_given_up(
@@ -542,7 +556,7 @@ async def test_a_hold_of_a_deleted_job_is_given_up(
     job = await claim_job(engine, till)
     await till.reserve(100, job_id=job.id, attempt=job.attempt, session_id=job.session_id)
     await admin.execute("delete from dialectic_sessions where id = $1", job.session_id)
-    assert await sweep(till) == (0, 1)
+    assert await sweep(till) == 1
     assert await till.figures() == (1000, 0)
 
 
@@ -555,14 +569,14 @@ async def test_a_hold_whose_worker_is_silent_for_long_is_given_up(
         "update dialectic_generation_jobs set lease_until = now() - interval '1 h' where id = $1",
         job.id,
     )
-    assert await sweep(till, age_s=3700) == (0, 0)
-    assert await sweep(till, age_s=3500) == (0, 1)
+    assert await sweep(till, age_s=3700) == 0
+    assert await sweep(till, age_s=3500) == 1
 
 
 async def test_a_hold_without_a_job_is_given_up_when_no_call_takes_so_long(till: Till) -> None:
     await till.reserve(100, purpose=Purpose.CHAT)
-    assert await sweep(till) == (0, 0)
-    assert await sweep(till, age_s=0.0) == (0, 1)
+    assert await sweep(till) == 0
+    assert await sweep(till, age_s=0.0) == 1
 
 
 async def test_a_hold_that_is_being_settled_is_not_swept(till: Till) -> None:
@@ -570,7 +584,7 @@ async def test_a_hold_that_is_being_settled_is_not_swept(till: Till) -> None:
 
     async def work(connection: Connection) -> None:
         await holds.settle(connection, hold.key, used(10), uuid4())
-        assert await sweep(till, age_s=0.0) == (0, 0)
+        assert await sweep(till, age_s=0.0) == 0
 
     await till.transact(work)
     assert await till.figures() == (990, 0)

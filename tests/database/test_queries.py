@@ -218,10 +218,9 @@ FILL_HOLDS = f"""
     insert into token_wallet_holds
       (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, amount_credits,
        input_credits_per_token, output_credits_per_token, counted_input_tokens, output_cap_tokens,
-       state, cost_credits, charged_credits, input_tokens, output_tokens, usage_source, sent_at,
-       resolved_at)
+       state, cost_credits, charged_credits, input_tokens, output_tokens, usage_source, resolved_at)
     select $1, 'job:' || n, $1, true, 'call', 'a/b', 2, 1, 1, 1, 1,
-      'posted', 1, 1, 1, 1, 'reported', now(), now()
+      'posted', 1, 1, 1, 1, 'reported', now()
     from generate_series(1, {JOB_COUNT}) n
 """
 
@@ -402,16 +401,28 @@ async def test_a_function_finds_its_rows_by_indexes_among_many(
         assert read_whole & {JOBS, "notifications", "pgqueuer"} == set()
 
 
-async def test_money_for_a_call_is_set_aside_and_sent_by_keys_alone(resting: Address) -> None:
+RESERVE = (
+    f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null, null,"
+    f" '{PENDING_ID}', 1, 1, 1, 1, 1, 1, null)"
+)
+SETTLE = "select dialectic.settle_hold('job:1:0', 1, 1, 'reported', false, null, '{}', null, null)"
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal", "index"),
+    [
+        (RESERVE, r"attempt 1 of job .* is over", f"{JOBS}_pkey"),
+        (SETTLE, "there is no hold", "token_wallet_holds_pkey"),
+    ],
+    ids=["reserve", "settle"],
+)
+async def test_money_for_a_call_is_set_aside_and_paid_by_keys_alone(
+    resting: Address, call: str, refusal: str, index: str
+) -> None:
     async with watched(resting, "force_generic_plan") as (connection, plans):
-        await connection.execute(f"select dialectic.send_hold('{OURS.id}', 'job:1:0')")
-        with pytest.raises(asyncpg.PostgresError, match=r"attempt 1 of job .* is over"):
-            await connection.execute(
-                f"select dialectic.reserve_funds('job:1:0', '{OURS.id}', true, 'call', 'a/b', null,"
-                f" null, '{PENDING_ID}', 1, 1, 1, 1, 1, 1, false)"
-            )
-    found = set().union(*(find_indexes(plan) for _, plan in plans))
-    assert found == {"token_wallet_holds_pkey", f"{JOBS}_pkey"}
+        with pytest.raises(asyncpg.PostgresError, match=refusal):
+            await connection.execute(call)
+    assert set().union(*(find_indexes(plan) for _, plan in plans)) == {index}
 
 
 @pytest.mark.parametrize("sha256", ["0" * 64, "1" * 64], ids=["as-written", "replaced"])

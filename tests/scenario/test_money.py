@@ -190,7 +190,6 @@ async def spend_elsewhere(shop: Shop, amount_credits: int) -> None:
         rates=Rates(Decimal(1), Decimal(1)),
         counted_input_tokens=0,
         output_cap_tokens=amount_credits,
-        is_sent=True,
     )
     used = Actual(0, amount_credits, UsageSource.REPORTED)
 

@@ -190,6 +190,23 @@ async def test_vectors_that_could_not_be_kept_are_not_charged(stage: Stage) -> N
     assert await verify(stage) == []
 
 
+async def test_a_search_that_is_broken_off_leaves_nothing_set_aside(
+    stage: Stage, simulator: Simulator
+) -> None:
+    buyer = paid(stage)
+    await put_in(stage, 1_000_000)
+    project_id = await make_project(stage, HALL)
+    simulator.hold()
+    asking = asyncio.create_task(search_project(buyer.engine, buyer.account, project_id, "the key"))
+    await simulator.wait_arrived(1)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    (hold,) = await list_holds(stage)
+    assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
+    assert await verify(stage) == []
+
+
 async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:
     buyer = paid(stage)
     project_id = await make_project(stage, HALL)

@@ -59,7 +59,6 @@ async def spend(url: str, session_id: UUID) -> None:
                 output_cap_tokens=60_000,
                 session_id=session_id,
                 stage_slug="thesis",
-                is_sent=True,
             )
             await db.transact(tenant_id, partial(holds.reserve, new=new))
             await db.transact(

@@ -1,8 +1,8 @@
 """Holds: money is set aside before a call and settled with its answer, once. Knows no pipeline.
 
 Money is moved by the functions in sql/functions/ledger.sql and by nothing else. `reserve` stands in
-a short transaction of its own. `settle`, `void` and `lose` may stand in a larger one, as its very
-last statement: they lock the wallet, at which everyone meets.
+a short transaction of its own, the last before its request leaves. `settle`, `void` and `lose` may
+stand anywhere in a larger one: the wallet, at which everyone meets, is locked when that commits.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SWEEP_LIMIT = 500
 GIVE_UP_AFTER_S = 1_900.0
 
 # What the functions refuse, by the code they raise.
-NO_FUNDS, OVER_BUDGET, MISSING, DONE_OTHERWISE, ATTEMPT_OVER = (
-    f"DJ10{number}" for number in range(1, 6)
+NO_FUNDS, OVER_BUDGET, MISSING, DONE_OTHERWISE, ATTEMPT_OVER, NOT_UNASKED = (
+    f"DJ10{number}" for number in range(1, 7)
 )
 
 
@@ -95,8 +95,6 @@ class NewHold:
     job_id: UUID | None = None
     # The fencing token; the hold is refused if the job's attempt is over.
     attempt: int | None = None
-    # The request leaves right after this commit. Otherwise `mark_sent` says when it does.
-    is_sent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +116,6 @@ class Hold:
     charged_credits: int | None
     flags: tuple[str, ...]
     answer_id: UUID | None
-    # Whether the request may have left: then it may have cost money, whatever came back.
-    was_sent: bool = False
 
     @property
     def overrun_credits(self) -> int:
@@ -145,7 +141,6 @@ class Hold:
             charged_credits=row["charged_credits"],
             flags=tuple(row["flags"]),
             answer_id=row["answer_id"],
-            was_sent=row["sent_at"] is not None,
         )
 
 
@@ -158,38 +153,37 @@ async def reserve(connection: Connection, new: NewHold) -> Hold:
     After an error the transaction is of no more use.
     """
     try:
-        row = await connection.fetchrow(SQL["reserve"], *_bind(new), new.is_sent)
+        row = await connection.fetchrow(SQL["reserve"], *_bind(new), None)
     except asyncpg.PostgresError as error:
         _refuse(error, new)
     return _as_hold(row)
 
 
 async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
-    """Do the same for any tenant, in a commit of its own and one round trip.
-
-    The disk is waited for by `send`, without which nothing may leave.
-    """
-    held = await _reserve_for(db, tenant_id, new, None)
-    assert held is not None, "without a share that may be spent it is held or refused"
-    return held
+    """Do the same for any tenant, in a commit of its own and one round trip."""
+    try:
+        return await _reserve_for(db, tenant_id, new, None)
+    except asyncpg.PostgresError as error:
+        _refuse(error, new)
 
 
 async def reserve_unasked(
     db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal
 ) -> Hold | None:
     """Do the same if there is enough and nobody has to be asked; otherwise hold nothing."""
-    return await _reserve_for(db, tenant_id, new, fraction)
+    try:
+        return await _reserve_for(db, tenant_id, new, fraction)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate in (NO_FUNDS, OVER_BUDGET, NOT_UNASKED):
+            return None
+        _refuse(error, new)
 
 
 async def _reserve_for(
     db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal | None
-) -> Hold | None:
-    assert not new.is_sent, "what leaves at once must be on the disk at once"
-    try:
-        (row,) = await db.fetch(SQL["reserve_for"], tenant_id, fraction, *_bind(new))
-    except asyncpg.PostgresError as error:
-        _refuse(error, new)
-    return None if row["hold_key"] is None else _as_hold(row)
+) -> Hold:
+    (row,) = await db.fetch(SQL["reserve_for"], tenant_id, fraction, *_bind(new))
+    return Hold.from_row(row)
 
 
 def _bind(new: NewHold) -> tuple[Any, ...]:
@@ -211,21 +205,6 @@ def _bind(new: NewHold) -> tuple[Any, ...]:
     )
 
 
-async def mark_sent(connection: Connection, key: str, *, request_id: str | None = None) -> Hold:
-    """Note that the request is about to leave, or how its provider names it."""
-    try:
-        return _as_hold(await connection.fetchrow(SQL["mark_sent"], key, request_id))
-    except asyncpg.PostgresError as error:
-        _refuse(error)
-
-
-async def send(db: Database, tenant_id: UUID, key: str) -> None:
-    """Note that the request leaves now, in a commit of its own; raise if it must not any more."""
-    (row,) = await db.fetch(SQL["send"], tenant_id, key)
-    if not row["is_open"]:
-        raise LeaseLost(f"Nothing was called: the hold {key} was given up.")
-
-
 async def settle(
     connection: Connection,
     key: str,
@@ -236,8 +215,8 @@ async def settle(
 ) -> Hold:
     """Pay for a call by the tokens it used; once, however often it is asked for.
 
-    The wallet pays no more than was held. Without an answer the call is marked as unfinished. The
-    very last statement of its transaction.
+    The wallet pays no more than was held, when this commits. Without an answer the call is marked
+    as unfinished.
     """
     try:
         row = await connection.fetchrow(
@@ -266,7 +245,7 @@ async def settle(
 
 
 async def void(connection: Connection, key: str) -> Hold:
-    """Free the money of a call that was not made, or that was turned away."""
+    """Free the money of a call that was turned away, or that never arrived."""
     try:
         return _as_hold(await connection.fetchrow(SQL["void"], key))
     except asyncpg.PostgresError as error:
@@ -307,31 +286,16 @@ async def give_up_earlier(connection: Connection, job_id: UUID, attempt: int) ->
     The sweeper does the same when it comes by; whoever tries again need not wait for the money.
     """
     for row in await connection.fetch(SQL["list_left_holds"], job_id, attempt):
-        await give_up(connection, Hold.from_row(row))
+        await lose(connection, row["hold_key"])
 
 
-async def give_up(connection: Connection, hold: Hold) -> None:
-    """Free the money of a call of which nothing will come; what may have left is a loss."""
-    resolve = lose if hold.was_sent else void
-    await resolve(connection, hold.key)
+async def sweep_lost(connection: Connection, *, age_s: float = GIVE_UP_AFTER_S) -> int:
+    """Give up the holds of attempts that are over, of all tenants; in a transaction of its own.
 
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """How many holds were given up."""
-
-    voided: int
-    lost: int
-
-
-async def sweep_lost(connection: Connection, *, age_s: float = GIVE_UP_AFTER_S) -> Swept:
-    """Resolve the holds of attempts that are over, of all tenants; in a transaction of its own.
-
-    Holds without a job are given up at this age.
+    Holds without a job are given up at this age. Returns how many there were.
     """
-    row = await connection.fetchrow(SQL["sweep"], timedelta(seconds=age_s), SWEEP_LIMIT)
-    assert row is not None
-    return Swept(row["voided"], row["lost"])
+    count: int = await connection.fetchval(SQL["sweep"], timedelta(seconds=age_s), SWEEP_LIMIT)
+    return count
 
 
 def _as_hold(row: asyncpg.Record | None) -> Hold:

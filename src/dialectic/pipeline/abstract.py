@@ -94,16 +94,20 @@ class Abstractor:
         request = self._build_request(part.label, text, purpose, key.budget_tokens)
         request = await asyncio.to_thread(fit, request, self.writer, gives_way=True)
         what = f"abstract:{key.derive_id(job.tenant_id)}"
-        held = await hold(
-            engine,
-            job,
-            self.writer,
-            request,
-            wallet_id=self.wallet_id,
-            key=derive_side_key(job.id, attempt=job.attempt, what=what),
-            purpose=Purpose.COMPRESSION,
-        )
-        answer = await call(engine, job, self.writer, held)
+        hold_key = derive_side_key(job.id, attempt=job.attempt, what=what)
+
+        async def set_aside() -> Held:
+            return await hold(
+                engine,
+                job,
+                self.writer,
+                request,
+                wallet_id=self.wallet_id,
+                key=hold_key,
+                purpose=Purpose.COMPRESSION,
+            )
+
+        held, answer = await call(engine, job, self.writer, request, set_aside)
         short = trim(answer, key.budget_tokens, count)
         made = Compressed(short, count(part.text), count(short)) if short else None
         return await self._save(key, held, answer, made)

@@ -1,5 +1,9 @@
-"""Call the provider: with leave of its endpoint's limits, one attempt, timed, its text made fit to
-keep. Decides nothing about the answer; an error leaves as the provider raised it."""
+"""Call the provider: with leave of its endpoint and with money held, one attempt, timed, its text
+made fit to keep.
+
+Leave comes first and the hold last, because its commit says that a byte may have left. Decides
+nothing about the answer; an error leaves as the provider raised it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,11 @@ from typing import TypeVar
 
 from dialectic import limits
 from dialectic.domain.endpoint import WireFormat
-from dialectic.domain.job import Job
 from dialectic.domain.message import FinishReason, Reply, Request
 from dialectic.domain.model import ModelCard
 from dialectic.domain.text import clean_part, clean_text
 from dialectic.engine import Engine
-from dialectic.errors import ContextWindowError, ProviderError
-from dialectic.ledger import holds
+from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.pipeline.hold import Held
 from dialectic.providers.base import OnText
 from dialectic.providers.finish import is_known
@@ -24,6 +26,7 @@ from dialectic.tally import Tallied
 from dialectic.telemetry import Span, Value
 from dialectic.tokens import count_request_tokens
 
+H = TypeVar("H")
 T = TypeVar("T")
 # The names that the conventions give to those who speak each wire.
 MAKERS = {
@@ -48,54 +51,59 @@ async def call(
     engine: Engine,
     caller: limits.Caller,
     card: ModelCard,
-    held: Held,
+    request: Request,
+    hold: Callable[[], Awaitable[Held]],
     on_text: OnText = lambda _piece: None,
-) -> Answer:
-    """Send a request that is paid for, once, and wait for the whole answer.
+) -> tuple[Held, Answer]:
+    """Send a request once, as it is held for, and wait for the whole answer.
 
-    Raises `EndpointBusy`, before anything is sent, when the endpoint takes no call yet.
+    Raises `EndpointBusy`, before anything is held or sent, when the endpoint takes no call yet.
     """
-    request = held.request
-    reply, elapsed_ms = await attempt(
+    held, reply, elapsed_ms = await attempt(
         engine,
         caller,
         card,
-        held.key,
-        lambda: _complete(engine, caller, card, request, on_text),
+        hold=hold,
+        ask=lambda held: _complete(engine, caller, card, held.request, on_text),
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
         tell=lambda reply: limits.build_report(reply.usage),
     )
-    return build_answer(request, reply, elapsed_ms=elapsed_ms)
+    return held, build_answer(held.request, reply, elapsed_ms=elapsed_ms)
 
 
 async def attempt(
     engine: Engine,
     caller: limits.Caller,
     card: ModelCard,
-    key: str,
-    ask: Callable[[], Awaitable[T]],
     *,
+    hold: Callable[[], Awaitable[H]],
+    ask: Callable[[H], Awaitable[T]],
     count: Callable[[], int],
     tell: Callable[[T], limits.Report],
-) -> tuple[T, int]:
-    """Ask a model once for whatever it gives, with leave; return that, and its milliseconds.
+) -> tuple[H, T, int]:
+    """Ask a model once for whatever it gives, with leave and with money held for it.
 
-    `count` says how many tokens it may take, `tell` what to report of what came.
+    `count` says how many tokens it may take, `tell` what to report of what came. Returns what was
+    held, what came, and its milliseconds.
     """
     permit = await _ask_for_leave(engine, caller, card, count)
     engine.failpoints.reach("before_send")
+    try:
+        held = await hold()
+    except DialecticError:
+        await _report(engine, permit, limits.UNUSED)
+        raise
     # From here on it may cost money, whatever comes back.
-    await _send(engine, caller, key)
     started = time.monotonic()
     try:
-        got = await ask()
+        got = await ask(held)
     except (ProviderError, ContextWindowError) as error:
         await _report(engine, permit, limits.build_failure(error))
         raise
     elapsed_ms = round((time.monotonic() - started) * 1000)
     engine.failpoints.reach("after_reply")
     await _report(engine, permit, tell(got))
-    return got, elapsed_ms
+    return held, got, elapsed_ms
 
 
 async def _complete(
@@ -139,14 +147,6 @@ def _describe_reply(span: Span, reply: Reply) -> None:
             "dialectic.usage_source": reply.usage.source.value,
         }
     )
-
-
-async def _send(engine: Engine, caller: limits.Caller, key: str) -> None:
-    """Note that a request leaves; a worker may do so in one round trip."""
-    if isinstance(caller, Job):
-        await holds.send(engine.db, caller.tenant_id, key)
-    else:
-        await engine.db.transact(caller.tenant_id, lambda c: holds.mark_sent(c, key))
 
 
 async def _ask_for_leave(

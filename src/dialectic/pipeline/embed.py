@@ -185,13 +185,12 @@ class Library:
                 await holds.give_up_earlier(connection, job.id, job.attempt)
             await holds.reserve(connection, new)
 
-        await engine.db.transact(job.tenant_id, reserve)
-        got, _ = await attempt(
+        _, got, _ = await attempt(
             engine,
             job,
             card,
-            hold_key,
-            lambda: embedder.embed(readings),
+            hold=lambda: engine.db.transact(job.tenant_id, reserve),
+            ask=lambda _: embedder.embed(readings),
             count=lambda: counted,
             tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )

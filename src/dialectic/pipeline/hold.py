@@ -1,6 +1,7 @@
 """Hold: money is set aside for one call before it is made, and what a failed one cost is paid.
 
-The hold is a commit of its own, the last before a byte leaves; `save` settles it with the answer,
+The hold is a commit of its own, the last before a byte leaves: a hold that is found open may have
+cost money. `save` settles it with the answer,
 in its one commit. Here is decided how long an answer money allows, and what a call that came to
 nothing has cost. Money itself moves in `ledger`.
 """
@@ -211,7 +212,7 @@ async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
 async def settle(
     connection: Connection, card: ModelCard, held: Held, reply: Reply, answer_id: UUID
 ) -> None:
-    """Pay for an answer in the commit that saves it; the very last statement there."""
+    """Pay for an answer in the commit that saves it."""
     actual = judge_reply(card, held, reply)
     await holds.settle(connection, held.key, actual, answer_id, request_id=reply.request_id)
 
@@ -258,7 +259,7 @@ async def has_come_in(
 
 
 async def resolve_failed(
-    connection: Connection, each: Hold, card: ModelCard | None, error: DialecticError
+    connection: Connection, each: Hold, card: ModelCard | None, error: BaseException
 ) -> None:
     """Resolve the hold of a call that came to nothing.
 
@@ -273,7 +274,7 @@ async def resolve_failed(
     elif isinstance(error, ProviderError | ContextWindowError):
         await holds.void(connection, each.key)
     else:
-        await holds.give_up(connection, each)
+        await holds.lose(connection, each.key)
 
 
 def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
@@ -282,7 +283,7 @@ def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
     return engine.catalog.cards.get(model_name) if known is None else known.card
 
 
-def price_failure(hold: Hold, card: ModelCard, error: DialecticError) -> Actual | None:
+def price_failure(hold: Hold, card: ModelCard, error: BaseException) -> Actual | None:
     """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
 
     An answer that has begun was worked on, also if not a word of it came.

@@ -12,8 +12,9 @@
                 shortened, text by text, each from itself alone
       assemble    the request, counted in tokens (pure)
       shorten     a shorter text, found or made once, held and paid for like a call
-    hold        money set aside for the call: a commit, before any byte leaves
-    call        one attempt at the provider; if it says that the prompt is too long, one more
+    call        one attempt at the provider, when its endpoint has room; if it says that the prompt
+                is too long, one more
+      hold        money set aside for the call: a commit, the last before any byte leaves
     follow      what the answer means for the job: done, or cut off and to be gone on with (pure)
 
     save        one commit: what was planned or written, the job's move, those who wait, the news,
@@ -168,8 +169,14 @@ async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: 
     async def send(fitted: Fitted, again: int) -> Paid:
         key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
         request, wallet_id = fitted.request, scene.wallet_id
-        held = await hold(engine, job, card, request, wallet_id=wallet_id, key=key)
-        return Paid(card, held, await call(engine, job, card, held), fitted.manifest)
+        held, answer = await call(
+            engine,
+            job,
+            card,
+            request,
+            lambda: hold(engine, job, card, request, wallet_id=wallet_id, key=key),
+        )
+        return Paid(card, held, answer, fitted.manifest)
 
     try:
         return await send(fitted, 0)

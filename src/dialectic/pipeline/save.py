@@ -2,10 +2,10 @@
 
 What is committed with a turn: the chunk, or the contribution with the documents cut out of it, the
 bytes of all their files, the job's move, whoever that wakes, the news of it, and the settlement of
-what the answer cost: last, for it locks the wallet, at which everyone meets. With a plan: its new
-children, and what it waits for. If the process dies before the commit, nothing happened; if it dies
-after it, the bytes are still in their rows and any worker carries them to storage (see `publish`).
-So do the files of a chunk wait: for the last turn of its document, or for whoever comes by.
+what the answer cost. With a plan: its new children, and what it waits for. If the process dies
+before the commit, nothing happened; if it dies after it, the bytes are still in their rows and any
+worker carries them to storage (see `publish`). So do the files of a chunk wait: for the last turn
+of its document, or for whoever comes by.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from dialectic.store.database import Connection, Database
 from dialectic.store.memory import NewPiece, NewSource
 
 Pay: TypeAlias = Callable[[Connection], Awaitable[None]]
-"""Pays for what was read, as the last statement of a transaction."""
+"""Pays for what was read, in a transaction that keeps it."""
 
 
 @dataclass(frozen=True, slots=True)

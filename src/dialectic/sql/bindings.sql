@@ -20,6 +20,11 @@ create or replace trigger wallet_transactions_never_vanish
 create or replace trigger holds_resolve_once
   before update on dialectic.token_wallet_holds
   for each row execute function dialectic.hold_guard();
+drop trigger if exists holds_move_funds on dialectic.token_wallet_holds;
+create constraint trigger holds_move_funds
+  after update on dialectic.token_wallet_holds deferrable initially deferred
+  for each row when (old.resolved_at is null and new.resolved_at is not null)
+  execute function dialectic.move_funds();
 create or replace trigger holds_never_vanish
   before delete or truncate on dialectic.token_wallet_holds
   for each statement execute function dialectic.refuse_change();

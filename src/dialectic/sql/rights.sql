@@ -25,8 +25,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
 -- What a call needs of money.
 grant execute on function
   dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
-    numeric, bigint, bigint, boolean),
-  dialectic.mark_hold_sent(text, text),
+    numeric, bigint, bigint, numeric),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),
   dialectic.load_purse(uuid, uuid, uuid, boolean)
@@ -63,7 +62,7 @@ grant execute on function
   dialectic.sweep_holds(interval, integer),
   dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
     bigint, numeric, numeric, bigint, bigint),
-  dialectic.send_hold(uuid, text), dialectic.watch_purse(uuid, boolean),
+  dialectic.watch_purse(uuid, boolean),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),
   dialectic.take_waiting_files(interval, interval, integer),

@@ -37,7 +37,6 @@ HOLD = Hold(
     charged_credits=None,
     flags=(),
     answer_id=None,
-    was_sent=True,
 )
 SENT = Remains(was_sent=True)
 SAID = Remains(was_sent=True, partial_text="four" * 7)

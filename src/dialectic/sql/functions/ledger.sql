@@ -1,22 +1,25 @@
 -- How money moves. These functions are the only writers of wallets, holds, the journal and the
 -- spending of sessions. Each acts for the current tenant and takes its locks in one order: the hold,
--- the session's spending, the wallet. The wallet comes last, because everybody meets there: it is
--- locked for the rest of the transaction, so nothing may be waited for behind it.
+-- the session's spending, the wallet. The wallet comes last, because everybody meets there: a hold is a
+-- transaction of its own, and one that is resolved moves money at the end of the transaction it is in.
 -- Codes: DJ101 not enough money, DJ102 over the budget, DJ103 no such thing, DJ104 resolved or made
--- otherwise already, DJ105 the attempt is over.
+-- otherwise already, DJ105 the attempt is over, DJ106 more than may be spent unasked.
 
--- Set money aside for one call. The same call asked for again is answered with the hold it has.
+-- Set money aside for one call, which leaves right after this commit: from now on it may cost money,
+-- whatever comes back. The same call asked for again is answered with the hold it has. With a fraction
+-- only if that asks nobody: if it is no larger share than this of what there is.
 create or replace function dialectic.reserve_funds(
   p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text, p_model_name text,
   p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer, p_amount bigint,
   p_input_rate numeric, p_output_rate numeric, p_input_tokens bigint, p_output_cap bigint,
-  p_is_sent boolean
+  p_unasked_fraction numeric
 ) returns dialectic.token_wallet_holds
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant uuid := dialectic.current_tenant();
   v_hold dialectic.token_wallet_holds;
+  v_budget bigint;
 begin
   -- Whoever lost its job must not call any more. By the key of the job, as in queries/jobs.sql.
   if p_job_id is not null and not exists (
@@ -29,11 +32,10 @@ begin
   insert into dialectic.token_wallet_holds
     (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, session_id, stage_slug, job_id,
      attempt, amount_credits, input_credits_per_token, output_credits_per_token,
-     counted_input_tokens, output_cap_tokens, sent_at)
+     counted_input_tokens, output_cap_tokens)
   values
     (v_tenant, p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id, p_stage_slug,
-     p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens, p_output_cap,
-     case when p_is_sent then dialectic.now() end)
+     p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens, p_output_cap)
   on conflict (tenant_id, hold_key) do nothing
   returning * into v_hold;
   if not found then
@@ -47,18 +49,15 @@ begin
     return v_hold;
   end if;
   if p_session_id is not null then
-    perform dialectic.hold_within_budget(v_tenant, p_session_id, p_is_play, p_amount);
+    v_budget := dialectic.hold_within_budget(v_tenant, p_session_id, p_is_play, p_amount);
   end if;
-  perform dialectic.hold_in_wallet(v_tenant, p_wallet_id, p_is_play, p_amount);
+  perform dialectic.hold_in_wallet(
+    v_tenant, p_wallet_id, p_is_play, p_amount, p_unasked_fraction, v_budget);
   return v_hold;
 end
 $$;
 
--- The same for a worker, of whatever tenant its job is, in one round trip. With a fraction only if that
--- asks nobody: if it is no larger share than this of what there is, and within it; null otherwise, and
--- nothing is held. Nothing leaves before `send_hold` has said so in a commit of its own, and that one
--- waits for the disk: the log is one, so this is on it then too. Until then nothing is lost by a server
--- that forgets the hold.
+-- The same for a worker, of whatever tenant its job is, in one round trip.
 create or replace function dialectic.reserve_funds_for(
   p_tenant_id uuid, p_unasked_fraction numeric, p_key text, p_wallet_id uuid, p_is_play boolean,
   p_purpose text, p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid,
@@ -69,33 +68,22 @@ language plpgsql
 as $$
 begin
   perform dialectic.act_for(p_tenant_id);
-  if p_unasked_fraction is not null and not exists (
-    select from dialectic.load_purse(p_tenant_id, p_wallet_id, p_session_id, p_is_play) p
-    where (p.budget_left_credits is null or p_amount <= p.budget_left_credits)
-      and (p.available_credits is null or p_amount <= p.available_credits
-        and p_amount <= p_unasked_fraction * least(p.available_credits, p.budget_credits))
-  ) and not exists (  -- one that was made and not told is found again, whatever is left beside it
-    select from dialectic.token_wallet_holds h
-    where h.tenant_id = p_tenant_id and h.hold_key = p_key
-  ) then
-    return null;
-  end if;
-  perform set_config('synchronous_commit', 'off', true);
   return dialectic.reserve_funds(p_key, p_wallet_id, p_is_play, p_purpose, p_model_name, p_session_id,
     p_stage_slug, p_job_id, p_attempt, p_amount, p_input_rate, p_output_rate, p_input_tokens,
-    p_output_cap, false);
+    p_output_cap, p_unasked_fraction);
 end
 $$;
 
--- Let a session hold more, within its budget. Its row is made with its first hold.
+-- Let a session hold more, within its budget, and tell that. Its row is made with its first hold.
 create or replace function dialectic.hold_within_budget(
   p_tenant_id uuid, p_session_id uuid, p_is_play boolean, p_amount bigint
-) returns void
+) returns bigint
 language plpgsql
 as $$
 declare
   v_real bigint := case when p_is_play then 0 else p_amount end;
   v_play bigint := p_amount - v_real;
+  v_budget bigint;
   v_spending dialectic.dialectic_session_spending;
 begin
   insert into dialectic.dialectic_session_spending as s
@@ -107,7 +95,8 @@ begin
       first_hold_at = coalesce(s.first_hold_at, excluded.first_hold_at)
   where s.budget_credits is null
     or (case when p_is_play then s.play_spent_credits + s.play_held_credits
-        else s.spent_credits + s.held_credits end) + p_amount <= s.budget_credits;
+        else s.spent_credits + s.held_credits end) + p_amount <= s.budget_credits
+  returning s.budget_credits into v_budget;
   if not found then
     select s.* into v_spending from dialectic.dialectic_session_spending s
     where s.tenant_id = p_tenant_id and s.session_id = p_session_id;
@@ -119,69 +108,51 @@ begin
         'held', case when p_is_play then v_spending.play_held_credits
           else v_spending.held_credits end)::text;
   end if;
+  return v_budget;
 end
 $$;
 
--- Take the money out of what is free in the wallet. The last lock of whoever calls it.
+-- Take the money out of what is free in the wallet. The last lock of whoever calls it. A wallet that
+-- only counts is asked for no share of what it has.
 create or replace function dialectic.hold_in_wallet(
-  p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_amount bigint
+  p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_amount bigint, p_unasked_fraction numeric,
+  p_budget bigint
 ) returns void
 language plpgsql
 as $$
 declare
   v_wallet dialectic.token_wallets;
+  v_free bigint;
 begin
   update dialectic.token_wallets w
   set held_credits = w.held_credits + case when p_is_play then 0 else p_amount end,
       play_held_credits = w.play_held_credits + case when p_is_play then p_amount else 0 end
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id
     and (w.is_count_only or p_amount <= case when p_is_play
-      then w.play_balance_credits - w.play_held_credits
-      else w.balance_credits - w.held_credits end);
-  if not found then
-    select w.* into v_wallet from dialectic.token_wallets w
-    where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
-    if v_wallet.id is null then
-      raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
-    end if;
-    raise exception 'wallet % has not enough', p_wallet_id
-      using errcode = 'DJ101', detail = jsonb_build_object(
-        'balance', case when p_is_play then v_wallet.play_balance_credits
-          else v_wallet.balance_credits end,
-        'held', case when p_is_play then v_wallet.play_held_credits
-          else v_wallet.held_credits end)::text;
+        then w.play_balance_credits - w.play_held_credits
+        else w.balance_credits - w.held_credits end
+      and (p_unasked_fraction is null or p_amount <= p_unasked_fraction * least(p_budget, case when p_is_play
+        then w.play_balance_credits - w.play_held_credits
+        else w.balance_credits - w.held_credits end)));
+  if found then
+    return;
   end if;
-end
-$$;
-
--- The request is about to leave, or its provider has named it: from now on it may cost money.
-create or replace function dialectic.mark_hold_sent(p_key text, p_request_id text)
-returns dialectic.token_wallet_holds
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_hold dialectic.token_wallet_holds := dialectic.take_hold(p_key, 'pending');
-begin
-  update dialectic.token_wallet_holds h
-  set sent_at = coalesce(h.sent_at, dialectic.now()),
-      provider_request_id = coalesce(p_request_id, h.provider_request_id)
-  where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
-  returning * into v_hold;
-  return v_hold;
-end
-$$;
-
--- The same for a worker, of whatever tenant its job is: one statement and one round trip before each
--- call. False if the hold is not open any more: then nothing may be sent. One that is open has no time
--- at which it was resolved; told that it is pending, the server might look among all that are.
-create or replace function dialectic.send_hold(p_tenant_id uuid, p_key text) returns boolean
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-begin
-  update dialectic.token_wallet_holds h
-  set sent_at = coalesce(h.sent_at, dialectic.now())
-  where h.tenant_id = p_tenant_id and h.hold_key = p_key and h.resolved_at is null;
-  return found;
+  select w.* into v_wallet from dialectic.token_wallets w
+  where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
+  if v_wallet.id is null then
+    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+  end if;
+  v_free := case when p_is_play then v_wallet.play_balance_credits - v_wallet.play_held_credits
+    else v_wallet.balance_credits - v_wallet.held_credits end;
+  if p_unasked_fraction is not null and p_amount <= v_free then
+    raise exception '% credits are more than may be spent unasked', p_amount using errcode = 'DJ106';
+  end if;
+  raise exception 'wallet % has not enough', p_wallet_id
+    using errcode = 'DJ101', detail = jsonb_build_object(
+      'balance', case when p_is_play then v_wallet.play_balance_credits
+        else v_wallet.balance_credits end,
+      'held', case when p_is_play then v_wallet.play_held_credits
+        else v_wallet.held_credits end)::text;
 end
 $$;
 
@@ -223,8 +194,7 @@ begin
   if v_hold.state = 'posted' then
     return v_hold;
   end if;
-  v_cost := ceil(p_input_tokens * v_hold.input_credits_per_token
-    + p_output_tokens * v_hold.output_credits_per_token);
+  v_cost := dialectic.price_tokens(v_hold, p_input_tokens, p_output_tokens);
   if p_is_doubted then
     v_cost := least(v_cost, v_hold.amount_credits);
   end if;
@@ -237,12 +207,10 @@ begin
         || case when p_answer_id is null and h.purpose in ('call', 'chat', 'compression')
              then array['unfinished'] else '{}' end,
       answer_id = p_answer_id,
-      sent_at = coalesce(h.sent_at, dialectic.now()),
-      provider_request_id = coalesce(p_request_id, h.provider_request_id),
+      provider_request_id = p_request_id,
       resolved_at = dialectic.now()
   where h.tenant_id = v_hold.tenant_id and h.hold_key = p_key
   returning * into v_hold;
-  perform dialectic.move_funds(v_hold);
   return v_hold;
 end
 $$;
@@ -260,11 +228,11 @@ begin
   end if;
   update dialectic.token_wallet_holds h
   set state = p_state, charged_credits = 0, resolved_at = dialectic.now(),
-      cost_credits = case p_state when 'lost' then dialectic.estimate_cost(h) else 0 end,
-      sent_at = case p_state when 'lost' then coalesce(h.sent_at, dialectic.now()) else h.sent_at end
+      -- As if its answer had used all the room it was given.
+      cost_credits = case p_state when 'lost'
+        then dialectic.price_tokens(h, h.counted_input_tokens, h.output_cap_tokens) else 0 end
   where h.tenant_id = p_hold.tenant_id and h.hold_key = p_hold.hold_key
   returning * into p_hold;
-  perform dialectic.move_funds(p_hold);
   return p_hold;
 end
 $$;
@@ -284,61 +252,59 @@ as $$
   select dialectic.give_up_hold(dialectic.take_hold(p_key, 'lost'), 'lost')
 $$;
 
--- What a call costs whose answer uses all the room it was given.
-create or replace function dialectic.estimate_cost(p_hold dialectic.token_wallet_holds)
-returns bigint
+-- What so many tokens cost at the prices of a hold.
+create or replace function dialectic.price_tokens(
+  p_hold dialectic.token_wallet_holds, p_input_tokens bigint, p_output_tokens bigint
+) returns bigint
 language sql immutable
 as $$
-  select ceil(p_hold.counted_input_tokens * p_hold.input_credits_per_token
-    + p_hold.output_cap_tokens * p_hold.output_credits_per_token)::bigint
+  select ceil(p_input_tokens * p_hold.input_credits_per_token
+    + p_output_tokens * p_hold.output_credits_per_token)::bigint
 $$;
 
--- Carry out what a resolved hold says: free what it held, pay what it was charged, write it down.
--- The wallet is locked by the second of these statements; the journal follows because each of its
--- rows tells the balance, and their numbers then follow each other as the balances do.
-create or replace function dialectic.move_funds(p_hold dialectic.token_wallet_holds) returns void
-language plpgsql
+-- Carry out what a resolved hold says: free what it held, pay what it was charged, write it down. Fires
+-- when the transaction commits, so that spending and wallet are locked for no longer than that takes,
+-- whatever else the transaction does. The journal follows the wallet because each of its rows tells the
+-- balance, and their numbers then follow each other as the balances do.
+create or replace function dialectic.move_funds() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_real bigint := case when new.is_play then 0 else new.amount_credits end;
+  v_play bigint := new.amount_credits - v_real;
+  v_real_charged bigint := case when new.is_play then 0 else new.charged_credits end;
+  v_play_charged bigint := new.charged_credits - v_real_charged;
   v_balance bigint;
 begin
-  if p_hold.session_id is not null then
+  if new.session_id is not null then
     update dialectic.dialectic_session_spending s
-    set held_credits = s.held_credits - case when p_hold.is_play then 0 else p_hold.amount_credits end,
-        spent_credits = s.spent_credits
-          + case when p_hold.is_play then 0 else p_hold.charged_credits end,
-        play_held_credits = s.play_held_credits
-          - case when p_hold.is_play then p_hold.amount_credits else 0 end,
-        play_spent_credits = s.play_spent_credits
-          + case when p_hold.is_play then p_hold.charged_credits else 0 end
-    where s.tenant_id = p_hold.tenant_id and s.session_id = p_hold.session_id;
+    set held_credits = s.held_credits - v_real, spent_credits = s.spent_credits + v_real_charged,
+        play_held_credits = s.play_held_credits - v_play,
+        play_spent_credits = s.play_spent_credits + v_play_charged
+    where s.tenant_id = new.tenant_id and s.session_id = new.session_id;
   end if;
   update dialectic.token_wallets w
-  set held_credits = w.held_credits - case when p_hold.is_play then 0 else p_hold.amount_credits end,
-      balance_credits = w.balance_credits
-        - case when p_hold.is_play then 0 else p_hold.charged_credits end,
-      play_held_credits = w.play_held_credits
-        - case when p_hold.is_play then p_hold.amount_credits else 0 end,
-      play_balance_credits = w.play_balance_credits
-        - case when p_hold.is_play then p_hold.charged_credits else 0 end
-  where w.tenant_id = p_hold.tenant_id and w.id = p_hold.wallet_id
-  returning case when p_hold.is_play then w.play_balance_credits else w.balance_credits end
+  set held_credits = w.held_credits - v_real, balance_credits = w.balance_credits - v_real_charged,
+      play_held_credits = w.play_held_credits - v_play,
+      play_balance_credits = w.play_balance_credits - v_play_charged
+  where w.tenant_id = new.tenant_id and w.id = new.wallet_id
+  returning case when new.is_play then w.play_balance_credits else w.balance_credits end
     into v_balance;
-  if p_hold.cost_credits = 0 then
-    return;
+  if new.cost_credits > 0 then
+    insert into dialectic.token_wallet_transactions
+      (tenant_id, wallet_id, is_play, transaction_type, from_account, to_account, amount_credits,
+       balance_after_credits, idempotency_key)
+    select new.tenant_id, new.wallet_id, new.is_play, t.type, t.from_account, 'provider', t.amount,
+      v_balance, new.hold_key
+    from (values
+      ('usage', 'wallet', new.charged_credits),
+      (case new.state when 'lost' then 'loss' else 'overrun' end,
+       case new.state when 'lost' then 'loss' else 'overrun' end,
+       new.cost_credits - new.charged_credits)
+    ) as t (type, from_account, amount)
+    where t.amount > 0;
   end if;
-  insert into dialectic.token_wallet_transactions
-    (tenant_id, wallet_id, is_play, transaction_type, from_account, to_account, amount_credits,
-     balance_after_credits, idempotency_key)
-  select p_hold.tenant_id, p_hold.wallet_id, p_hold.is_play, t.type, t.from_account, 'provider',
-    t.amount, v_balance, p_hold.hold_key
-  from (values
-    ('usage', 'wallet', p_hold.charged_credits),
-    (case p_hold.state when 'lost' then 'loss' else 'overrun' end,
-     case p_hold.state when 'lost' then 'loss' else 'overrun' end,
-     p_hold.cost_credits - p_hold.charged_credits)
-  ) as t (type, from_account, amount)
-  where t.amount > 0;
+  return null;
 end
 $$;
 

@@ -297,6 +297,7 @@ $$;
 --   throttled  it asked for patience, for p_retry_after if it said so
 --   quota      the account is empty
 --   key        the key is refused
+--   unused     it was not made: its turn is given back, and what it was to find out is still unknown
 create or replace function dialectic.report_call(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_attempt integer,
   p_outcome text, p_message text, p_retry_after interval,
@@ -320,6 +321,11 @@ begin
     v_row.tokens_until := v_row.tokens_until - make_interval(secs =>
       p_unused_tokens * dialectic.seconds_between(p_tokens_per_minute));
   end if;
+  if p_outcome = 'unused' then
+    v_row.requests_until := v_row.requests_until - make_interval(secs =>
+      coalesce(dialectic.seconds_between(
+        dialectic.rate_of(v_row, p_requests_per_minute, v_now)), 0.0));
+  end if;
   v_row := dialectic.count_calls(v_row, v_now,
     p_answered + (p_outcome in ('answered', 'failed'))::integer, (p_outcome = 'failed')::integer);
 
@@ -339,6 +345,8 @@ begin
       and dialectic.total(v_row.calls) >= 10
       and dialectic.total(v_row.failures) * 2 >= dialectic.total(v_row.calls)) then
     v_row := dialectic.open_circuit(v_row, v_now, 'provider_failing', p_message);
+  elsif v_is_probe and p_outcome = 'unused' then
+    v_row := dialectic.return_probe(v_row, v_now);
   elsif v_is_probe then
     v_row := dialectic.close_circuit(v_row);
   end if;
@@ -396,6 +404,22 @@ begin
   p_row.probe_job_id := null;
   p_row.probe_attempt := null;
   return dialectic.forget_calls(p_row);
+end
+$$;
+
+-- The call that was to find out was not made: the next one may.
+create or replace function dialectic.return_probe(
+  p_row dialectic.dialectic_endpoints, p_now timestamptz
+) returns dialectic.dialectic_endpoints
+language plpgsql immutable
+as $$
+begin
+  p_row.circuit := 'open';
+  p_row.probe_at := p_now;
+  p_row.probe_tenant_id := null;
+  p_row.probe_job_id := null;
+  p_row.probe_attempt := null;
+  return p_row;
 end
 $$;
 

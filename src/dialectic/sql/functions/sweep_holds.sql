@@ -15,24 +15,23 @@ $$;
 
 -- Resolve holds that nobody will resolve any more, across all tenants: their attempt is over (another
 -- one has begun, or the job has ended, waits or is gone), or their holder has been silent for longer
--- than any call takes. What may have been sent is lost, the rest is void.
+-- than any call takes. Their calls may have been made, so they are lost. Returns how many.
 -- The calls of one question in a chat are paid for together, when the last of them is answered: none of
 -- their holds is given up before that of the last.
 -- An attempt that is over can save nothing, so no settlement can come after this.
 -- Locks are taken kind after kind, as everyone takes them: holds, spending, wallets, each in order.
 -- Whoever froze in the middle of a commit is not waited for: it would hold up the wallets of all.
 create or replace function dialectic.sweep_holds(p_age interval, p_limit integer)
-returns table (tenant_id uuid, hold_key text, state text)
+returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 as $$
-#variable_conflict use_column
 declare
   v_hold dialectic.token_wallet_holds;
   v_holds dialectic.token_wallet_holds[] := '{}';
 begin
   if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_holds')) then
-    return;
+    return 0;
   end if;
   for v_hold in
     select h.* from dialectic.token_wallet_holds h
@@ -62,12 +61,8 @@ begin
   order by w.tenant_id, w.id
   for no key update of w;
   foreach v_hold in array v_holds loop
-    v_hold := dialectic.give_up_hold(
-      v_hold, case when v_hold.sent_at is null then 'voided' else 'lost' end);
-    tenant_id := v_hold.tenant_id;
-    hold_key := v_hold.hold_key;
-    state := v_hold.state;
-    return next;
+    perform dialectic.give_up_hold(v_hold, 'lost');
   end loop;
+  return cardinality(v_holds);
 end
 $$;

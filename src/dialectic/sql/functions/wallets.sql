@@ -146,10 +146,10 @@ begin
         when p_is_play then w.play_balance_credits - w.play_held_credits
         else w.balance_credits - w.held_credits
       end,
-      s.budget_credits,
+      s.budget_credits::bigint,
       s.budget_credits - case when p_is_play then s.play_spent_credits + s.play_held_credits
         else s.spent_credits + s.held_credits end,
-      case when p_is_play then w.play_held_credits else w.held_credits end,
+      (case when p_is_play then w.play_held_credits else w.held_credits end)::bigint,
       coalesce(case when p_is_play then s.play_held_credits else s.held_credits end, 0)
     from dialectic.token_wallets w
     left join dialectic.dialectic_session_spending s
@@ -173,6 +173,8 @@ declare
 begin
   select s.wallet_id into v_wallet_id from dialectic.dialectic_sessions s
   where s.tenant_id = v_tenant and s.id = p_session_id;
+  -- What this transaction has freed counts.
+  set constraints dialectic.holds_move_funds immediate;
   perform from dialectic.dialectic_session_spending s
   where s.tenant_id = v_tenant and s.session_id = p_session_id for share;
   perform from dialectic.token_wallets w

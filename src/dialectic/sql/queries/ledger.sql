@@ -7,12 +7,6 @@ select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $
 select * from dialectic.reserve_funds_for($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
   $16)
 
--- name: mark_sent
-select * from dialectic.mark_hold_sent($1, $2)
-
--- name: send
-select dialectic.send_hold($1, $2) as is_open
-
 -- name: settle
 select * from dialectic.settle_hold($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
@@ -23,8 +17,7 @@ select * from dialectic.void_hold($1)
 select * from dialectic.lose_hold($1)
 
 -- name: sweep
-select count(*) filter (where state = 'voided') as voided, count(*) filter (where state = 'lost') as lost
-from dialectic.sweep_holds($1, $2)
+select dialectic.sweep_holds($1, $2)
 
 -- name: open_wallet
 select dialectic.open_wallet($1)
