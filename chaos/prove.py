@@ -47,7 +47,7 @@ PROOFS: tuple[tuple[str, Any, str, str], ...] = (
     (
         "money",
         money.SABOTAGED_CALLS,
-        "sent_unnoticed",
+        "taken_for_unsent",
         "calls that arrived, and holds posted or lost",
     ),
     ("tenants", tenants.SMALL, "open_rows", "rows of another tenant that were seen"),

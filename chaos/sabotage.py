@@ -67,7 +67,9 @@ def _remove_fence() -> None:
 
     for name in ("hold_lease", "complete"):
         SQL[name] = _replace(
-            SQL[name], "attempt_count = $2 and status = 'processing'", "$2::integer is not null"
+            SQL[name],
+            "attempt_count = $2 and status::text = 'processing'",
+            "$2::integer is not null",
         )
 
     async def pay_nothing(*_: object) -> None:
@@ -76,15 +78,6 @@ def _remove_fence() -> None:
     from dialectic.pipeline import save
 
     put(save, "settle", pay_nothing)
-
-
-def _mark_nothing() -> None:
-    from dialectic.ledger import holds
-
-    async def send_unnoticed(*_: object) -> None:
-        return
-
-    put(holds, "send", send_unnoticed)
 
 
 def _write_half() -> None:
@@ -259,7 +252,7 @@ ALL = {
             edits=(
                 Edit(
                     "functions/ledger.sql",
-                    "p_input_tokens * v_hold.input_credits_per_token",
+                    "p_input_tokens * p_hold.input_credits_per_token",
                     "p_input_tokens * 1",
                 ),
             ),
@@ -270,8 +263,7 @@ ALL = {
             edits=(
                 Edit(
                     "functions/ledger.sql",
-                    "set held_credits = w.held_credits - case when p_hold.is_play then 0"
-                    " else p_hold.amount_credits end,",
+                    "set held_credits = w.held_credits - v_real,",
                     "set held_credits = w.held_credits,",
                 ),
             ),
@@ -280,9 +272,20 @@ ALL = {
             ),
         ),
         Sabotage(
-            "sent_unnoticed",
-            "nobody notes that a call leaves",
-            patch=_mark_nothing,
+            "taken_for_unsent",
+            "a call whose answer is gone is taken for one that was never made",
+            edits=(
+                Edit(
+                    "functions/sweep_holds.sql",
+                    "give_up_hold(v_hold, 'lost')",
+                    "give_up_hold(v_hold, 'voided')",
+                ),
+                Edit(
+                    "functions/ledger.sql",
+                    "dialectic.take_hold(p_key, 'lost'), 'lost')",
+                    "dialectic.take_hold(p_key, 'voided'), 'voided')",
+                ),
+            ),
         ),
         Sabotage(
             "open_rows",
@@ -378,7 +381,7 @@ ALL = {
             "forgotten_files",
             "files of a worker that died are never carried to storage",
             edits=(
-                Edit("functions/pending_files.sql", "where f.written_at is null", "where false"),
+                Edit("functions/pending_files.sql", "where w.written_at is null", "where false"),
             ),
         ),
         Sabotage("half_files", "storage keeps half of each file", patch=_write_half),
