@@ -370,6 +370,11 @@ PLANTED: dict[str, tuple[str, set[str], str]] = {
         {"I8"},
         "trigger wallet_transactions_never_change",
     ),
+    "holds that come to nothing": (
+        "drop trigger holds_move_funds on token_wallet_holds",
+        {"I8"},
+        "trigger holds_move_funds",
+    ),
     "holds that can be deleted": (
         "drop trigger holds_never_vanish on token_wallet_holds",
         {"I8"},

@@ -23,6 +23,7 @@ from dialectic.settings import KNOWN, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "dialectic"
+BINDINGS = "src/dialectic/sql/bindings.sql"
 # Packages that have one row, and say themselves what each of their modules owns.
 WHOLE = {"providers.offline", "providers.simulator"}
 
@@ -54,7 +55,7 @@ def test_the_architecture_lists_every_module_and_no_other() -> None:
 
 
 def test_every_trigger_is_listed_under_what_fires_when() -> None:
-    made = re.findall(r"create or replace trigger (\w+)", read("src/dialectic/sql/bindings.sql"))
+    made = re.findall(r"create (?:or replace|constraint) trigger (\w+)", read(BINDINGS))
 
     assert first_column(read("ARCHITECTURE.md"), "## What fires when") == made
 

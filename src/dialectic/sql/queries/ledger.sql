@@ -264,12 +264,13 @@ limit $1
 
 -- name: verify_guards
 -- I8: what is written stays written, and is written once, because triggers and constraints refuse the
--- rest.
+-- rest; and what a hold comes to is carried out.
 select 'I8' as invariant, wanted.kind || ' ' || wanted.name as place, 'not in place' as detail
 from (values
   ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_change'),
   ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_vanish'),
   ('trigger', 'token_wallet_holds', 'holds_resolve_once'),
+  ('trigger', 'token_wallet_holds', 'holds_move_funds'),
   ('trigger', 'token_wallet_holds', 'holds_never_vanish'),
   ('constraint', 'token_wallet_transactions', 'a_transfer_happens_once'),
   ('constraint', 'token_wallet_holds', 'token_wallet_holds_pkey')
