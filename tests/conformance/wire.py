@@ -154,11 +154,12 @@ class Wire:
                 writer.transport.abort()
                 raise ConnectionError
             case Drip(piece, every_s):
-                while not reader.at_eof():
-                    writer.write(piece)
-                    await writer.drain()
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(reader.read(), every_s)
+                with contextlib.suppress(ConnectionError):
+                    while not reader.at_eof():
+                        writer.write(piece)
+                        await writer.drain()
+                        with contextlib.suppress(TimeoutError):
+                            await asyncio.wait_for(reader.read(), every_s)
                 self.gone.set()
                 raise ConnectionError
 
