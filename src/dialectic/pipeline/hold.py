@@ -1,9 +1,8 @@
 """Hold: money is set aside for one call before it is made, and what a failed one cost is paid.
 
 The hold is a commit of its own, the last before a byte leaves: a hold that is found open may have
-cost money. `save` settles it with the answer,
-in its one commit. Here is decided how long an answer money allows, and what a call that came to
-nothing has cost. Money itself moves in `ledger`.
+cost money. `save` settles it with the answer, in its one commit. Here is decided how long an answer
+money allows, and what a call that came to nothing has cost. Money itself moves in `ledger`.
 """
 
 from __future__ import annotations

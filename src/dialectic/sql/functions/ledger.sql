@@ -112,6 +112,15 @@ begin
 end
 $$;
 
+-- What a wallet has of one kind of money beside what it has set aside.
+create or replace function dialectic.find_free(p_wallet dialectic.token_wallets, p_is_play boolean)
+returns bigint
+language sql immutable
+as $$
+  select case when p_is_play then p_wallet.play_balance_credits - p_wallet.play_held_credits
+    else p_wallet.balance_credits - p_wallet.held_credits end
+$$;
+
 -- Take the money out of what is free in the wallet. The last lock of whoever calls it. A wallet that
 -- only counts is asked for no share of what it has.
 create or replace function dialectic.hold_in_wallet(
@@ -122,18 +131,14 @@ language plpgsql
 as $$
 declare
   v_wallet dialectic.token_wallets;
-  v_free bigint;
 begin
   update dialectic.token_wallets w
   set held_credits = w.held_credits + case when p_is_play then 0 else p_amount end,
       play_held_credits = w.play_held_credits + case when p_is_play then p_amount else 0 end
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id
-    and (w.is_count_only or p_amount <= case when p_is_play
-        then w.play_balance_credits - w.play_held_credits
-        else w.balance_credits - w.held_credits end
-      and (p_unasked_fraction is null or p_amount <= p_unasked_fraction * least(p_budget, case when p_is_play
-        then w.play_balance_credits - w.play_held_credits
-        else w.balance_credits - w.held_credits end)));
+    and (w.is_count_only or p_amount <= dialectic.find_free(w, p_is_play)
+      and (p_unasked_fraction is null
+        or p_amount <= p_unasked_fraction * least(p_budget, dialectic.find_free(w, p_is_play))));
   if found then
     return;
   end if;
@@ -142,9 +147,7 @@ begin
   if v_wallet.id is null then
     raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
   end if;
-  v_free := case when p_is_play then v_wallet.play_balance_credits - v_wallet.play_held_credits
-    else v_wallet.balance_credits - v_wallet.held_credits end;
-  if p_unasked_fraction is not null and p_amount <= v_free then
+  if p_unasked_fraction is not null and p_amount <= dialectic.find_free(v_wallet, p_is_play) then
     raise exception '% credits are more than may be spent unasked', p_amount using errcode = 'DJ106';
   end if;
   raise exception 'wallet % has not enough', p_wallet_id
