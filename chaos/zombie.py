@@ -53,7 +53,7 @@ SMALL = Size(
 )
 SABOTAGED = Size(freezes=("after_reply",), late_acknowledgements=2, patience_s=20.0)
 SELECTION = Size(freezes=(*EVERYWHERE, AT_RANDOM), late_acknowledgements=2)
-FULL = Size(freezes=(*EVERYWHERE, AT_RANDOM) * 3, late_acknowledgements=5)
+FULL = Size(freezes=(*EVERYWHERE, AT_RANDOM) * 2, late_acknowledgements=5)
 
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
