@@ -45,9 +45,7 @@ class Size:
 SMALL = Size(faults=("kill",), window_s=0.0, settle_s=0.5)
 SABOTAGED = replace(SMALL, patience_s=20.0)
 SELECTION = Size(faults=("kill", "terminate", "crash"), window_s=8.0)
-FULL = Size(
-    faults=("kill", "terminate", "crash", "stop", "kill again and again") * 2, window_s=12.0
-)
+FULL = Size(faults=("kill", "terminate", "crash", "stop", "kill again and again") * 2, window_s=8.0)
 
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:

@@ -45,7 +45,7 @@ class Size:
 SMALL = Size(commands=2, rounds=1, lease_s=1.2, is_alone_at_last=False)
 SABOTAGED = Size(commands=5, rounds=1, lease_s=1.2, patience_s=25.0)
 SELECTION = Size(commands=12, rounds=2, lease_s=2.0)
-FULL = Size(commands=12, rounds=6, lease_s=6.0)
+FULL = Size(commands=12, rounds=4, lease_s=6.0)
 
 
 @dataclass(slots=True)
