@@ -400,10 +400,7 @@ begin
     else least(interval '5 minutes', interval '15 seconds' * power(2, least(p_row.opened_count, 8)))
   end;
   p_row.opened_count := p_row.opened_count + 1;
-  p_row.probe_tenant_id := null;
-  p_row.probe_job_id := null;
-  p_row.probe_attempt := null;
-  return dialectic.forget_calls(p_row);
+  return dialectic.forget_calls(dialectic.forget_probe(p_row));
 end
 $$;
 
@@ -416,10 +413,7 @@ as $$
 begin
   p_row.circuit := 'open';
   p_row.probe_at := p_now;
-  p_row.probe_tenant_id := null;
-  p_row.probe_job_id := null;
-  p_row.probe_attempt := null;
-  return p_row;
+  return dialectic.forget_probe(p_row);
 end
 $$;
 
@@ -434,10 +428,20 @@ begin
   p_row.opened_at := null;
   p_row.probe_at := null;
   p_row.opened_count := 0;
+  return dialectic.forget_calls(dialectic.forget_probe(p_row));
+end
+$$;
+
+-- Nobody finds out at present.
+create or replace function dialectic.forget_probe(p_row dialectic.dialectic_endpoints)
+returns dialectic.dialectic_endpoints
+language plpgsql immutable
+as $$
+begin
   p_row.probe_tenant_id := null;
   p_row.probe_job_id := null;
   p_row.probe_attempt := null;
-  return dialectic.forget_calls(p_row);
+  return p_row;
 end
 $$;
 
