@@ -381,7 +381,7 @@ Plans = list[tuple[str, dict[str, Any]]]
         ),
         (
             f"select from dialectic.read_events({JOB_COUNT} - 5, null, 100)",
-            ["exists .* n.seq is null", "with numbered as", "m.seq > p_after_seq"],
+            ["exists .* n.seq is null", "n.seq is null .* for update", "m.seq > p_after_seq"],
         ),
         (
             "select dialectic.prune_notifications(interval '1 day', 1000, 5000)",

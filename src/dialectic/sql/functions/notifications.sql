@@ -59,36 +59,34 @@ as $$
 $$;
 
 -- Number what is committed and has no number yet, under the lock of the tenant's counter: what commits
--- later is numbered later, so nobody skips it. For functions of the owner.
+-- later is numbered later, so nobody skips it. For functions of the owner. Row by row, each where it
+-- lies: who counts on a join, or on the right one of several keys, compares every row of a flood with
+-- every other one when the server plans by what it knew before the flood.
 create or replace function dialectic.number_notifications(p_tenant_id uuid) returns void
 language plpgsql
 as $$
 declare
   v_last bigint;
+  v_news cursor for
+    select from dialectic.notifications n
+    where n.tenant_id = p_tenant_id and n.seq is null
+    order by n.id
+    limit 5000  -- whoever comes next goes on: nobody waits long, however much there is
+    for update;
 begin
-  if exists (
+  if not exists (
     select from dialectic.notifications n where n.tenant_id = p_tenant_id and n.seq is null
   ) then
-    insert into dialectic.notification_counters as c (tenant_id, last_seq) values (p_tenant_id, 0)
-    on conflict (tenant_id) do update set last_seq = c.last_seq
-    returning last_seq into v_last;
-    with numbered as (
-      update dialectic.notifications n
-      set seq = v_last + u.nth
-      from (
-        select id, row_number() over (order by id) as nth
-        from dialectic.notifications
-        where tenant_id = p_tenant_id and seq is null
-        order by id
-        limit 5000  -- whoever comes next goes on: nobody waits long, however much there is
-      ) u
-      where n.tenant_id = p_tenant_id and n.id = u.id
-      returning n.seq
-    )
-    update dialectic.notification_counters c
-    set last_seq = greatest(c.last_seq, (select coalesce(max(seq), v_last) from numbered))
-    where c.tenant_id = p_tenant_id;
+    return;
   end if;
+  insert into dialectic.notification_counters as c (tenant_id, last_seq) values (p_tenant_id, 0)
+  on conflict (tenant_id) do update set last_seq = c.last_seq
+  returning last_seq into v_last;
+  for v_new in v_news loop
+    v_last := v_last + 1;
+    update dialectic.notifications set seq = v_last where current of v_news;
+  end loop;
+  update dialectic.notification_counters c set last_seq = v_last where c.tenant_id = p_tenant_id;
 end
 $$;
 
