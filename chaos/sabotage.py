@@ -7,13 +7,13 @@ the source is an error: a sabotage that does nothing would prove nothing.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
-from typing import Any
+
+from chaos import patches
+from chaos.patches import replace_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,164 +44,7 @@ class Sabotage:
         yield from self.statements
         for edit in self.edits:
             text = files("dialectic.sql").joinpath(edit.file).read_text(encoding="utf-8")
-            yield _replace(text, edit.old, edit.new)
-
-
-def _replace(text: str, old: str, new: str) -> str:
-    if old not in text:
-        raise LookupError(f"this sabotage has lost its place: {old!r}")
-    return text.replace(old, new)
-
-
-# -- patches of a process -------------------------------------------------------------------------
-
-
-def put(owner: object, name: str, value: object) -> None:
-    """Replace a part of the product that is there."""
-    assert hasattr(owner, name), name
-    setattr(owner, name, value)
-
-
-def _remove_fence() -> None:
-    from dialectic.store import jobs
-    from dialectic.store.jobs import SQL
-
-    for name in ("hold_lease", "complete"):
-        SQL[name] = _replace(
-            SQL[name],
-            "attempt_count = $2 and status::text = 'processing'",
-            "$2::integer is not null",
-        )
-
-    async def pay_nothing(*_: object) -> None:
-        """Money has a fence of its own: a hold that was given up cannot be settled."""
-
-    from dialectic.pipeline import save
-
-    put(save, "settle", pay_nothing)
-
-    async def find_none_taken(*_: object) -> list[object]:
-        """Who learns that a job was taken away drops it, as a rule before it writes."""
-        return []
-
-    put(jobs, "list_taken", find_none_taken)
-
-
-def _write_half() -> None:
-    from dialectic.storage.disk import DiskStore
-
-    write = DiskStore.write
-
-    async def write_half(self: DiskStore, key: str, data: bytes) -> None:
-        await write(self, key, data[: len(data) // 2])
-
-    put(DiskStore, "write", write_half)
-
-
-def _listen_once() -> None:
-    from dialectic.worker import Worker
-
-    async def listen(self: Worker) -> None:
-        await self._listen_once()
-        await self._stopping.wait()
-
-    put(Worker, "_listen", listen)
-
-
-def _commit_each_statement() -> None:
-    import asyncpg
-
-    execute = asyncpg.Connection.execute
-
-    @contextlib.asynccontextmanager
-    async def no_transaction(_connection: object) -> AsyncIterator[None]:
-        yield
-
-    async def execute_singly(self: Any, query: str, *arguments: Any, **options: Any) -> str:
-        query = query.replace("set local ", "set ")  # which lasts no longer than a transaction
-        if arguments or "$$" in query:
-            return await execute(self, query, *arguments, **options)
-        for statement in query.split(";\n"):
-            if statement.strip():
-                await execute(self, statement, **options)
-        return ""
-
-    put(asyncpg.Connection, "transaction", no_transaction)
-    put(asyncpg.Connection, "execute", execute_singly)
-
-
-def _lock_nothing() -> None:
-    import os
-
-    from dialectic.postgres import locks
-
-    def take_without_asking(path: Path, _mode: int) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    put(locks, "try_lock", take_without_asking)
-
-
-def _resume_nothing() -> None:
-    from dialectic import sessions
-
-    async def leave_as_it_is(*_: object, **__: object) -> None:
-        return
-
-    put(sessions, "resume", leave_as_it_is)
-    put(sessions, "generate", leave_as_it_is)
-
-
-def _tear_turns() -> None:
-    """Commit what a turn wrote, and only then, in a second commit, that its job has ended."""
-    from dialectic.pipeline import run, save
-    from dialectic.store import jobs
-
-    save_turn, complete = save.save_turn, jobs.complete
-    ends: dict[Any, Any] = {}
-
-    async def complete_later(_connection: object, job: Any, **end: Any) -> None:
-        ends[job.key] = end
-
-    async def save_in_two(engine: Any, job: Any, *rest: Any) -> None:
-        await save_turn(engine, job, *rest)
-        await engine.db.transact(job.tenant_id, lambda c: complete(c, job, **ends[job.key]))
-
-    put(jobs, "complete", complete_later)
-    put(run, "save_turn", save_in_two)
-
-
-def _date_documents() -> None:
-    import time
-
-    from dialectic.domain.document import render_document
-    from dialectic.pipeline import write
-
-    def render_with_time(*given: Any) -> str:
-        return f"{render_document(*given)}\n{time.time_ns()}\n"
-
-    put(write, "render_document", render_with_time)
-
-
-def _forget_ids() -> None:
-    from dialectic.notify.stream import Follower
-
-    async def begin_now(self: Follower, channel: Any) -> None:
-        self.seq = channel.seq
-
-    put(Follower, "_find_start", begin_now)
-
-
-def _tell_again() -> None:
-    from dialectic.notify.stream import Follower
-
-    find_start = Follower._find_start
-
-    async def begin_earlier(self: Follower, channel: Any) -> Any:
-        state = await find_start(self, channel)
-        self.seq = max(0, self.seq - 1)
-        return state
-
-    put(Follower, "_find_start", begin_earlier)
+            yield replace_part(text, edit.old, edit.new)
 
 
 NONE = Sabotage("none", "nothing is broken")
@@ -382,7 +225,7 @@ ALL = {
         Sabotage(
             "no_fence",
             "the end of an attempt does not ask whether the attempt still counts",
-            patch=_remove_fence,
+            patch=patches.remove_fence,
         ),
         Sabotage(
             "forgotten_files",
@@ -391,45 +234,51 @@ ALL = {
                 Edit("functions/pending_files.sql", "where w.written_at is null", "where false"),
             ),
         ),
-        Sabotage("half_files", "storage keeps half of each file", patch=_write_half),
+        Sabotage("half_files", "storage keeps half of each file", patch=patches.write_half),
         Sabotage(
-            "deaf", "a worker that lost its connection never listens again", patch=_listen_once
+            "deaf",
+            "a worker that lost its connection never listens again",
+            patch=patches.listen_once,
         ),
         Sabotage(
-            "torn_migrations", "migrations run outside transactions", patch=_commit_each_statement
+            "torn_migrations",
+            "migrations run outside transactions",
+            patch=patches.commit_each_statement,
         ),
         Sabotage(
             "resume_nothing",
             "`dialectic resume` does not set going what stands still",
-            patch=_resume_nothing,
+            patch=patches.resume_nothing,
         ),
         Sabotage(
             "torn_turns",
             "a turn is saved in one commit, the end of its job in another",
-            patch=_tear_turns,
+            patch=patches.tear_turns,
         ),
-        Sabotage("dated_documents", "documents tell when they were written", patch=_date_documents),
+        Sabotage(
+            "dated_documents", "documents tell when they were written", patch=patches.date_documents
+        ),
         Sabotage(
             "numbered_when_written",
             "events have the numbers of their writing, not of their commit",
             edits=(
-                Edit("functions/notifications.sql", "set seq = v_last + u.nth", "set seq = u.id"),
+                Edit("functions/notifications.sql", "v_last := v_last + 1;", "v_last := v_new.id;"),
             ),
         ),
         Sabotage(
             "forgotten_ids",
             "a stream begins with what comes next, whatever was seen last",
-            patch=_forget_ids,
+            patch=patches.forget_ids,
         ),
         Sabotage(
             "told_again",
             "a stream begins with the last event that was seen",
-            patch=_tell_again,
+            patch=patches.tell_again,
         ),
         Sabotage(
             "no_locks",
             "commands start and stop the embedded server as if each were the only one",
-            patch=_lock_nothing,
+            patch=patches.lock_nothing,
         ),
     )
 }

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from chaos import sabotage
+from chaos.patches import put
 from chaos.worker import append_line
 from dialectic.domain.message import Reply, Request
 from dialectic.domain.model import ModelCard
@@ -57,7 +58,7 @@ def observe(calls: Path, seed: int) -> None:
             build_catalog(settings), providers={"offline": WitnessedProvider(inner, calls)}
         )
 
-    sabotage.put(local, "build_catalog", build_observed)
+    put(local, "build_catalog", build_observed)
 
 
 def main() -> None:

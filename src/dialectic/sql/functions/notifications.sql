@@ -68,7 +68,7 @@ as $$
 declare
   v_last bigint;
   v_news cursor for
-    select from dialectic.notifications n
+    select n.id from dialectic.notifications n
     where n.tenant_id = p_tenant_id and n.seq is null
     order by n.id
     limit 5000  -- whoever comes next goes on: nobody waits long, however much there is
