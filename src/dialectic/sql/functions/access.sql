@@ -73,12 +73,13 @@ returns void
 language sql
 as $$
   select set_config('synchronous_commit', 'off', true);
-  update dialectic.access_tokens t set last_used_at = p_now
-  from (
+  with free as (
     select u.tenant_id, u.id from dialectic.access_tokens u
     where u.tenant_id = p_tenant_id and u.id = p_id
     for no key update skip locked
-  ) free
+  )
+  update dialectic.access_tokens t set last_used_at = p_now
+  from free
   where t.tenant_id = free.tenant_id and t.id = free.id
 $$;
 
@@ -125,33 +126,36 @@ begin
     return 0;
   end if;
   -- One that someone works under is left alone, however old.
-  delete from dialectic.idempotency_keys k
-  using (
+  with old as (
     select i.tenant_id, i.user_id, i.key from dialectic.idempotency_keys i
     where i.created_at < dialectic.now() - p_keys_kept
       and coalesce(i.claimed_until < dialectic.now(), true)
     order by i.created_at limit p_limit
     for update skip locked
-  ) old
+  )
+  delete from dialectic.idempotency_keys k
+  using old
   where k.tenant_id = old.tenant_id and k.user_id = old.user_id and k.key = old.key;
   get diagnostics v_count = row_count;
   v_sum := v_sum + v_count;
-  delete from dialectic.access_tokens t
-  using (
+  with ended as (
     select s.tenant_id, s.id from dialectic.access_tokens s
     where s.kind = 'browser' and s.expires_at < dialectic.now()
     order by s.expires_at limit p_limit
     for update skip locked
-  ) ended
+  )
+  delete from dialectic.access_tokens t
+  using ended
   where t.tenant_id = ended.tenant_id and t.id = ended.id;
   get diagnostics v_count = row_count;
   v_sum := v_sum + v_count;
-  delete from dialectic.request_buckets b
-  using (
+  with idle as (
     select i.token_id from dialectic.request_buckets i
     where i.filled_until < dialectic.now() - interval '1 hour'
     limit p_limit for update skip locked
-  ) idle
+  )
+  delete from dialectic.request_buckets b
+  using idle
   where b.token_id = idle.token_id;
   return v_sum;
 end

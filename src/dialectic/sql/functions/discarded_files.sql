@@ -5,16 +5,17 @@ create or replace function dialectic.take_discarded_files(p_again_after interval
 returns table (tenant_id uuid, path text)
 language sql security definer set search_path = pg_catalog, pg_temp
 as $$
-  update dialectic.dialectic_discarded_files f
-  set due_at = dialectic.now() + p_again_after
-  from (
+  with due as (
     select d.tenant_id, d.path
     from dialectic.dialectic_discarded_files d
     where d.due_at <= dialectic.now()
     order by d.due_at
     limit p_limit
     for no key update skip locked
-  ) due
+  )
+  update dialectic.dialectic_discarded_files f
+  set due_at = dialectic.now() + p_again_after
+  from due
   where f.tenant_id = due.tenant_id and f.path = due.path
   returning f.tenant_id, f.path
 $$;

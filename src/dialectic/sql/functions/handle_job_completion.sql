@@ -73,9 +73,7 @@ begin
   if p_job.prerequisite_job_id is null or p_job.status = 'completed' then
     return;
   end if;
-  update dialectic.dialectic_generation_jobs j
-  set status = 'cancelled', status_reason = 'nobody waits for it any more'
-  from (
+  with dropped as (
     select c.tenant_id, c.id
     from dialectic.dialectic_generation_jobs c
     where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
@@ -83,7 +81,10 @@ begin
       and not dialectic.is_ended(c.status) and c.status <> 'processing'
       and not dialectic.is_needed(c)
     for no key update skip locked
-  ) dropped
+  )
+  update dialectic.dialectic_generation_jobs j
+  set status = 'cancelled', status_reason = 'nobody waits for it any more'
+  from dropped
   where j.tenant_id = dropped.tenant_id and j.id = dropped.id;
 end
 $$;

@@ -6,9 +6,7 @@ create or replace function dialectic.take_waiting_files(
 ) returns table (tenant_id uuid, path text)
 language sql security definer set search_path = pg_catalog, pg_temp
 as $$
-  update dialectic.dialectic_files f
-  set tried_at = dialectic.now()
-  from (
+  with free as (
     select w.tenant_id, w.path
     from dialectic.dialectic_files w
     where w.written_at is null and w.created_at <= dialectic.now() - p_older_than
@@ -16,7 +14,10 @@ as $$
     order by w.tried_at nulls first, w.created_at
     limit p_limit
     for no key update skip locked
-  ) free
+  )
+  update dialectic.dialectic_files f
+  set tried_at = dialectic.now()
+  from free
   where f.tenant_id = free.tenant_id and f.path = free.path
   returning f.tenant_id, f.path
 $$;

@@ -13,15 +13,16 @@ begin
   end if;
   -- A row that is locked is left for the next time: a worker that froze in the middle of its commit
   -- must not hold up the sweep for everyone.
-  update dialectic.dialectic_generation_jobs j
-  set suspect_at = dialectic.now()
-  from (
+  with silent as (
     select s.tenant_id, s.id
     from dialectic.dialectic_generation_jobs s
     where s.status = 'processing' and s.lease_until < dialectic.now()
       and (s.suspect_at is null or s.suspect_at > dialectic.now())
     for no key update skip locked
-  ) silent
+  )
+  update dialectic.dialectic_generation_jobs j
+  set suspect_at = dialectic.now()
+  from silent
   where j.tenant_id = silent.tenant_id and j.id = silent.id;
 
   for v_job in
