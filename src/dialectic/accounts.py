@@ -283,7 +283,7 @@ async def close_session(db: Database, caller: Caller) -> None:
 
 
 async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> BrowserSession:
-    """Go over to another tenant that the user belongs to; the session before it ends."""
+    """Go over to another tenant of the user, if their own token let them in; ends the session."""
     session_id = caller.token_id
     if session_id is None:
         raise Forbidden("Only a browser that came in with a token can go over. Sign in first.")
@@ -293,8 +293,15 @@ async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> Brows
         if root is None:
             raise Forbidden("A token acts in one tenant. Make another one for the other tenant.")
         tenants = await store.list_tenants(connection, caller.user_id)
-        if tenant_id not in {tenant.id for tenant in tenants}:
+        kinds = {tenant.id: tenant.kind for tenant in tenants}
+        if tenant_id not in kinds:
             raise NotFound(f"There is no organisation {tenant_id}.")
+        # Whoever holds a token of an organisation was given that organisation, and nothing else.
+        if root[0] != tenant_id and kinds.get(root[0]) != "personal":
+            raise Forbidden(
+                "You signed in with a token of an organisation, which opens that one alone. "
+                "Sign in with a token of your own account to go over."
+            )
         return root
 
     root = await db.transact(caller.tenant_id, work)

@@ -485,6 +485,20 @@ async def test_a_browser_goes_over_only_to_where_its_user_belongs(db: Database) 
     assert (await enter(db, back.cookie.reveal())).tenant_id == owner.tenant_id
 
 
+async def test_a_browser_that_came_in_with_an_organisations_token_stays_there(db: Database) -> None:
+    owner, there = await found_organization(db)
+    session = await accounts.open_session(
+        db, (await issue(db, there)).secret.reveal(), requests_per_minute=MANY
+    )
+    caller = await enter(db, session.cookie.reveal())
+    another = await accounts.create_organization(db, owner, "Millers")
+    for elsewhere in (owner.tenant_id, another):
+        with pytest.raises(Forbidden, match="token of your own account"):
+            await accounts.switch_session(db, caller, elsewhere)
+    same = await accounts.switch_session(db, caller, there.tenant_id)
+    assert (await enter(db, same.cookie.reveal())).tenant_id == there.tenant_id
+
+
 async def test_members_work_admins_manage_members_and_owners_all(db: Database) -> None:
     _, owner = await found_organization(db)
     admin = await take_in(db, owner, Role.ADMIN)
