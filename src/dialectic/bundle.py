@@ -73,7 +73,7 @@ class Imported:
 
 
 async def find(engine: Engine, account: Account, text: str) -> UUID:
-    """Find a project by folder, name, or the beginning of its id or of a session's."""
+    """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
 
     async def work(connection: Connection) -> UUID:
         return await bundles.find_project_id(connection, text)

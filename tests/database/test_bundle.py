@@ -507,12 +507,16 @@ async def test_a_project_is_found_by_folder_name_and_ids(
         str(made.id)[:8],
         str(made.session_id)[:8].upper(),
         str(made.second_session_id),
+        made.id.hex[:12],
+        SLUG[:4],
+        NAME[:5],
+        SLUG[:4].upper(),
     ]
     for word in words:
         assert await bundle.find(engine, account, word) == made.id
         with pytest.raises(NotFound):
             await bundle.find(engine, other_account, word)
-    for word in ("nothing", "zzz", "%", "' or true --"):
+    for word in ("nothing", "zzz", "%", "-", "' or true --", SLUG[1:]):
         with pytest.raises(NotFound, match="There is no project"):
             await bundle.find(engine, account, word)
     with pytest.raises(UsageError, match="Name a project"):

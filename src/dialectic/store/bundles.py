@@ -31,7 +31,7 @@ SQL = load_queries("bundles")
 
 
 async def find_project_id(connection: Connection, text: str) -> UUID:
-    """Find a project by folder, name, or the beginning of its id or of a session's."""
+    """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
     if not text.strip():
         raise UsageError("Name a project: by its folder, its name, or an id.")
     # Nothing here has a name that is no text.
@@ -39,8 +39,8 @@ async def find_project_id(connection: Connection, text: str) -> UUID:
     best = [row for row in rows if row["rank"] == rows[0]["rank"]]
     if not best:
         raise NotFound(
-            f"There is no project {text!r}: no folder and no name is that, and no id of a project "
-            "or a session begins so. `dialectic status` lists sessions."
+            f"There is no project {text!r}: no folder, no name and no id of a project or a session "
+            "begins so. `dialectic status` lists sessions."
         )
     if len(best) > 1:
         folders = ", ".join(row["slug"] for row in best)

@@ -117,7 +117,7 @@ async def find_by_beginning(
             min_length=1,
             max_length=500,
             pattern=r"^[^\x00]+$",
-            description="The beginning of its id; of a project also its folder or name.",
+            description="The beginning of its id; of a project also of its folder or name.",
         ),
     ],
 ) -> FoundIdView:

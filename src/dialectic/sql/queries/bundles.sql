@@ -1,14 +1,26 @@
 -- A whole project, read in one look and written in one commit. Rows of the current tenant only.
 
 -- name: find_projects
--- By folder, by name, or by the beginning of its id or of a session's.
-select p.id, p.slug, p.project_name,
-  case when p.slug = $1 then 1 when p.project_name = $1 then 2 else 3 end as rank
+-- By folder, by name, by the beginning of its id or of a session's, or by that of its folder or name.
+with wanted as (
+  select lower($1) as beginning, nullif(replace(lower($1), '-', ''), '') as digits
+)
+select p.id, p.slug, found.rank
 from dialectic_projects p
-where p.slug = $1 or p.project_name = $1 or starts_with(p.id::text, lower($1)) or exists (
-  select from dialectic_sessions s
-  where s.tenant_id = p.tenant_id and s.project_id = p.id and starts_with(s.id::text, lower($1)))
-order by rank, p.created_at desc
+cross join wanted w
+cross join lateral (
+  select case
+    when p.slug = $1 then 1
+    when p.project_name = $1 then 2
+    when starts_with(replace(p.id::text, '-', ''), w.digits) or exists (
+      select from dialectic_sessions s
+      where s.tenant_id = p.tenant_id and s.project_id = p.id
+        and starts_with(replace(s.id::text, '-', ''), w.digits)) then 3
+    when starts_with(p.slug, w.beginning) or starts_with(lower(p.project_name), w.beginning) then 4
+  end as rank
+) found
+where found.rank is not null
+order by found.rank, p.created_at desc
 limit 10
 
 -- name: read_project
