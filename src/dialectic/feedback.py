@@ -183,7 +183,9 @@ def _understand(
         return _Feedback(id=one.id, kind="rating", rating=one.rating, **about)
     content, _ = clean_text(one.content)
     if not content.strip():
-        raise UsageError("The feedback is empty. Give it as an argument or with --file.")
+        raise UsageError(
+            "The feedback is empty. Give it as an argument or with --file (over HTTP: `text`)."
+        )
     if one.target_id is None:
         stage = one.stage_slug
         return _Feedback(

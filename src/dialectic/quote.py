@@ -108,15 +108,18 @@ async def quote_run(
 def list_smaller(
     process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
 ) -> tuple[Smaller, ...]:
-    """List what a process can leave out beside what it has left out before, thing by thing."""
-    return tuple(
-        Smaller(
-            before + rung,
-            describe_rung(process, rung, models=models),
-            quote_of(shrink_process(process, rung)),
-        )
-        for rung in range(1, len(process.file.shrink) + 1)
-    )
+    """List what a process can leave out beside what it has left out before, thing by thing.
+
+    What lies behind the end of the run costs nothing, and leaving it out saves nothing.
+    """
+    found: list[Smaller] = []
+    larger = quote_of(process)
+    for rung in range(1, len(process.file.shrink) + 1):
+        quote = quote_of(shrink_process(process, rung))
+        if quote.figures != larger.figures:
+            found.append(Smaller(before + rung, describe_rung(process, rung, models=models), quote))
+        larger = quote
+    return tuple(found)
 
 
 async def quote_ask(engine: Engine, account: Account, ask: Ask) -> Quote:

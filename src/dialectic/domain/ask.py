@@ -59,7 +59,8 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
     text, notes = clean_text(prompt)
     if not text.strip():
         raise UsageError(
-            "The prompt is empty. Give it as an argument, with --file, or on standard input as `-`."
+            "The prompt is empty. Give it as an argument, with --file, or on standard input as `-` "
+            "(over HTTP: `prompt`)."
         )
     return text, notes
 
@@ -70,7 +71,7 @@ def check_name(name: str) -> str:
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
             f"The project's name has {len(text):,} characters; {NAME_CHARS_MAX} are the most. "
-            "Shorten --name."
+            "Shorten it."
         )
     return text
 
@@ -82,7 +83,7 @@ def check_ask(process: Process, *, until: str, domain: str) -> None:
         known = ", ".join(process.file.domains)
         raise UsageError(
             f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
-            "Choose one with --domain."
+            "Choose one of them."
         )
 
 

@@ -151,6 +151,18 @@ def test_the_tables_in_the_documents_are_what_is_drawn(capsys: pytest.CaptureFix
     assert smaller.rstrip() in documents, smaller
 
 
+@pytest.mark.parametrize(
+    ("until", "rungs"), [("thesis", []), ("antithesis", [2]), (None, [1, 2, 3])]
+)
+def test_nothing_is_offered_that_saves_nothing(until: str | None, rungs: list[int]) -> None:
+    smaller = list_smaller(
+        STANDARD,
+        lambda process: build_quote(process, [PEN] * 4, BRIEF, Terms(), until=until),
+        models=4,
+    )
+    assert [one.rungs for one in smaller] == rungs
+
+
 def test_what_is_left_out_already_is_not_offered_again() -> None:
     smaller = list_smaller(
         shrink_process(STANDARD, 2),
