@@ -81,6 +81,7 @@ def build_material(sources: list[str]) -> Material:
         words=words,
         output_type="synthesis",
         is_intermediate=False,
+        is_first_session=True,
         is_lead=False,
         rank=1,
         origin=1,

@@ -365,6 +365,25 @@ async def test_a_project_is_exported_and_taken_in_once_for_each_key(
     check_problem(empty, 422, "validation_failed")
 
 
+async def test_two_sessions_of_a_project_leave_the_plans_of_both(house: House) -> None:
+    anna = house.anna
+    project = await anna.make_project()
+    names: list[set[str]] = []
+    session: dict[str, Any] = {}
+    for _ in range(2):
+        wish = {"models": ["offline/skeptic"]}
+        session = await anna.post(f"/projects/{project['id']}/sessions", wish)
+        await anna.post(f"/sessions/{session['id']}/generate")
+        await house.work(anna, session["id"])
+        answer = await anna.client.get(f"/projects/{project['id']}/export")
+        paths = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+        names.append({path.rsplit("/", 1)[-1] for path in paths if "/Pending/" in path})
+    first, both = names
+    assert len(first) >= 2
+    later = f"session-{session['id'][:8]}-"
+    assert both == first | {later + name for name in first}
+
+
 async def test_files_become_prompts_and_resources(house: House) -> None:
     guest = house.anna
     files = {"file": ("Hall plans.md", b"\xef\xbb\xbf# Plans\n\nA hall.", "text/markdown")}

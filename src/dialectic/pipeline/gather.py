@@ -105,6 +105,7 @@ class Material:
     output_type: str
     is_intermediate: bool
     is_lead: bool
+    is_first_session: bool
     rank: int
     origin: int
     source_group: UUID | None
@@ -160,6 +161,7 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
         output_type=payload.output_type,
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == scene.lead_model_index,
+        is_first_session=scene.is_first,
         rank=rank,
         origin=origin,
         source_group=source_group,

@@ -64,6 +64,8 @@ class Scene:
     project_id: UUID
     project_slug: str
     project_name: str
+    # Whether no other session of the project is older: its agreed plan has the shortest names.
+    is_first: bool
     user_id: UUID
     wallet_id: UUID
     request: str
@@ -155,6 +157,7 @@ async def load_scene(
         project_id=row["project_id"],
         project_slug=row["project_slug"],
         project_name=row["project_name"],
+        is_first=row["is_first"],
         user_id=row["user_id"],
         wallet_id=row["wallet_id"],
         request=row["request"],

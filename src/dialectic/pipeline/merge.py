@@ -46,6 +46,7 @@ def gather_merge(scene: Scene, job: Job, payload: MergePayload) -> Material:
         output_type=payload.output_type,
         is_intermediate=True,
         is_lead=False,
+        is_first_session=scene.is_first,
         rank=payload.ordinal,
         origin=payload.model_index,
         source_group=payload.source_group,

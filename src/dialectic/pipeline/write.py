@@ -285,7 +285,7 @@ def build_resources(
         if expected.fills_pending and material.is_lead and material.payload.edition == 1:
             items = list(
                 build_work_items(
-                    expected, found[expected.key], material.folder, contribution_id, after=filed
+                    expected, found[expected.key], material, contribution_id, after=filed
                 )
             )
             filed += len(items)
@@ -328,18 +328,21 @@ def build_stage_document(
 def build_work_items(
     expected: ExpectedDocument,
     body: str,
-    folder: StageFolder,
+    material: Material,
     contribution_id: UUID,
     *,
     after: int,
 ) -> Iterator[NewResource]:
     """Build the files of the agreed plan: one for each section below the document's heading.
 
-    They are counted through all documents of an answer, so that no two stand at the same place.
+    They are counted through all documents of an answer, so that no two stand at the same place;
+    nor do they stand where another session or iteration of the project has put its own.
     """
+    folder = material.folder
     level = _count_marks(expected) + 1
     sections = list_sections(body, level) or [(expected.title, body)]
-    prefix = f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
+    prefix = "" if material.is_first_session else f"session-{folder.session}-"
+    prefix += f"iteration-{folder.iteration}-" if folder.iteration > 1 else ""
     for number, (title, text) in enumerate(sections, start=after + 1):
         slug = slugify_name(f"{prefix}{number:02d} {title}", fallback=f"{prefix}{number:02d}")
         yield NewResource(

@@ -90,6 +90,7 @@ def build_scene(
         "project_id": UUID(int=1),
         "project_slug": "bakery",
         "project_name": "Bakery",
+        "is_first": True,
         "user_id": UUID(int=2),
         "wallet_id": UUID(int=3),
         "request": "Bread.",

@@ -62,6 +62,7 @@ MATERIAL = Material(
     output_type="thesis",
     is_intermediate=False,
     is_lead=True,
+    is_first_session=True,
     rank=1,
     origin=1,
     source_group=None,

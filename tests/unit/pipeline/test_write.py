@@ -147,6 +147,32 @@ def test_documents_under_a_key_of_json_are_cut_out_of_a_whole_answer_only(
     assert len(written.resources) == (0 if is_incomplete else 1)
 
 
+@pytest.mark.parametrize(
+    ("is_first", "iteration", "prefix"),
+    [
+        (True, 1, ""),
+        (True, 2, "iteration-2-"),
+        (False, 1, f"session-{MATERIAL.folder.session}-"),
+        (False, 3, f"session-{MATERIAL.folder.session}-iteration-3-"),
+    ],
+)
+def test_the_agreed_plans_of_all_runs_of_a_project_stand_beside_each_other(
+    is_first: bool, iteration: int, prefix: str
+) -> None:
+    plan = ExpectedDocument(key="plan", title="Plan", heading="## Plan", fills_pending=True)
+    material = replace(
+        MATERIAL,
+        expected=(plan,),
+        is_lead=True,
+        is_first_session=is_first,
+        folder=replace(MATERIAL.folder, iteration=iteration),
+    )
+    text = "## Plan\n\n### Begin\n\nNow."
+    resources = write(JOB, material, answer(text), Finish(text, is_incomplete=False)).resources
+    (item,) = [each for each in resources if each.resource_type == "work_item"]
+    assert item.path == f"{MATERIAL.folder.project}/Pending/{prefix}01-begin.md"
+
+
 def test_sections_of_one_name_in_two_documents_of_the_plan_are_two_files() -> None:
     plans = [
         ExpectedDocument(key=key, title=key, heading=f"## {key}", fills_pending=True)

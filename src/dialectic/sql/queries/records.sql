@@ -348,6 +348,11 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
   s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
+  not exists (
+    select from dialectic_sessions o
+    where o.tenant_id = s.tenant_id and o.project_id = s.project_id
+      and (o.created_at, o.id) < (s.created_at, s.id)
+  ) as is_first,
   array(
     select m.api_identifier
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
