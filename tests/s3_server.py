@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from dialectic.domain.bucket import Access
 from dialectic.domain.secret import Secret
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE_S
 
 PROGRAM = Path(sys.executable).with_name("rclone")
@@ -28,7 +28,7 @@ class S3Server:
     """A server that can be stopped, and started again at the same address."""
 
     folder: Path
-    port: int = 0
+    port: int = field(default_factory=find_free_port)
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
     listener: threading.Thread | None = field(default=None, repr=False)
 
@@ -75,8 +75,7 @@ class S3Server:
             said = ""
             for line in self.process.stderr:
                 said += line
-                if found := re.search(r"Starting s3 server on \[http://127\.0\.0\.1:(\d+)", line):
-                    self.port = int(found[1])
+                if "Starting s3 server on" in line:
                     break
             else:
                 raise AssertionError(f"the server never began: {said}")

@@ -19,7 +19,8 @@ from dialectic.providers.remote import open_provider
 from tests.conformance.asking import CARD, REQUEST, Client
 from tests.conformance.dialects import Chat, Content, Messages
 from tests.conformance.marks import row, spoken_by
-from tests.conformance.wire import Close, Drip, Hang, Reset, Wire, find_free_port
+from tests.conformance.wire import Close, Drip, Hang, Reset, Wire
+from tests.ports import find_free_port
 from tests.waiting import PATIENCE_S
 
 

@@ -200,10 +200,3 @@ async def open_wire() -> AsyncIterator[Wire]:
         for task in connections:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
-
-
-def find_free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

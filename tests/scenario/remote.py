@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from decimal import Decimal
@@ -86,13 +85,6 @@ def no_proxies(**proxies: str) -> Iterator[None]:
         for name, value in proxies.items():
             environment.setenv(name, value)
         yield
-
-
-def find_free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def pass_time(stage: Stage, job_id: UUID, endpoint: str, seconds: float) -> None:

@@ -36,8 +36,8 @@ from dialectic.errors import (
 from dialectic.settings import Settings
 from tests.database.machine import database_of_a_module
 from tests.nursery import Told
+from tests.ports import find_free_port
 from tests.scenario.outpost import Outpost, open_outpost
-from tests.scenario.remote import find_free_port
 from tests.scenario.test_run import Home, read_tree, without_ids
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."

@@ -26,12 +26,12 @@ from dialectic.fates import RAW_MAX_CHARS
 from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.providers.simulator.faults import TABLE
 from dialectic.providers.simulator.log import LoggedCall
+from tests.ports import find_free_port
 from tests.scenario.remote import (
     PLAIN_TOKENS,
     WIRES,
     build_endpoint,
     build_remote_catalog,
-    find_free_port,
     no_proxies,
     open_remote_stage,
     pass_time,
