@@ -71,7 +71,7 @@ def check_name(name: str) -> str:
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
             f"The project's name has {len(text):,} characters; {NAME_CHARS_MAX} are the most. "
-            "Shorten it."
+            "Shorten --name (over HTTP: `name`)."
         )
     return text
 
@@ -83,7 +83,7 @@ def check_ask(process: Process, *, until: str, domain: str) -> None:
         known = ", ".join(process.file.domains)
         raise UsageError(
             f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
-            "Choose one of them."
+            "Choose one with --domain (over HTTP: `domain`)."
         )
 
 
