@@ -130,11 +130,15 @@ async def quote_ask(engine: Engine, account: Account, ask: Ask) -> Quote:
 async def fit_ask(
     engine: Engine, account: Account, ask: Ask, *, budget_credits: int
 ) -> tuple[Ask, int | None]:
-    """Leave out as little as fits a budget in money; None says that not even the least does."""
+    """Leave out as little as fits a budget; None says that not even the least does.
+
+    A budget is one number for each kind of money: both have to fit.
+    """
     quote_of = await prepare_quotes(engine, account, ask)
 
     def price_of(process: Process) -> int:
-        return quote_of(process).only(is_play=False).figures.likely.credits
+        quote = quote_of(process)
+        return max(quote.only(is_play=kind).figures.likely.credits for kind in (False, True))
 
     rungs = decide_shrink(ask.process, price_of, budget_credits)
     least = len(ask.process.file.shrink) if rungs is None else rungs

@@ -161,6 +161,8 @@ def _refuse_standing(session: asyncpg.Record) -> None:
 def _advise(status: str) -> str:
     if status.endswith("_generation_failed"):
         return "`dialectic retry` runs again what failed."
+    if status.startswith("pending_"):
+        return "`dialectic resume` starts it."
     return "`dialectic watch` follows it."
 
 

@@ -11,6 +11,7 @@ import click
 
 from dialectic import chat as service
 from dialectic.cli.desk import Desk, act_at_desk, find_to_change
+from dialectic.cli.given import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode
 
@@ -64,7 +65,7 @@ def chat(
         elif sys.stdin.isatty():
             await talk.converse()
         else:
-            await talk.ask(await asyncio.to_thread(sys.stdin.read))
+            await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
         return ExitCode.DONE
 
     act_at_desk(act)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dialectic.cli.desk import Desk
 from dialectic.cli.follow import FUNDS_REASONS
-from dialectic.cli.server_option import name_command
+from dialectic.cli.server_option import name_command, name_commands
 from dialectic.cli.terminal import count, say
 from dialectic.domain.job import JobStatus
 from dialectic.domain.price import advise_top_up, format_credits, format_roughly
@@ -50,7 +50,7 @@ def describe_shortage(overview: Overview) -> Iterator[str]:
     )
     # One reason of each kind: calls that wait alike differ in their figures alone.
     said = {job["status_reason"]: job["error_details"][-1]["message"] for job in waiting}
-    yield from (f"  {message}" for message in said.values())
+    yield from (f"  {name_commands(message)}" for message in said.values())
     if not all("dialectic resume" in message for message in said.values()):
         command = name_command(f"resume {str(overview.session['id'])[:8]}")
         yield f"Then `{command}` goes on."

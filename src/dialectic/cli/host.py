@@ -13,7 +13,7 @@ from uuid import UUID
 
 from dialectic.cli.local import LocalDesk
 from dialectic.cli.signals import handling_signals
-from dialectic.cli.terminal import say
+from dialectic.cli.terminal import count, say
 from dialectic.errors import ExitCode
 from dialectic.store.database import WORKER_ROLE, Database
 from dialectic.worker import DRAIN_S, Worker
@@ -35,12 +35,12 @@ async def open_worker(
 @contextmanager
 def catching_signals(on_signal: Callable[[int], None]) -> Iterator[None]:
     """Call back with the count of interruptions so far instead of dying from them."""
-    count = 0
+    nth = 0
 
     def handle(_number: signal.Signals) -> None:
-        nonlocal count
-        count += 1
-        on_signal(count)
+        nonlocal nth
+        nth += 1
+        on_signal(nth)
 
     with handling_signals(handle):
         yield
@@ -75,12 +75,12 @@ async def work_beside(
         working = asyncio.create_task(worker.run())
         attending = asyncio.create_task(attend())
 
-        def on_signal(count: int) -> None:
+        def on_signal(nth: int) -> None:
             is_over = attending.done()
             attending.cancel()
-            worker.stop(at_once=is_over or count > 1)
-            if count == 1 and not is_over and (held := len(worker.held_sessions)):
-                say(f"Finishing {held} call(s) in flight; ^C again gives them back.")
+            worker.stop(at_once=is_over or nth > 1)
+            if nth == 1 and not is_over and (held := len(worker.held_sessions)):
+                say(f"Finishing {count(held, 'call')} in flight; ^C again gives them back.")
 
         with catching_signals(on_signal):
             # A worker ends by itself only if something is wrong with it; `await` below says what.
@@ -91,6 +91,6 @@ async def work_beside(
             worker.stop()
             if not attending.cancelled() and (held := worker.held_sessions):
                 whose = "in flight" if session_id in held else "of other sessions"
-                say(f"Finishing {len(held)} call(s) {whose}; ^C leaves them to others.")
+                say(f"Finishing {count(len(held), 'call')} {whose}; ^C leaves them to others.")
             await working
         return ExitCode.INTERRUPTED if attending.cancelled() else attending.result()

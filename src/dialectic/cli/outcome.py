@@ -5,9 +5,12 @@ Knows nothing of how a session was begun.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -58,14 +61,23 @@ async def work_and_follow(
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         if code is ExitCode.FAILED:
-            command = name_command(f"status {str(session_id)[:8]}")
-            say(f"Not everything succeeded: `{command}` says what.")
+            _say_why(overview.session)
         return code
 
     code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
     if code is ExitCode.INTERRUPTED:
         tell_left(desk, session_id)
     return code
+
+
+@contextlib.contextmanager
+def telling_left(desk: Desk, session_id: UUID) -> Iterator[None]:
+    """Say what becomes of a session whose command ends before it: by ^C, or with its reader."""
+    try:
+        yield
+    except (asyncio.CancelledError, BrokenPipeError):
+        tell_left(desk, session_id)
+        raise
 
 
 def tell_left(desk: Desk, session_id: UUID) -> None:
@@ -114,6 +126,18 @@ def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> Non
         say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
 
 
+def _say_why(session: dict[str, Any]) -> None:
+    """Say why a session did not come to its end, and what helps."""
+    short = str(session["id"])[:8]
+    if session["status"] == "cancelled":
+        say("The session was cancelled. What is written stays.")
+        return
+    say(
+        f"Not everything succeeded: `{name_command(f'status {short}')}` says what, "
+        f"`{name_command(f'retry {short}')}` runs it again."
+    )
+
+
 def say_what_next(session: dict[str, Any]) -> None:
     """Say how a session that waits for a person goes on."""
     stage, short = session["current_stage_slug"], str(session["id"])[:8]
@@ -139,8 +163,15 @@ def _locate(desk: Desk, path: str, out: Path | None) -> str:
     return desk.locate(path)
 
 
-def prepare_out(out: Path) -> None:
+def prepare_out(out: Path | None, *, detach: bool) -> None:
     """Make sure that documents can be written to a folder, before anything is paid for them."""
+    if out is None:
+        return
+    if detach:
+        raise UsageError(
+            "With --detach nobody is there to copy the documents to --out. Leave out one of them; "
+            f"`{name_command('export')}` brings them later."
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):

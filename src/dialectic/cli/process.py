@@ -9,14 +9,16 @@ from typing import Any
 import click
 
 from dialectic.cli.desk import open_desk
-from dialectic.cli.graph import (
-    WIDTH,
-    Pen,
-    build_frame_pen,
-    build_plain_pen,
-    draw_process,
+from dialectic.cli.graph import Pen, build_frame_pen, build_plain_pen, draw_process
+from dialectic.cli.terminal import (
+    WIDTH_MIN,
+    count,
+    echo_json,
+    load_settings,
+    printable,
+    run_async,
+    say,
 )
-from dialectic.cli.terminal import count, echo_json, load_settings, printable, run_async, say
 from dialectic.domain.process import Process, Stage
 from dialectic.domain.recipe import build_expected_output, build_input_rules
 from dialectic.pipeline.outline import Outline, build_outline
@@ -121,7 +123,7 @@ def _choose_pen() -> Pen:
     """Draw frames where they can be seen, and plain characters where they might not be."""
     if not sys.stdout.isatty():
         return build_plain_pen()
-    width = max(WIDTH, min(shutil.get_terminal_size().columns, WIDTH_MAX))
+    width = max(WIDTH_MIN, min(shutil.get_terminal_size().columns, WIDTH_MAX))
     can_frame = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return build_frame_pen(width) if can_frame else build_plain_pen(width)
 

@@ -83,8 +83,12 @@ class Counting:
         self._desk, self._display = desk, display
 
     def show(self, event: dict[str, Any]) -> None:
-        if event["type"] == "dialectic_contribution_received":
-            self.tally.add(self._desk, event["data"]["contribution"])
+        kind, data = event["type"], event["data"]
+        if kind == "dialectic_contribution_received":
+            self.tally.add(self._desk, data["contribution"])
+        is_end = kind == "contribution_generation_complete" and data["status"] != "complete"
+        if is_end or kind == "session_cancelled":
+            self.tally.quote = None  # there will be no more than there is
         self._display.show(event)
 
 

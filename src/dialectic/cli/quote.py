@@ -7,11 +7,12 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
 from dialectic.cli.terminal import count, echo_lines, printable
-from dialectic.domain.price import CREDITS_PER_USD, format_roughly
+from dialectic.domain.price import CREDITS_PER_USD, format_credits, format_roughly
 from dialectic.domain.quote import (
     Amount,
     Duration,
@@ -39,7 +40,20 @@ def format_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def show_quote(quote: Quote, smaller: Sequence[Smaller], *, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most a run may spend of each kind of money, if there is a limit, and whether it fits."""
+
+    credits: int | None = None
+    fits: bool = True
+
+
+NO_BUDGET = Budget()
+
+
+def show_quote(
+    quote: Quote, smaller: Sequence[Smaller], *, budget: Budget = NO_BUDGET, as_json: bool
+) -> None:
     """Print a quote and what could be left out: tables for people, one object for programs."""
     if as_json:
         rungs = [
@@ -51,9 +65,10 @@ def show_quote(quote: Quote, smaller: Sequence[Smaller], *, as_json: bool) -> No
             }
             for one in smaller
         ]
-        click.echo(json.dumps(quote.as_dict() | {"shrink": rungs}, ensure_ascii=False))
+        told = {"shrink": rungs, "budget_credits": budget.credits, "fits": budget.fits}
+        click.echo(json.dumps(quote.as_dict() | told, ensure_ascii=False))
         return
-    echo_lines([*draw_quote(quote), *_draw_smaller(smaller)])
+    echo_lines([*draw_quote(quote, budget), *_draw_smaller(smaller)])
 
 
 def _draw_smaller(smaller: Sequence[Smaller]) -> Iterator[str]:
@@ -67,7 +82,7 @@ def _draw_smaller(smaller: Sequence[Smaller]) -> Iterator[str]:
         yield f"  {one.rungs} {calls:>10} {shown:>12}  {one.left_out}"
 
 
-def draw_quote(quote: Quote) -> Iterator[str]:
+def draw_quote(quote: Quote, budget: Budget = NO_BUDGET) -> Iterator[str]:
     """Draw a quote as a table per stage and step, with what it rests on below."""
     yield f"Process {quote.process_name}, {count(len(quote.models), 'model')}: " + ", ".join(
         quote.models
@@ -78,7 +93,7 @@ def draw_quote(quote: Quote) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {figures}".rstrip() for name, figures in rows)
     yield ""
-    yield from _draw_bounds(quote)
+    yield from _draw_bounds(quote, budget)
     yield from _draw_notes(quote)
 
 
@@ -112,7 +127,7 @@ def _draw_figures(quote: Quote, lines: tuple[Line, ...], duration: Duration | No
     )
 
 
-def _draw_bounds(quote: Quote) -> Iterator[str]:
+def _draw_bounds(quote: Quote, budget: Budget) -> Iterator[str]:
     """Draw what can come on top of the planned calls, which has a limit and no expectation."""
     is_play = not has_money(quote)
     figures, paid = quote.figures, quote.only(is_play=is_play).figures
@@ -132,7 +147,10 @@ def _draw_bounds(quote: Quote) -> Iterator[str]:
         "for each failed call",
     )
     ceiling = format_roughly(paid.ceiling.credits, is_play=is_play)
-    yield f"With all of that it cannot cost more than {ceiling}."
+    stop = ""
+    if budget.credits is not None and budget.credits < paid.ceiling.credits:
+        stop = f", and the budget stops it at {format_credits(budget.credits, is_play=is_play)}"
+    yield f"With all of that it cannot cost more than {ceiling}{stop}."
     if figures.further.calls:
         price = format_roughly(paid.further.credits, is_play=is_play)
         verb = "is" if figures.further.calls == 1 else "are"

@@ -32,7 +32,11 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
             await show_session(desk, session_id, as_json=as_json)
             return ExitCode.DONE
         if prompt:
-            _show_text(await _read_prompt(desk, row))
+            request = await _read_request(desk, row)
+            if as_json:
+                echo_json(request)
+            else:
+                _show_text(_format_prompt(request))
         elif as_json:
             echo_json(row)
         else:
@@ -112,13 +116,18 @@ def _describe_chunk(row: dict[str, Any]) -> list[str]:
     ]
 
 
-async def _read_prompt(desk: Desk, row: dict[str, Any]) -> str:
+async def _read_request(desk: Desk, row: dict[str, Any]) -> dict[str, Any]:
+    """Read what a model was sent for a document, or for one turn of it."""
     path = row["raw_response_storage_path"]
     if path is None:
         raise UsageError("This version was written by a person; no model was asked for it.")
     overview = await desk.look(row["session_id"])
     data = await desk.read_file(overview.session["project_id"], path)
-    request = json.loads(data)["request"]
+    request: dict[str, Any] = json.loads(data)["request"]
+    return request
+
+
+def _format_prompt(request: dict[str, Any]) -> str:
     parts = [f"# System\n\n{request['system']}"]
     parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
     return "\n\n".join(parts)

@@ -18,6 +18,7 @@ from dialectic.bundle import Exported, Imported
 from dialectic.chat import Question, Reply
 from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
 from dialectic.cli.remote_follow import see_to_end, tell_news
+from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import say
 from dialectic.cli.translate import (
     build_cost,
@@ -98,8 +99,8 @@ class RemoteDesk:
     async def load_process(self, name: str) -> Process:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(
-                f"A server is asked for a process by its name, and {name!r} is none. `dialectic "
-                "process list` shows which it has."
+                f"A server is asked for a process by its name, and {name!r} is none. "
+                f"`{name_command('process list')}` shows which it has."
             )
         return build_process_of(await self._client.get_process(name))
 

@@ -11,10 +11,10 @@ import click
 from dialectic.cli.desk import Desk, Wanted, open_desk
 from dialectic.cli.funds import check_funds
 from dialectic.cli.given import read_prompt, read_resource
-from dialectic.cli.outcome import prepare_out, work_and_follow
-from dialectic.cli.quote import is_wanted, show_quote
+from dialectic.cli.outcome import prepare_out, telling_left, work_and_follow
+from dialectic.cli.quote import Budget, has_money, is_wanted, show_quote
 from dialectic.cli.server_option import name_command
-from dialectic.cli.terminal import count, load_settings, run_async, say
+from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
 from dialectic.domain.ask import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
 from dialectic.domain.model import parse_model_list
 from dialectic.domain.place import ResourceKind
@@ -155,8 +155,8 @@ async def _run(settings: Settings, wish: Wish) -> ExitCode:
         _check(wish, load_process(wish.process, own=settings.own_processes))
     if wish.models:
         parse_model_list(wish.models)
-    if wish.out is not None and not wish.dry_run:
-        prepare_out(wish.out)
+    if not wish.dry_run:
+        prepare_out(wish.out, detach=wish.detach)
     async with open_desk(settings) as desk:
         process = _check(wish, await desk.load_process(wish.process))
         wanted = Wanted(
@@ -192,14 +192,21 @@ def _build_ask(wish: Wish, process: Process, resources: tuple[Given, ...]) -> As
 
 
 def _check_fit(wish: Wish, ask: Ask, quoted: Quoted) -> None:
-    """Refuse what never fits its budget, whatever is left out."""
-    if quoted.fits or wish.yes or wish.dry_run or ask.budget_credits is None:
+    """Refuse what never fits its budget, whatever is left out; say so if that is only asked."""
+    if quoted.fits or ask.budget_credits is None:
         return
-    raise FundsError(
+    budget = format_credits(ask.budget_credits, is_play=not has_money(quoted.quote))
+    reason = (
         f"Even with all left out that process {ask.process.name!r} can do without, the run is "
-        f"expected to cost more than the budget of {format_credits(ask.budget_credits)}. "
-        "--dry-run shows the figures; with --yes it begins, and pauses when the budget is used."
+        f"expected to cost more than the budget of {budget}."
     )
+    if wish.dry_run:
+        say(f"{reason} It is refused; with --yes it begins, and pauses when the budget is used.")
+    elif not wish.yes:
+        raise FundsError(
+            f"{reason} --dry-run shows the figures; with --yes it begins, and pauses when the "
+            "budget is used."
+        )
 
 
 def _fit(wanted: Wanted, quoted: Quoted) -> Wanted:
@@ -220,7 +227,12 @@ async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
     for left_out in quoted.left_out:
         say(f"  left out: {left_out}")
     if wish.dry_run:
-        show_quote(quote, quoted.smaller, as_json=wish.as_json)
+        show_quote(
+            quote,
+            quoted.smaller,
+            budget=Budget(wanted.ask.budget_credits, fits=quoted.fits),
+            as_json=wish.as_json,
+        )
         return ExitCode.DONE
     await check_funds(desk, quote)
     limit_usd = desk.settings.confirm_above_usd
@@ -230,14 +242,20 @@ async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
         say("Nothing was started.")
         return ExitCode.FUNDS
     session_id = await desk.create(_fit(wanted, quoted))
-    await desk.generate(session_id)
     say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
     for note in wish.notes:
         say(f"  prompt: {note}")
-    if wish.detach:
+    with telling_left(desk, session_id):
+        await desk.generate(session_id)
+        if not wish.detach:
+            return await work_and_follow(
+                desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote
+            )
+    if wish.as_json:
+        echo_json({"session_id": session_id})
+    else:
         click.echo(session_id)
-        return ExitCode.DONE
-    return await work_and_follow(desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote)
+    return ExitCode.DONE
 
 
 def _name_models(quoted: Quoted) -> None:

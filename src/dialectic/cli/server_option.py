@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 KEPT = "dialectic.server"
@@ -24,6 +26,11 @@ def name_command(words: str) -> str:
     """Name a command as it is typed here: with the server, if this command line has named one."""
     server = find_server_option()
     return f"dialectic --server {server} {words}" if server else f"dialectic {words}"
+
+
+def name_commands(text: str) -> str:
+    """Name the commands about a session in a message that was written elsewhere as typed here."""
+    return re.sub(r"`dialectic ((?:resume|retry|status|watch) )", f"`{name_command('')}\\1", text)
 
 
 def take_server_option(command: click.Command) -> None:

@@ -17,6 +17,7 @@ from dialectic.cli.outcome import (
     has_stage_to_read,
     prepare_out,
     say_what_next,
+    telling_left,
     work_and_follow,
 )
 from dialectic.cli.progress import open_display
@@ -200,8 +201,7 @@ def resume(
     budget_credits = None if budget is None else parse_usd(budget)
     if job is not None and budget is not None:
         raise UsageError("A budget is the whole session's. Leave out --job, or --budget.")
-    if out is not None:
-        prepare_out(out)
+    prepare_out(out, detach=detach)
 
     async def act(desk: Desk) -> ExitCode:
         session_id = await find_to_change(desk.find_session, session)
@@ -212,11 +212,12 @@ def resume(
             await desk.resume(
                 session_id, approves_spend=approve_spend, budget_credits=budget_credits
             )
-        # Whoever made the session may have died before its stage began.
-        await desk.generate(session_id)
-        if detach:
-            return ExitCode.DONE
-        return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+        with telling_left(desk, session_id):
+            # Whoever made the session may have died before its stage began.
+            await desk.generate(session_id)
+            if detach:
+                return ExitCode.DONE
+            return await work_and_follow(desk, session_id, as_json=as_json, out=out)
 
     act_at_desk(act)
 
@@ -232,7 +233,7 @@ def pause(session: str, job: str | None) -> None:
         if job is not None:
             job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
             await desk.pause_job(session_id, job_id)
-            how = f"dialectic resume {str(session_id)[:8]} --job {str(job_id)[:8]}"
+            how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
             say(f"Job {job_id} is paused. `{how}` goes on.")
             return ExitCode.DONE
         is_new = await desk.pause(session_id)

@@ -83,7 +83,7 @@ def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
 @org_option
 @as_json_option
 def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
-    """Show what the wallet holds, what is set aside for calls in flight, and what is left."""
+    """Show what the wallet holds, what is set aside for calls not settled yet, and the rest."""
 
     async def work(desk: Desk) -> ExitCode:
         found = await desk.load_wallet()
@@ -112,7 +112,7 @@ def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -
         format_credits(amount, is_play=is_play)
         for amount in (held_credits, balance_credits - held_credits)
     )
-    return f"{shown}, of which {held} is set aside for calls in flight; {left} is available"
+    return f"{shown}, of which {held} is set aside for calls not settled yet; {left} is available"
 
 
 @wallet.command(context_settings=AMOUNT)

@@ -28,6 +28,7 @@ async def find_id(connection: Connection, noun: Noun, text: str) -> UUID:
     if not rows:
         raise NotFound(f"There is no {noun.name} {text!r}. {noun.remedy}")
     if len(rows) > 1:
-        raise UsageError(f"More than one {noun.name} begins with {text!r}. Give more of its id.")
+        ids = ", ".join(str(row["id"]) for row in rows)
+        raise UsageError(f"More than one {noun.name} begins with {text!r}: {ids}. Give one whole.")
     found: UUID = rows[0]["id"]
     return found

@@ -32,7 +32,7 @@ PAID = Transfer(
 def test_what_is_set_aside_is_told_with_what_is_left() -> None:
     wallet = replace(EMPTY, balance_credits=20_000_000, held_credits=130_000)
     assert list(describe_wallet(wallet)) == [
-        "$20.00, of which $0.13 is set aside for calls in flight; $19.87 is available",
+        "$20.00, of which $0.13 is set aside for calls not settled yet; $19.87 is available",
         "play 0.00",
     ]
 

@@ -7,7 +7,7 @@ select id, title, system_prompt, created_at from chats where id = $1
 select id from chats where id = $1 for key share
 
 -- name: find_chat_ids
-select id from chats where starts_with(replace(id::text, '-', ''), $1) limit 2
+select id from chats where starts_with(replace(id::text, '-', ''), $1) limit 5
 
 -- name: list_chats
 select c.id, c.title, c.created_at, count(m.*)::int as messages, max(m.created_at) as last_at

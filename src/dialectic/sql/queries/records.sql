@@ -219,7 +219,7 @@ where session_id = $1 and status in ('waiting', 'generating')
 select id from dialectic_sessions
 where starts_with(replace(id::text, '-', ''), $1)
 order by created_at desc
-limit 2
+limit 5
 
 -- name: load_session
 select s.id, s.project_id, s.user_id, s.wallet_id, s.status, s.current_stage_slug, s.until_stage_slug,
@@ -325,7 +325,7 @@ select * from dialectic_chunks where root_contribution_id = $1 order by turn_ind
 select * from dialectic_chunks where id = $1
 
 -- name: find_chunk_ids
-select id from dialectic_chunks where starts_with(replace(id::text, '-', ''), $1) limit 2
+select id from dialectic_chunks where starts_with(replace(id::text, '-', ''), $1) limit 5
 
 -- name: announce
 select announce($1, $2, $3)
@@ -485,7 +485,7 @@ left join dialectic_generation_jobs j on j.tenant_id = c.tenant_id and j.id = c.
 where c.id = $1
 
 -- name: find_contribution_ids
-select id from dialectic_contributions where starts_with(replace(id::text, '-', ''), $1) limit 2
+select id from dialectic_contributions where starts_with(replace(id::text, '-', ''), $1) limit 5
 
 -- name: load_newest_version
 select id, edit_version, content, storage_path from dialectic_contributions
