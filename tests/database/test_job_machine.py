@@ -1090,6 +1090,39 @@ async def test_progress_never_decreases_and_is_the_sum_of_what_is_finished(
     assert {event["total_steps"] for event in events} == {6}
 
 
+@pytest.mark.parametrize("way", ["cancelled by a person", "failed with one of them"])
+async def test_thousands_of_jobs_end_together_in_a_moment(
+    machine: Machine, engine: Engine, admin: AdminConnection, way: str
+) -> None:
+    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
+    first, *others = await machine.take_all([await machine.insert() for _ in range(40)])
+    children = await machine.insert_plan(first, 6_000, total_steps=1)
+    for plan in others:
+        await machine.insert_plan(plan, 1, total_steps=1, awaits=("thesis",), is_step_open=True)
+    await admin.execute("analyze dialectic_generation_jobs")
+    failing = await machine.take(children[0])
+
+    async def end(connection: Connection) -> None:
+        # A third of what a transaction may take; much less is needed.
+        await connection.execute("set local statement_timeout = '3s'")
+        if way == "cancelled by a person":
+            await sessions.cancel_in(connection, machine.session_id)
+        else:
+            await jobs.fail(connection, failing, code="provider_auth", message="No.")
+
+    db = engine.db if way == "cancelled by a person" else machine.db
+    await db.transact(machine.account.tenant_id, end)
+    ended = Counter(await machine.statuses(children))
+    if way == "cancelled by a person":
+        assert ended == {"cancelled": 6_000}
+    else:
+        assert ended == {"failed": 1, "cancelled": 5_999}
+        assert await machine.status(first.id) == "failed"
+        # Whoever waits for what will not come looks again, once: it was sent, and is sent again.
+        assert set(await machine.statuses([plan.id for plan in others])) == {"pending_next_step"}
+        assert {len(await machine.messages(plan.id)) for plan in others} == {2}
+
+
 async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it_goes_on(
     machine: Machine, engine: Engine
 ) -> None:

@@ -180,13 +180,15 @@ FILL_JOBS = f"""
       from generate_series(20, {JOB_COUNT} + 19) n
     )
     insert into {JOBS} (tenant_id, id, session_id, parent_job_id, prerequisite_job_id, stage_slug,
-      iteration_number, payload, max_retries, step_number, dispatch_count, status, completed_at)
+      iteration_number, payload, max_retries, step_number, dispatch_count, awaits, status,
+      completed_at)
     select $1, id, $2::text::uuid,
       case when place > 0
         then ('00000000-0000-0000-0000-' || lpad(family::text, 12, '0'))::uuid end,
       case when place = 3 and family % 400 = 20
         then ('00000000-0000-0000-0000-' || lpad((n - 1)::text, 12, '0'))::uuid end,
-      $3, 1, '{{"job_type": "plan"}}', 3, (place > 0)::integer, 1, status,
+      $3, 1, '{{"job_type": "plan"}}', 3, (place > 0)::integer, 1,
+      case when place = 0 then '{{thesis}}'::text[] else '{{}}' end, status,
       case when status = 'completed' then now() end
     from numbered, lateral (
       select case
@@ -369,6 +371,7 @@ Plans = list[tuple[str, dict[str, Any]]]
                 "select j.* .* and not exists .* for no key update skip locked",
                 "where p.status = 'waiting_for_children'",
                 "and w.status = 'waiting_for_prerequisite'",
+                "with busy as materialized .* j.status = 'paused'",
             ],
         ),
         (

@@ -4,8 +4,26 @@ create or replace function dialectic.handle_job_completion(p_job dialectic.diale
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_is_told boolean;
 begin
-  perform dialectic.lock_planners(p_job);
+  -- Thousands may end at once because their session is cancelled: so is everyone whom they could tell,
+  -- with them or before them. Only their stage has to end.
+  if p_job.status = 'cancelled' and p_job.status_reason = 'session cancelled' then
+    if p_job.parent_job_id is null then
+      perform dialectic.settle_stage(
+        p_job.tenant_id, p_job.session_id, p_job.iteration_number, p_job.stage_slug);
+    end if;
+    return;
+  end if;
+  -- Or because their parent ended, which has told everyone who could go on without them.
+  v_is_told := p_job.status = 'cancelled' and exists (
+    select from dialectic.dialectic_generation_jobs p
+    where p.tenant_id = p_job.tenant_id and p.id = p_job.parent_job_id
+      and dialectic.is_ended(p.status));
+  if not v_is_told then
+    perform dialectic.lock_planners(p_job);
+  end if;
   perform dialectic.tell_failure(p_job);
   if p_job.status = 'completed' then
     perform dialectic.count_finished_units(p_job);
@@ -18,6 +36,9 @@ begin
   end if;
   perform dialectic.tell_waiters(p_job);
   perform dialectic.drop_combine(p_job);
+  if v_is_told then
+    return;
+  end if;
 
   if p_job.parent_job_id is not null then
     perform dialectic.wake_parent(p_job.tenant_id, p_job.parent_job_id);
@@ -64,7 +85,8 @@ as $$
 $$;
 
 -- A combine job that nobody waits for any more is not gone on with. One that is locked at this moment
--- is left alone: whoever holds it may be about to end it, and to tell this very job.
+-- is left alone: whoever holds it may be about to end it, and to tell this very job. Whether somebody
+-- needs it is asked once more with it locked: who comes to wait for it locks it, and changes nothing.
 create or replace function dialectic.drop_combine(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -73,19 +95,18 @@ begin
   if p_job.prerequisite_job_id is null or p_job.status = 'completed' then
     return;
   end if;
-  with dropped as (
-    select c.tenant_id, c.id
-    from dialectic.dialectic_generation_jobs c
-    where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
-      and c.job_type = 'combine'
-      and not dialectic.is_ended(c.status) and c.status <> 'processing'
-      and not dialectic.is_needed(c)
-    for no key update skip locked
-  )
-  update dialectic.dialectic_generation_jobs j
+  perform from dialectic.dialectic_generation_jobs c
+  where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
+    and c.job_type = 'combine' and not dialectic.is_needed(c)
+  for no key update skip locked;
+  if not found then
+    return;
+  end if;
+  update dialectic.dialectic_generation_jobs c
   set status = 'cancelled', status_reason = 'nobody waits for it any more'
-  from dropped
-  where j.tenant_id = dropped.tenant_id and j.id = dropped.id;
+  where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
+    and not dialectic.is_ended(c.status) and c.status <> 'processing'
+    and not dialectic.is_needed(c);
 end
 $$;
 

@@ -164,7 +164,9 @@ begin
         when 'waiting_for_prerequisite' then 'pending'
         else j.status
       end
-  where j.tenant_id = p_tenant_id and j.id = p_job_id and not dialectic.is_ended(j.status);
+  where j.tenant_id = p_tenant_id and j.id = p_job_id and not dialectic.is_ended(j.status)
+    -- Once is enough: of a hundred jobs that end together the first has said it.
+    and (not j.is_poked or j.status in ('waiting_for_children', 'waiting_for_prerequisite'));
 end
 $$;
 

@@ -109,16 +109,23 @@ begin
   end loop;
   -- Where everyone waits and nobody works, whoever awaits something looks again.
   for v_job in
+    with busy as materialized (
+      select distinct j.tenant_id, j.session_id, j.iteration_number
+      from dialectic.dialectic_generation_jobs j
+      where dialectic.is_runnable(j.status) or j.status = 'processing'
+    )
     select p.* from dialectic.dialectic_generation_jobs p
     where p.status in ('waiting_for_children', 'waiting_for_prerequisite') and p.awaits <> '{}'
+      and (p.tenant_id, p.session_id, p.iteration_number) not in (
+        select b.tenant_id, b.session_id, b.iteration_number from busy b
+      )
       and not exists (
         select from dialectic.dialectic_generation_jobs j
         where j.tenant_id = p.tenant_id and j.session_id = p.session_id
-          and j.iteration_number = p.iteration_number
-          and (dialectic.is_runnable(j.status) or j.status in ('processing', 'paused'))
+          and j.iteration_number = p.iteration_number and j.status = 'paused'
       )
     order by p.id limit p_limit
-    for no key update skip locked
+    for no key update of p skip locked
   loop
     perform dialectic.poke(v_job.tenant_id, v_job.id);
     v_count := v_count + 1;
