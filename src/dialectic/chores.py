@@ -18,7 +18,14 @@ from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 from dialectic.publish import publish_left_behind
 from dialectic.store import notifications
-from dialectic.store.database import CONNECTION_LOST, WORKER_ROLE, Address, Connection, connect
+from dialectic.store.database import (
+    CONNECTION_LOST,
+    WORKER_ROLE,
+    Address,
+    Connection,
+    connect,
+    given_up_in_time,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +37,12 @@ PRUNE_NEXT_S = 1.0
 Look = Callable[[Connection], Awaitable[None]]
 
 
-async def repeat(address: Address, look: Look, *, interval_s: float) -> None:
+async def repeat(address: Address, look: Look, *, interval_s: float, patience_s: float) -> None:
     """Do something at an interval, for as long as we live.
 
-    After a failure it is soon tried again, since a lease may depend on it; but what goes on failing
-    is not tried without a rest.
+    A server that is silent for longer than patience has it is hung up on: the line may be dead, and
+    another one would not be. After a failure it is soon tried again, since a lease may depend on
+    it; but what goes on failing is not tried without a rest.
     """
     delay_s = RECONNECT_FIRST_S
     while True:
@@ -42,7 +50,8 @@ async def repeat(address: Address, look: Look, *, interval_s: float) -> None:
             connection = await connect(address, WORKER_ROLE)
             try:
                 while not connection.is_closed():
-                    await look(connection)
+                    with given_up_in_time(connection, patience_s):
+                        await look(connection)
                     delay_s = RECONNECT_FIRST_S
                     await asyncio.sleep(interval_s)
             except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:

@@ -18,6 +18,8 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+import asyncpg
+
 from dialectic.domain.endpoint import Endpoint
 from dialectic.domain.message import Usage
 from dialectic.errors import (
@@ -230,8 +232,8 @@ async def report(db: Database, calm: Calm, permit: Permit, told: Report) -> None
             calm.answered.pop(endpoint.name, 0),
             patience_s=0.0,
         )
-    except DialecticError as error:
-        logger.info("a call to %s was not reported: %s", endpoint.name, error.message)
+    except (DialecticError, asyncpg.PostgresError) as error:
+        logger.info("a call to %s was not reported: %s", endpoint.name, error)
         return
     calm.note(endpoint.name, is_calm=row["is_calm"])
 

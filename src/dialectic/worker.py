@@ -53,6 +53,9 @@ RECONNECT_FIRST_S = 0.05
 RECONNECT_MAX_S = 1.0
 DRAIN_S = 30.0
 RELEASE_S = 3.0
+# How long a server may take to answer a heartbeat, for leases however short, and a sweep.
+BEAT_MIN_S = 3.0
+SWEEP_MAX_S = 15.0
 # A closed lane is looked at again after so long: others may have opened it.
 LANE_CLOSED_MAX_S = 5.0
 
@@ -108,10 +111,17 @@ class Worker:
         address, terms = self.engine.address, self._terms
         helpers = [
             asyncio.create_task(
-                repeat(address, self._beat, interval_s=terms.beat_s), name="heartbeat"
+                repeat(
+                    address,
+                    self._beat,
+                    interval_s=terms.beat_s,
+                    patience_s=max(terms.lease_s / 2, BEAT_MIN_S),
+                ),
+                name="heartbeat",
             ),
             asyncio.create_task(
-                repeat(address, self._sweep, interval_s=terms.sweep_s), name="sweeper"
+                repeat(address, self._sweep, interval_s=terms.sweep_s, patience_s=SWEEP_MAX_S),
+                name="sweeper",
             ),
             asyncio.create_task(publish(self.engine, interval_s=terms.sweep_s), name="publisher"),
             asyncio.create_task(prune(self.engine), name="pruner"),

@@ -67,6 +67,16 @@ async def test_a_usage_that_is_absurd_is_passed_on_as_it_came(
     assert (await client.ask()).usage == Usage(read, written, UsageSource.REPORTED)
 
 
+@row(30, "usage that no record holds")
+@pytest.mark.parametrize("count", [2**31, 2**32 - 1, 2**64 - 1])
+async def test_a_usage_beyond_all_that_is_counted_is_counted_here(
+    client: Client, count: int
+) -> None:
+    usage = client.dialect.usage(count, 7)
+    client.wire.play_answer(client.dialect.stream(TEXT, usage=usage))
+    assert (await client.ask()).usage == COUNTED
+
+
 @spoken_by(Chat(), Content())  # in the third it is part of an event that must have its form
 @row(28, "usage that is no object")
 async def test_a_usage_of_another_form_is_counted(client: Client) -> None:

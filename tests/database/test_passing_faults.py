@@ -282,7 +282,7 @@ async def test_what_goes_on_failing_is_soon_tried_again_but_not_without_a_rest(
             enough.set()
         await connection.execute("select no_such_column")
 
-    task = asyncio.create_task(repeat(worker_engine.address, look, interval_s=0.2))
+    task = asyncio.create_task(repeat(worker_engine.address, look, interval_s=0.2, patience_s=60.0))
     async with asyncio.timeout(PATIENCE_S):
         await enough.wait()
     task.cancel()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dialectic.domain.message import FinishReason, Usage, UsageSource
+from dialectic.domain.message import COUNT_MAX, FinishReason, Usage, UsageSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def sum_usage(chunks: Sequence[Chunk]) -> Usage:
     """Sum up what turns took together; a sum is only reported if every part of it was."""
     is_reported = all(chunk.usage.source is UsageSource.REPORTED for chunk in chunks)
     return Usage(
-        sum(chunk.usage.input_tokens for chunk in chunks),
-        sum(chunk.usage.output_tokens for chunk in chunks),
+        min(COUNT_MAX, sum(chunk.usage.input_tokens for chunk in chunks)),
+        min(COUNT_MAX, sum(chunk.usage.output_tokens for chunk in chunks)),
         UsageSource.REPORTED if is_reported else UsageSource.COUNTED,
     )

@@ -64,6 +64,10 @@ class Request:
         assert self.max_output_tokens > 0, "an answer needs room"
 
 
+# The highest count of tokens that is believed, and kept: no call comes near it.
+COUNT_MAX = 2**31 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one call; the input count includes whatever the vendor read from a cache."""

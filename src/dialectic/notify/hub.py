@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from dialectic.store.database import (
     Address,
     Connection,
     connect,
+    given_up_in_time,
     transact_on,
 )
 from dialectic.store.notifications import Page, list_news, read_events
@@ -148,7 +149,7 @@ class Hub:
             await asyncio.sleep(RECONNECT_S)
 
     async def _read_on(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        with self._given_up_in_time(connection):
+        with given_up_in_time(connection, self.look_max_s):
             await connection.add_listener(HINTS, self._hear)
         self._wake.set()  # what was hinted at while nobody listened
         while True:
@@ -178,12 +179,12 @@ class Hub:
     async def _look(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         for channel in list(self._channels.values()):
             if not channel.ready.is_set():
-                with self._given_up_in_time(connection):
+                with given_up_in_time(connection, self.look_max_s):
                     await _begin(connection, channel)
         known = {tenant_id: channel.seq for tenant_id, channel in self._channels.items()}
         if not known:
             return
-        with self._given_up_in_time(connection):
+        with given_up_in_time(connection, self.look_max_s):
             news = await list_news(connection, known)
         for tenant_id in news:
             self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
@@ -205,7 +206,7 @@ class Hub:
         if not shown:
             return
         tokens = {(tenant_id, token_id) for tenant_id, token_id, _ in shown}
-        with self._given_up_in_time(connection):
+        with given_up_in_time(connection, self.look_max_s):
             ended = await list_ended_tokens(connection, tokens)
         for _, token_id, subscription in shown:
             if token_id in ended:
@@ -222,19 +223,10 @@ class Hub:
                     connection, after_seq=channel.seq, session_id=None, limit=PAGE
                 )
 
-            with self._given_up_in_time(connection):
+            with given_up_in_time(connection, self.look_max_s):
                 page = await transact_on(connection, channel.tenant_id, read)
             _publish(channel, page)
             is_full = page.is_full
-
-    @contextlib.contextmanager
-    def _given_up_in_time(self, connection: asyncpg.Connection[asyncpg.Record]) -> Iterator[None]:
-        """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
-        timer = asyncio.get_running_loop().call_later(self.look_max_s, connection.terminate)
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 async def _begin(connection: Connection, channel: Channel) -> None:

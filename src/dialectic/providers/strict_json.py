@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from dialectic.domain.message import COUNT_MAX
+
 SHOWN_CHARS_MAX = 2_000
 
 
@@ -69,8 +71,11 @@ def find_text(value: Any) -> str | None:
 
 
 def find_count(value: Any) -> int | None:
-    """Find a count: a whole number that is not negative. True is none, although Python says so."""
-    return value if type(value) is int and value >= 0 else None
+    """Find a count: a whole number, not negative, nor beyond all that is counted here.
+
+    True is none, although Python says so.
+    """
+    return value if type(value) is int and 0 <= value <= COUNT_MAX else None
 
 
 def add_counts(values: Sequence[Any]) -> Any:

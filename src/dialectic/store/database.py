@@ -10,10 +10,11 @@ statements that can never succeed leave as the driver raised them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -263,11 +264,28 @@ async def transact_on(
         )
         result = await work(connection)
     except BaseException:
-        if not connection.is_closed():
+        # What is on its way goes on, also if the connection is lost with it: who is told to leave
+        # must not take that for something to be tried again.
+        try:
             await connection.execute("rollback")
+        except CONNECTION_LOST:
+            with contextlib.suppress(asyncpg.InterfaceError):
+                connection.terminate()
         raise
     await connection.execute("commit")
     return result
+
+
+@contextlib.contextmanager
+def given_up_in_time(
+    connection: asyncpg.Connection[asyncpg.Record], patience_s: float
+) -> Iterator[None]:
+    """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
+    timer = asyncio.get_running_loop().call_later(patience_s, connection.terminate)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def has_code(error: BaseException, *codes: str) -> bool:
