@@ -302,6 +302,7 @@ async def change_in(
         session_id,
         change.continue_until_complete,
         change.max_output_tokens,
+        change.has_no_cap,
     )
     if change.budget_credits is not None:
         await wallets.set_budget(connection, session_id, change.budget_credits)
@@ -316,6 +317,7 @@ class Change:
     models: list[str] | None = None
     continue_until_complete: bool | None = None
     max_output_tokens: int | None = None
+    has_no_cap: bool = False
     budget_credits: int | None = None
     has_no_budget: bool = False
 

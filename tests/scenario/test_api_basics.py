@@ -62,6 +62,8 @@ async def test_a_session_is_begun_looked_at_changed_and_quoted(house: House) -> 
     assert (changed["budget"], changed["continue_until_complete"]) == (None, False)
     assert changed["max_output_tokens"] == 500
     assert await house.anna.get(path) == changed
+    uncapped = (await house.anna.client.patch(path, json={"max_output_tokens": None})).json()
+    assert uncapped == changed | {"max_output_tokens": None}
     quoted = await house.anna.get(f"{path}/quote")
     assert (quoted["planned_calls"], quoted["models"]) == (2, changed["models"])
     (listed,) = (await house.anna.get(f"/projects/{session['project_id']}/sessions"))["items"]
@@ -298,6 +300,9 @@ async def test_a_boundary_that_speaks_of_json_is_no_json(house: House) -> None:
         ({"budget": -1}, 422, "validation_failed"),
         ({"budget": "a lot"}, 422, "validation_failed"),
         ({"max_output_tokens": 0}, 422, "validation_failed"),
+        ({"max_output_tokens": "500"}, 422, "validation_failed"),
+        ({"shrink": True}, 422, "validation_failed"),
+        ({"is_autopilot": "no"}, 422, "validation_failed"),
     ],
 )
 async def test_a_session_that_cannot_be_is_refused(

@@ -203,7 +203,7 @@ async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(house: House) 
     whole = await house.anna.post(f"{path}/project", {"name": "Bakery"})
     assert whole["prompt"] == f"## Question\n\nName a bakery.\n\n## Answer\n\n{TEXT}\n"
     part = await house.anna.post(f"{path}/project", {"message_ids": [reply["message_id"]]})
-    assert part["prompt"] == TEXT
+    assert (part["prompt"], part["name"]) == (TEXT, "Bakeries")
     wrong = await house.anna.client.post(f"{path}/project", json={"message_ids": [str(uuid4())]})
     check_problem(wrong, 404, "not_found")
     assert (await house.anna.client.delete(path)).status_code == 204

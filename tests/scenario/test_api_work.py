@@ -565,7 +565,9 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
         unsaid = await client.post("/projects", json={"prompt": "p"})
         check_problem(unsaid, 403, "forbidden")
         assert "set-cookie" not in unsaid.headers
-        word = {"X-CSRF-Token": opened.json()["csrf_token"]}
+        again = (await client.get("/browser-session")).json()
+        assert again == opened.json()
+        word = {"X-CSRF-Token": again["csrf_token"]}
         made = await client.post("/projects", json={"prompt": "p"}, headers=word)
         assert made.status_code == 201
         out = await client.delete("/browser-session", headers=word)
@@ -573,6 +575,7 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
         gone = await client.get("/me")
         check_problem(gone, 401, "token_invalid")
         assert gone.headers["set-cookie"] == out.headers["set-cookie"]
+        check_problem(await house.anna.client.get("/browser-session"), 404, "not_found")
         wrong = {"Authorization": "Bearer nonsense"}
         assert "set-cookie" not in (await client.get("/me", headers=wrong)).headers
 

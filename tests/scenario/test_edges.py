@@ -221,6 +221,7 @@ OUT_OF_RANGE: dict[str, tuple[list[str | bytes], list[str]]] = {
     "no tokens": (["--max-output-tokens", "0"], ["--max-output-tokens"]),
     "out below a file": (["--out", "{folder}/file/below"], ["--out", "{folder}/file"]),
     "out in no folder": (["--out", "/proc/nope"], ["--out /proc/nope", "another folder"]),
+    "out for nobody": (["--out", "{folder}/x", "--detach"], ["--out", "--detach", "export"]),
 }
 
 
@@ -250,6 +251,31 @@ def test_a_name_and_a_folder_that_are_no_text_are_taken_as_they_are(
     told = tell_in_shell(home, f"{shlex.join(RUN)} --name $(printf '\\377') --out {folder} x")
     assert told.code == 0, told.stderr
     assert list(out.rglob("*_1_thesis.md")) == [Path(told.stdout.strip())]
+
+
+def test_a_message_that_is_no_text_is_refused_as_a_prompt_is(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    for command in ("run -", "chat"):
+        told = tell_in_shell(home, f"{command} < {shlex.quote(str(tmp_path))}/latin")
+        assert told.code == 2, told.stderr
+        assert "is not UTF-8 text (byte 3)" in told.stderr
+
+
+def test_whoever_asks_for_json_gets_json(home: Home) -> None:
+    told = home.tell(*RUN, "--detach", "--json", PROMPT)
+    session = json.loads(told.stdout)["session_id"]
+    assert session in told.stderr
+    assert home.tell("resume", session).code == 0
+    document = home.tell("list", session).stdout.split()[0]
+    request = json.loads(home.tell("show", document, "--prompt", "--json").stdout)
+    assert PROMPT in request["messages"][0]["content"]
+
+
+def test_whoever_stops_reading_is_told_what_goes_on_with_it(home: Home) -> None:
+    told = tell_in_shell(home, f"{shlex.join(RUN)} --json {shlex.quote(PROMPT)} | head -c 1")
+    session = told.stderr.split("Session ")[1][:8]
+    assert f"`dialectic resume {session}` goes on" in told.stderr
+    assert home.tell("resume", session).code == 0
 
 
 @pytest.mark.parametrize("words", [["--file", "/dev/zero"], ["-"]])

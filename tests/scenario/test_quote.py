@@ -293,6 +293,27 @@ def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield opened
 
 
+def test_a_budget_is_fitted_in_play_money_too_and_a_dry_run_says_that_it_is_refused(
+    home: Home,
+) -> None:
+    run = ("run", "A booking service.", "--models", "offline/skeptic*3")
+    whole = json.loads(home.tell(*run, "--dry-run", "--json").stdout)
+    assert (whole["budget_credits"], whole["fits"]) == (None, True)
+    first = whole["shrink"][0]
+    likely = first["expected"]["credits"] + first["expected_continuations"]["credits"]
+    fitting = f"{likely / 1e6:.6f}"
+    fitted = home.tell(*run, "--dry-run", "--json", "--budget", fitting)
+    told = json.loads(fitted.stdout)
+    assert (told["planned_calls"], told["fits"]) == (first["planned_calls"], True)
+    assert "left out: " in fitted.stderr
+    drawn = home.tell(*run, "--dry-run", "--budget", "0.000001")
+    assert (drawn.code, "the budget stops it at play 0.000001" in drawn.stdout) == (0, True)
+    refused = home.tell(*run, "--budget", "0.000001")
+    assert refused.code == 5
+    for said in (drawn.stderr, refused.stderr):
+        assert "expected to cost more than the budget of play 0.000001" in said
+
+
 def read_sessions(home: Home) -> list[Any]:
     told = home.tell("status", "--json")
     found: list[Any] = json.loads(told.stdout)["sessions"]

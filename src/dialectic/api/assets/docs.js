@@ -23,7 +23,10 @@ const sketch = (schema) => {
 const table = (headings, rows) => {
   const head = element("tr", "", ...headings.map((heading) => element("th", heading)));
   const lines = rows.map((row) => element("tr", "", ...row.map((cell) => element("td", cell))));
-  return element("table", "", element("thead", "", head), element("tbody", "", ...lines));
+  const whole = element("table", "", element("thead", "", head), element("tbody", "", ...lines));
+  const frame = element("div", "", whole);
+  frame.className = "wide";
+  return frame;
 };
 
 const describeFields = (document_, schema) => {
@@ -81,11 +84,31 @@ const show = (document_) => {
   }
 };
 
+const say = (text) => { document.getElementById("said").textContent = text; };
+
 document.getElementById("search").addEventListener("input", (event) => {
   const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const shown of document.querySelectorAll("details[data-words]")) {
     shown.hidden = !words.every((word) => shown.dataset.words.includes(word));
   }
+  for (const section of document.querySelectorAll("#operations section")) {
+    section.hidden = !section.querySelector("details:not([hidden])");
+  }
+  say(document.querySelector("#operations section:not([hidden])") ? "" : "No operation is like that.");
 });
 
-fetch("/api/v1/openapi.json").then((answer) => answer.json()).then(show);
+// An address may name an operation, which is there only now.
+const goToNamed = () => {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!named) return;
+  if (named.tagName === "DETAILS") named.open = true;
+  named.scrollIntoView();
+};
+window.addEventListener("hashchange", goToNamed);
+
+fetch("/api/v1/openapi.json").then((answer) => {
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  return answer.json();
+}).then(show).then(goToNamed).catch((error) => {
+  say(`The description of the API did not come: ${error.message}. Load the page again.`);
+});

@@ -17,8 +17,9 @@ from dialectic.accounts import LIFE_DAYS, LIFE_DAYS_MAX, BrowserSession
 from dialectic.api.desk import Act, Desk, Reading, allow, allow_act
 from dialectic.api.fields import Name, View, Wish
 from dialectic.api.pages import Listing, list_whole
-from dialectic.domain.access import Role, Scope, parse_authorization
-from dialectic.domain.door import Knock, build_set_cookie
+from dialectic.domain.access import Role, Scope, build_csrf_token, parse_authorization
+from dialectic.domain.door import Knock, build_set_cookie, find_cookie
+from dialectic.errors import NotFound
 from dialectic.store.database import Connection
 
 router = APIRouter(tags=["access"])
@@ -141,6 +142,16 @@ async def open_browser_session(request: Request, response: Response, desk: Readi
     per_minute = desk.engine.settings.requests_per_minute
     begun = await accounts.open_session(desk.engine.db, token, requests_per_minute=per_minute)
     return _set_cookie(request, response, begun)
+
+
+@router.get("/browser-session")
+async def get_browser_session(request: Request, desk: Reading) -> BrowserView:
+    """Tell a browser that came in its `csrf_token` again, for a page that is loaded anew."""
+    expires_at = desk.visitor.caller.expires_at
+    cookie = find_cookie(request.headers.get("cookie"), _read_knock(request))
+    if "authorization" in request.headers or cookie is None or expires_at is None:
+        raise NotFound("No browser's session came with this request. Sign in to begin one.")
+    return BrowserView(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
 
 
 @router.post("/browser-session/switch")

@@ -34,7 +34,7 @@ class ResponseWish(Wish):
 
     contribution_id: UUID
     text: str = Field(default="", examples=["Think of winter too."])
-    rating: int | None = Field(default=None, ge=RATING_MIN, le=RATING_MAX)
+    rating: int | None = Field(default=None, ge=RATING_MIN, le=RATING_MAX, strict=True)
 
     @model_validator(mode="after")
     def _says_something(self) -> ResponseWish:

@@ -362,11 +362,11 @@ async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectWish, act: Writ
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> ProjectView:
-        await chats.load_chat(connection, chat_id)
+        title = (await chats.load_chat(connection, chat_id)).title
         thread = await chats.list_messages(connection, chat_id)
         new = projects.NewProject(
             prompt=chat.build_prompt(_choose(thread, wish.message_ids)),
-            name=wish.name,
+            name=wish.name or title,
             domain=wish.domain,
             id=uuid5(effect_id, "project"),
         )

@@ -98,7 +98,7 @@ class EditWish(Wish):
 class RatingWish(Wish):
     """How good it is."""
 
-    rating: int = Field(ge=RATING_MIN, le=RATING_MAX)
+    rating: int = Field(ge=RATING_MIN, le=RATING_MAX, strict=True)
 
 
 class VersionView(View):

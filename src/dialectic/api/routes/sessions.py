@@ -37,7 +37,9 @@ Models = Annotated[
         examples=[["offline/architect", "offline/skeptic"]],
     ),
 ]
-OutputTokens = Annotated[int, Field(ge=1, le=TOKENS_MAX, description="Cap on one answer's length.")]
+OutputTokens = Annotated[
+    int, Field(ge=1, le=TOKENS_MAX, strict=True, description="Cap on one answer's length.")
+]
 
 
 class SessionWish(Wish):
@@ -56,10 +58,10 @@ class SessionWish(Wish):
         default=None, description="The model whose last documents count; else the first."
     )
     is_autopilot: bool = Field(
-        default=True, description="Whether stages follow each other by themselves."
+        default=True, strict=True, description="Whether stages follow each other by themselves."
     )
     continue_until_complete: bool = Field(
-        default=True, description="Whether answers that are cut off are gone on with."
+        default=True, strict=True, description="Whether answers that are cut off are gone on with."
     )
     max_output_tokens: OutputTokens | None = None
     budget: DollarsWish | None = None
@@ -67,6 +69,7 @@ class SessionWish(Wish):
         default=0,
         ge=0,
         le=SHRINK_MAX,
+        strict=True,
         description="How many of the things to leave out that the process can do without.",
     )
 
@@ -76,8 +79,12 @@ class SessionChange(Wish):
 
     models: Models | None = Field(default=None, description="Only before the first stage begins.")
     budget: DollarsWish | None = Field(default=None, description="US dollars; null for no limit.")
-    continue_until_complete: bool | None = None
-    max_output_tokens: OutputTokens | None = None
+    continue_until_complete: bool | None = Field(default=None, strict=True)
+    max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
+
+    def is_taken_away(self, name: str) -> bool:
+        """Say whether a limit was given as null, and not just left as it is."""
+        return name in self.model_fields_set and getattr(self, name) is None
 
 
 class StageView(View):
@@ -262,8 +269,9 @@ async def change_session(session_id: SessionId, wish: SessionChange, act: Writin
         models=models,
         continue_until_complete=wish.continue_until_complete,
         max_output_tokens=wish.max_output_tokens,
+        has_no_cap=wish.is_taken_away("max_output_tokens"),
         budget_credits=None if wish.budget is None else parse_usd(wish.budget),
-        has_no_budget="budget" in wish.model_fields_set and wish.budget is None,
+        has_no_budget=wish.is_taken_away("budget"),
     )
 
     async def work(connection: Connection, _effect_id: UUID) -> SessionView:

@@ -243,7 +243,7 @@ where s.id = $1
 -- name: change_session
 update dialectic_sessions
 set continue_until_complete = coalesce($2, continue_until_complete),
-    max_output_tokens = coalesce($3, max_output_tokens)
+    max_output_tokens = case when not $4 then coalesce($3, max_output_tokens) end
 where id = $1
 
 -- name: change_models
