@@ -161,6 +161,14 @@ def check_message(text: str, *, bytes_max: int) -> str:
     return clean
 
 
+def check_title(title: str) -> str:
+    """Clean a chat's title, as a project's name is cleaned, and refuse one that is empty."""
+    text = " ".join(clean_text(title)[0].split())
+    if not text:
+        raise UsageError("The chat's title is empty. Give it one.")
+    return text
+
+
 async def _open(
     engine: Engine, account: Account, question: Question, message: str
 ) -> tuple[Chat, list[dict[str, Any]]]:

@@ -5,6 +5,7 @@ that describe a project are made when they are carried (see `describe`)."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from uuid import UUID
 from dialectic.describe import build_descriptions
 from dialectic.domain.bundle import is_description, readme_path, settings_path
 from dialectic.engine import Engine
-from dialectic.errors import DialecticError, StorageUnavailable
+from dialectic.errors import DialecticError, NotFound, StorageUnavailable
 from dialectic.store import descriptions
 from dialectic.store.database import Connection
 from dialectic.store.descriptions import Ticket
@@ -214,7 +215,12 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
 
     async def mark(connection: Connection) -> int:
-        return await descriptions.mark_made(connection, made)
+        count = await descriptions.mark_made(connection, made)
+        if count < len(made):
+            # Someone else has made newer ones meanwhile, and ours may stand in their place.
+            with contextlib.suppress(NotFound):
+                await descriptions.make_due(connection, project_id)
+        return count
 
     count = await engine.db.transact(tenant_id, mark)
     logger.info("project %s is described", project_id)

@@ -112,6 +112,7 @@ class Disturbed:
     shop: Workshop
     refuses: bool = False
     makes_due_again: bool = False
+    is_described_meanwhile: bool = False
     read_keys: list[str] = field(default_factory=list)
 
     async def write(self, key: str, data: bytes) -> None:
@@ -122,6 +123,12 @@ class Disturbed:
                 "select make_description_due($1, $2)",
                 self.shop.account.tenant_id,
                 self.shop.project_id,
+            )
+        if self.is_described_meanwhile:
+            self.is_described_meanwhile = False
+            account = self.shop.account
+            await publish.describe_project(
+                self.shop.engine, account.tenant_id, self.shop.project_id
             )
         await self.inner.write(key, data)
 
@@ -157,6 +164,19 @@ async def test_a_description_that_became_due_while_it_was_written_stays_due(
     assert await list_due(shop) == DESCRIPTIONS
     await shop.admin.execute(AGE)
     assert await publish.publish_left_behind(shop.worker_engine) == 2
+
+
+async def test_one_that_may_have_replaced_a_newer_description_makes_it_due_again(
+    shop: Workshop,
+) -> None:
+    await shop.admin.execute(AGE)
+    store = Disturbed(shop.worker_engine.files, shop, is_described_meanwhile=True)
+    engine = replace(shop.worker_engine, files=store)  # type: ignore[arg-type]
+    assert await publish.publish_left_behind(engine) == 0
+    assert await list_due(shop) == DESCRIPTIONS
+    await shop.admin.execute(AGE)
+    assert await publish.publish_left_behind(shop.worker_engine) == 2
+    assert await list_due(shop) == []
 
 
 async def test_a_description_that_cannot_be_written_is_tried_again_later(

@@ -198,8 +198,10 @@ async def test_a_message_is_said_anew_and_what_followed_is_rewound(
 async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(house: House) -> None:
     reply = await house.anna.post("/chat", build_wish())
     path = f"/chats/{reply['chat_id']}"
-    renamed = await house.anna.client.patch(path, json={"title": "Bakeries"})
+    renamed = await house.anna.client.patch(path, json={"title": " Bakeries\n\0"})
     assert renamed.json()["title"] == "Bakeries"
+    blank = await house.anna.client.patch(path, json={"title": "  "})
+    check_problem(blank, 400, "invalid_request")
     whole = await house.anna.post(f"{path}/project", {"name": "Bakery"})
     assert whole["prompt"] == f"## Question\n\nName a bakery.\n\n## Answer\n\n{TEXT}\n"
     part = await house.anna.post(f"{path}/project", {"message_ids": [reply["message_id"]]})

@@ -35,8 +35,9 @@ grant execute on function
   dialectic.admit_call(text, uuid, uuid, integer, integer, integer, integer, bigint, interval, integer),
   dialectic.report_call(text, uuid, uuid, integer, text, text, interval, integer, integer, bigint, integer)
   to dialectic_app, dialectic_worker;
-grant execute on function dialectic.make_description_due(uuid, uuid), dialectic.load_figures()
-  to dialectic_app;
+grant execute on function dialectic.make_description_due(uuid, uuid)
+  to dialectic_app, dialectic_worker;
+grant execute on function dialectic.load_figures() to dialectic_app;
 -- Who there is, and who comes in.
 grant execute on function
   dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),

@@ -325,7 +325,7 @@ async def change_chat(chat_id: ChatId, wish: ChatChange, act: Writing) -> Respon
 
     async def work(connection: Connection, _effect_id: UUID) -> ChatView:
         await chats.load_chat(connection, chat_id)
-        await chats.rename(connection, chat_id, wish.title)
+        await chats.rename(connection, chat_id, chat.check_title(wish.title))
         return await load_view(connection, chat_id)
 
     return await act.answer(work)
