@@ -98,7 +98,7 @@ FUNCTIONS_OF_BOTH = {
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
     *("reserve_funds", "settle_hold", "void_hold", "lose_hold", "load_purse"),
-    "mark_files_written",
+    *("mark_files_written", "make_description_due"),
 }
 MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
 KNOWING_PEOPLE = {
@@ -108,10 +108,7 @@ KNOWING_PEOPLE = {
     *("claim_key", "clock"),
 }
 FUNCTIONS = {
-    APP_ROLE: FUNCTIONS_OF_BOTH
-    | MAKING_MONEY
-    | KNOWING_PEOPLE
-    | {"make_description_due", "load_figures"},
+    APP_ROLE: FUNCTIONS_OF_BOTH | MAKING_MONEY | KNOWING_PEOPLE | {"load_figures"},
     WORKER_ROLE: FUNCTIONS_OF_BOTH
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
