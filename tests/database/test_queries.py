@@ -33,7 +33,6 @@ ONLY_APP = {
     ),
     *(("idempotency", name) for name in load_queries("idempotency")),
     ("records", "open_account"),
-    ("descriptions", "make_due"),
     ("ledger", "open_wallet"),
     ("ledger", "fund_wallet"),
     ("ledger", "set_count_only"),

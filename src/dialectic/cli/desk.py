@@ -21,7 +21,7 @@ from dialectic.contributions import Edited
 from dialectic.domain.ask import Ask
 from dialectic.domain.model import ModelCard
 from dialectic.domain.process import Process
-from dialectic.errors import ExitCode, UsageError
+from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.process_files import Listed
@@ -156,12 +156,19 @@ async def find_to_change(find: Find, text: str) -> UUID:
 
     Whoever only reads may be as short as they like.
     """
-    found = await find(text)
-    if len(text.replace("-", "")) < BEGINNING_MIN:
-        raise UsageError(
-            f"{text!r} means {str(found)[:8]} at this moment, and is too short to change anything "
-            f"by. Give {BEGINNING_MIN} characters of the id or more."
-        )
+    digits = text.replace("-", "").lower()
+    is_slip = len(digits) < BEGINNING_MIN and not digits.strip("0123456789abcdef")
+    short = (
+        f"is too short to change anything by. Give {BEGINNING_MIN} characters of the id or more."
+    )
+    try:
+        found = await find(text)
+    except NotFound:
+        raise
+    except UsageError as error:  # it means several things
+        raise UsageError(f"{text!r} {short}") if is_slip else error from None
+    if is_slip:
+        raise UsageError(f"{text!r} means {str(found)[:8]} at this moment, and {short}")
     return found
 
 

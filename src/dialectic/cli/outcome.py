@@ -56,27 +56,27 @@ async def work_and_follow(
             _name_documents(desk, slug, overview, known, out)
         if code is ExitCode.DONE and not as_json:
             _say_where(desk, slug, session_id, out)
-        if code is ExitCode.WAITING:
-            say_what_next(overview.session)
-        if code is ExitCode.FUNDS:
-            say("\n".join(describe_shortage(overview)))
-        if code is ExitCode.FAILED:
-            _say_why(overview.session)
+        _say_what_helps(code, overview)
         return code
 
-    code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
+    try:
+        code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
+    except (asyncio.CancelledError, BrokenPipeError):  # told to leave, or left by its reader
+        tell_left(desk, session_id)
+        raise
     if code is ExitCode.INTERRUPTED:
         tell_left(desk, session_id)
     return code
 
 
 @contextlib.contextmanager
-def telling_left(desk: Desk, session_id: UUID) -> Iterator[None]:
-    """Say what becomes of a session whose command ends before it: by ^C, or with its reader."""
+def telling_unstarted(session_id: UUID) -> Iterator[None]:
+    """Name a session that is made, whose command is told to leave before it has begun."""
     try:
         yield
-    except (asyncio.CancelledError, BrokenPipeError):
-        tell_left(desk, session_id)
+    except asyncio.CancelledError:
+        command = name_command(f"resume {str(session_id)[:8]}")
+        say(f"Interrupted. Session {session_id} is made; `{command}` starts it.")
         raise
 
 
@@ -124,6 +124,19 @@ def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> Non
     else:
         command = name_command(f"export {str(session_id)[:8]}")
         say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
+
+
+def _say_what_helps(code: ExitCode, overview: Overview) -> None:
+    """Say how a session goes on that did not come to its end."""
+    match code:
+        case ExitCode.WAITING:
+            say_what_next(overview.session)
+        case ExitCode.FUNDS:
+            say("\n".join(describe_shortage(overview)))
+        case ExitCode.FAILED:
+            _say_why(overview.session)
+        case _:
+            pass
 
 
 def _say_why(session: dict[str, Any]) -> None:

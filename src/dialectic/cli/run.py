@@ -11,7 +11,7 @@ import click
 from dialectic.cli.desk import Desk, Wanted, open_desk
 from dialectic.cli.funds import check_funds
 from dialectic.cli.given import read_prompt, read_resource
-from dialectic.cli.outcome import prepare_out, telling_left, work_and_follow
+from dialectic.cli.outcome import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.quote import Budget, has_money, is_wanted, show_quote
 from dialectic.cli.server_option import name_command
 from dialectic.cli.terminal import count, echo_json, load_settings, run_async, say
@@ -242,15 +242,15 @@ async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
         say("Nothing was started.")
         return ExitCode.FUNDS
     session_id = await desk.create(_fit(wanted, quoted))
+    with telling_unstarted(session_id):
+        await desk.generate(session_id)
     say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
     for note in wish.notes:
         say(f"  prompt: {note}")
-    with telling_left(desk, session_id):
-        await desk.generate(session_id)
-        if not wish.detach:
-            return await work_and_follow(
-                desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote
-            )
+    if not wish.detach:
+        return await work_and_follow(
+            desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote
+        )
     if wish.as_json:
         echo_json({"session_id": session_id})
     else:

@@ -17,7 +17,6 @@ from dialectic.cli.outcome import (
     has_stage_to_read,
     prepare_out,
     say_what_next,
-    telling_left,
     work_and_follow,
 )
 from dialectic.cli.progress import open_display
@@ -212,12 +211,11 @@ def resume(
             await desk.resume(
                 session_id, approves_spend=approve_spend, budget_credits=budget_credits
             )
-        with telling_left(desk, session_id):
-            # Whoever made the session may have died before its stage began.
-            await desk.generate(session_id)
-            if detach:
-                return ExitCode.DONE
-            return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+        # Whoever made the session may have died before its stage began.
+        await desk.generate(session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out)
 
     act_at_desk(act)
 

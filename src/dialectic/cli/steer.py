@@ -13,7 +13,7 @@ import click
 from dialectic.cli.desk import Desk, act_at_desk, find_to_change
 from dialectic.cli.follow import follow_job, see_all
 from dialectic.cli.given import read_text
-from dialectic.cli.outcome import prepare_out, tell_left, telling_left, work_and_follow
+from dialectic.cli.outcome import prepare_out, tell_left, work_and_follow
 from dialectic.cli.progress import open_display
 from dialectic.cli.terminal import count, say
 from dialectic.errors import ExitCode
@@ -136,11 +136,10 @@ def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **optio
     async def act(desk: Desk) -> ExitCode:
         session_id = await find_to_change(desk.find_session, session)
         seen = await see_all(desk, session_id)
-        with telling_left(desk, session_id):
-            await begin(desk, session_id)
-            if detach:
-                return ExitCode.DONE
-            return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
+        await begin(desk, session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
 
     act_at_desk(act)
 

@@ -35,3 +35,13 @@ async def test_a_beginning_is_taken_if_it_has_four_digits_of_the_id_or_more(
 async def test_what_is_not_there_is_not_called_too_short() -> None:
     with pytest.raises(NotFound):
         await find_to_change(lambda text: look_up(text, UUID(int=0)), "f")
+
+
+async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
+    async def doubt(text: str) -> UUID:
+        raise UsageError(f"More than one begins with {text!r}.")
+
+    with pytest.raises(UsageError, match="'f' is too short"):
+        await find_to_change(doubt, "f")
+    with pytest.raises(UsageError, match="More than one"):
+        await find_to_change(doubt, "ffff")
