@@ -64,7 +64,7 @@ def draw_process(process: Process, outline: Outline, pen: Pen) -> list[str]:
         figures = [step for step in outline.steps if step.stage_slug == stage.slug]
         lines += _draw_stage(position, stage, figures, outline.models, pen)
     total = f"{count(outline.calls, 'call')} for {count(outline.models, 'model')}"
-    return [*lines, "", f"{total}: {_list_calls(process, outline)}"]
+    return [*lines, "", *textwrap.wrap(f"{total}: {_list_calls(process, outline)}", pen.width)]
 
 
 def _list_calls(process: Process, outline: Outline) -> str:

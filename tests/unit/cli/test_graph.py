@@ -65,7 +65,9 @@ def find_line(lines: list[str], words: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("pen", [build_plain_pen(), build_frame_pen(), build_frame_pen(100)])
+@pytest.mark.parametrize(
+    "pen", [build_plain_pen(), build_frame_pen(), build_frame_pen(100), build_frame_pen(40)]
+)
 @pytest.mark.parametrize("models", [1, 2, 12])
 def test_every_line_of_a_box_is_as_long_as_the_pen_says_and_no_line_is_longer(
     pen: Pen, models: int
