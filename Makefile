@@ -19,7 +19,7 @@ SHELL := /bin/sh
 .SUFFIXES:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt lint types unit demo bench fuzz chaos chaos-full docs lock clean \
+.PHONY: help setup run test check fmt lint types unit golden demo bench fuzz chaos chaos-full docs lock clean \
 	trial-local openapi-check elsewhere
 
 # Bytecode is written whatever the caller prefers: every command would compile the program anew.
@@ -61,6 +61,9 @@ types: .venv/.stamp-dev ## Check the types
 
 unit: .venv/.stamp-dev ## Run the tests that need no database
 	@$(PYTEST) tests/unit
+
+golden: .venv/.stamp-dev ## Record what the product does now in tests/golden; the diff shows what changed
+	@GOLDEN=rewrite $(PYTEST) tests/golden
 
 demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a folder of its own
 	@unset OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY GOOGLE_API_KEY; \
