@@ -95,7 +95,8 @@ openapi-check: .venv/.stamp-dev .venv-openapi/.stamp-openapi ## See that a clien
 	PATH="$$PWD/.venv-openapi/bin:$$PATH" openapi-python-client generate --fail-on-warning \
 	  --path "$$folder/openapi.json" --output-path "$$folder/client"
 
-docs: .venv/.stamp-dev ## Check that what the documents name exists
+docs: .venv/.stamp-dev ## Write docs/modules.md, and check that what the documents name exists
+	@.venv/bin/python -m tests.tidy.module_list
 	@$(PYTEST) tests/tidy
 
 # Locks hold versions and hashes for every platform, and no address. UPGRADE=1 takes newer versions.

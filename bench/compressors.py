@@ -22,11 +22,11 @@ from bench.fact_documents import (
     write_anthologies,
     write_papers,
 )
-from dialectic.retrieval.chunk import build_reading, cut, cut_evenly
 from dialectic.retrieval.extract import extract
 from dialectic.retrieval.passages import split_passages
-from dialectic.retrieval.static import StaticEmbedder, load_static_model
-from dialectic.tokens import find_counter, find_counter_of_many
+from dialectic.retrieval.pieces import build_reading, cut, cut_evenly
+from dialectic.retrieval.static_embedder import StaticEmbedder, load_static_model
+from dialectic.tokens.counting import find_counter, find_counter_of_many
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix, Piece

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from bench.server import Server
-from dialectic import embedded
+from dialectic.postgres import embedded
 
 COUNTS = """
     select d.xact_commit::float8, (d.tup_inserted + d.tup_updated + d.tup_deleted)::float8,

@@ -15,24 +15,24 @@ from dataclasses import dataclass, replace
 
 from bench.child import Options, say, serve, stopping_event, wait_for_go
 from bench.ours import engine as ours
-from dialectic import sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.endpoint import Endpoint, WireFormat
-from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.core.models.endpoint import Endpoint, WireFormat
+from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.run_request import Ask
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address
+from dialectic.db.tables.records import open_account
 from dialectic.engine import Engine
 from dialectic.errors import ProviderThrottled
 from dialectic.ledger import wallets
 from dialectic.pipeline.run import run_job
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address
-from dialectic.store.migrate import migrate
-from dialectic.store.records import open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 NAME = "limited"
 MODEL = f"{NAME}/model"

@@ -10,15 +10,15 @@ from functools import partial
 from uuid import UUID
 
 from bench.child import Options, serve
-from dialectic.domain.job import PlanPayload
-from dialectic.domain.model import ModelCard
-from dialectic.domain.place import ContributionName, StageFolder
+from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.job import PlanPayload
+from dialectic.core.models.model import ModelCard
+from dialectic.db.tables.records import Owner
 from dialectic.pipeline.assemble import assemble
 from dialectic.pipeline.gather import Item, Material, Words
-from dialectic.process_files import load_process
-from dialectic.store.records import Owner
-from dialectic.tokens import find_counter
-from dialectic.vocabulary import load_encoding
+from dialectic.processes.loader import load_process
+from dialectic.tokens.counting import find_counter
+from dialectic.tokens.encodings import load_encoding
 
 VOCABULARY = "o200k_base"
 SOURCES = 10

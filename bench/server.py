@@ -19,7 +19,7 @@ from typing import Any
 import asyncpg
 
 from bench.child import ask
-from dialectic import embedded
+from dialectic.postgres import embedded
 
 CONNECT_MAX_S = 10.0
 PREPARE_TIMEOUT_S = 120.0

@@ -17,8 +17,8 @@ import asyncpg
 from bench.child import clean_environment
 from bench.measure import Column, Contender, Figures, Measure, Samples, Verdict, judge_at_most
 from bench.server import Server
-from dialectic.embedded import join_server
 from dialectic.engine import DATABASE, SUPERUSER
+from dialectic.postgres.embedded import join_server
 
 VERSION_CPU_MAX_MS = 150.0
 CALL_MAX_S = 2.0

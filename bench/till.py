@@ -19,24 +19,24 @@ from bench.child import Options, serve
 from bench.ours.dialectic import build_document
 from bench.ours.engine import POOL_SIZE, create_sessions, open_engine, working
 from bench.ours.queue import MODELS_PER_SESSION
-from dialectic import sessions
-from dialectic.domain.job import Job
-from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
-from dialectic.domain.model import ModelCard
-from dialectic.domain.price import Rates
-from dialectic.domain.usage import Actual
+from dialectic.app import sessions
+from dialectic.core.job import Job
+from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.models.usage import Actual
+from dialectic.core.money.price import Rates
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import NewHold, Purpose
 from dialectic.pipeline import run, save
-from dialectic.pipeline.hold import Held
-from dialectic.process_files import load_process
+from dialectic.pipeline.reserve import Held
+from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText, Provider
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.migrate import migrate
-from dialectic.store.records import Account, open_account
-from dialectic.tokens import count_request_tokens
-from dialectic.worker import Worker
+from dialectic.tokens.counting import count_request_tokens
+from dialectic.worker.worker import Worker
 
 RATES = Rates(Decimal("2.5"), Decimal(10))
 ACTUAL = Actual(1_000, 500, UsageSource.REPORTED)

@@ -28,15 +28,15 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dialectic.domain.message import UsageSource
-from dialectic.domain.price import Rates, decide_hold
-from dialectic.domain.usage import Actual
+from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.usage import Actual
+from dialectic.core.money.price import Rates, decide_hold
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables.records import open_account
 from dialectic.errors import Conflict, FundsError
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import Hold, NewHold, Purpose
 from dialectic.ledger.wallets import Deposit
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.records import open_account
 
 T = TypeVar("T")
 PLAY = 1_000_000_000

@@ -7,9 +7,9 @@ from random import Random
 from uuid import UUID
 
 from chaos.lab import Lab
-from dialectic.domain.job import PlanPayload
-from dialectic.store.jobs import SQL
-from dialectic.store.records import SQL as RECORDS
+from dialectic.core.job import PlanPayload
+from dialectic.db.tables.jobs import SQL
+from dialectic.db.tables.records import SQL as RECORDS
 
 INSERT_JOBS = """
   insert into dialectic.dialectic_generation_jobs

@@ -23,16 +23,16 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dialectic.api.events import PACE, FindCaller, Pace, build_routes
+from dialectic.api.event_stream import PACE, FindCaller, Pace, build_routes
+from dialectic.db.pool import APP_ROLE, Address, Database
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
+from dialectic.events.hub import Hub, open_hub
 from dialectic.failpoints import Failpoints
-from dialectic.notify.hub import Hub, open_hub
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.files import open_store
-from dialectic.store.database import APP_ROLE, Address, Database
-from dialectic.store.records import Account, open_account
+from dialectic.storage.base import open_store
 
 HOST = "127.0.0.1"
 BACKLOG = 4096

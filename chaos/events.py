@@ -21,10 +21,10 @@ from chaos.event_server import allow_many_files, listen
 from chaos.lab import ROOT, Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.domain.event import format_id
-from dialectic.store import records
-from dialectic.store.database import Connection
-from dialectic.store.notifications import read_events
+from dialectic.core.event import format_id
+from dialectic.db.pool import Connection
+from dialectic.db.tables import records
+from dialectic.db.tables.notifications import read_events
 
 WRITERS = 4
 PARTS = 5

@@ -25,10 +25,10 @@ from chaos.lab import Stuck, prepare_home, temporary_home
 from chaos.resume import MODELS, differ
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic import embedded
 from dialectic.engine import DATABASE, SUPERUSER
 from dialectic.pipeline.outline import list_calls
-from dialectic.process_files import load_process
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from tests.s3_server import serving_objects
 
 MADE, UNDISTURBED, DISTURBED = "made", "undisturbed", "disturbed"

@@ -24,7 +24,7 @@ import httpx2
 from chaos.fleet_site import Site
 from chaos.lab import Stuck
 from chaos.resume import TIMED
-from dialectic.domain.event import FROM_THE_START
+from dialectic.core.event import FROM_THE_START
 
 PAUSE_S = 0.2
 TIMEOUT_S = 120.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import asyncpg
 
 from chaos.lab import Lab, Stuck
-from dialectic.store.database import COLLISIONS, WORKER_ROLE, connect
+from dialectic.db.pool import COLLISIONS, WORKER_ROLE, connect
 
 BARRIER_KEY = 0x6261727269657273
 BATCH_PATIENCE_S = 60.0

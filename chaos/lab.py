@@ -28,20 +28,21 @@ import asyncpg
 
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic import embedded, sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.endpoint import KEY_VARIABLES
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.core.models.endpoint import KEY_VARIABLES
+from dialectic.core.run_request import Ask
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import DATABASE, SUPERUSER, Engine
 from dialectic.errors import EmbeddedServerError
 from dialectic.failpoints import Failpoints
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.files import open_store
-from dialectic.store.database import APP_ROLE, CONNECTION_LOST, Address, Database
-from dialectic.store.migrate import migrate
-from dialectic.store.records import Account, open_account
+from dialectic.storage.base import open_store
 
 ROOT = Path(__file__).resolve().parents[1]
 AUDIT = Path(__file__).with_name("audit.sql")

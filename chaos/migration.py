@@ -21,10 +21,10 @@ import asyncpg
 from chaos.lab import ROOT, Stuck, build_environment, temporary_home
 from chaos.sabotage import NONE, Sabotage, build_command
 from chaos.verdict import Report
-from dialectic import embedded
+from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE
 from dialectic.engine import DATABASE, SUPERUSER
 from dialectic.errors import EmbeddedServerError
-from dialectic.store.database import APP_ROLE, OWNER_ROLE, WORKER_ROLE
+from dialectic.postgres import embedded
 
 PATIENCE_S = 60.0
 

@@ -26,14 +26,14 @@ from chaos.lab import Lab, open_lab
 from chaos.paid import check_books
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic.domain.message import UsageSource
-from dialectic.domain.usage import Actual
+from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.usage import Actual
+from dialectic.db.pool import Address, Connection
 from dialectic.errors import DialecticError
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import NO_FUNDS, OVER_BUDGET
 from dialectic.ledger.holds import SQL as LEDGER
 from dialectic.ledger.wallets import Deposit
-from dialectic.store.database import Address, Connection
 
 CALLS = 64
 MONEY_FOR = 3

@@ -18,16 +18,16 @@ from chaos.crew import Crew, Member, open_crew
 from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic import sessions
-from dialectic.domain.ask import Ask
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.core.run_request import Ask
 from dialectic.failpoints import POINTS
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.wallets import Deposit
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.settings import Settings
+from dialectic_simulator import Simulator, open_simulator
 
 MODEL = "sim/writer"
 MODELS_MAX = 10

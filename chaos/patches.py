@@ -26,8 +26,8 @@ def put(owner: object, name: str, value: object) -> None:
 
 def remove_fence() -> None:
     """Let whoever has lost a job write all the same."""
-    from dialectic.store import jobs
-    from dialectic.store.jobs import SQL
+    from dialectic.db.tables import jobs
+    from dialectic.db.tables.jobs import SQL
 
     for name in ("hold_lease", "complete"):
         SQL[name] = replace_part(
@@ -52,7 +52,7 @@ def remove_fence() -> None:
 
 def write_half() -> None:
     """Keep half of each file."""
-    from dialectic.storage.disk import DiskStore
+    from dialectic.storage.local import DiskStore
 
     write = DiskStore.write
 
@@ -64,7 +64,7 @@ def write_half() -> None:
 
 def listen_once() -> None:
     """Never listen again after a connection was lost."""
-    from dialectic.worker import Worker
+    from dialectic.worker.worker import Worker
 
     async def listen(self: Worker) -> None:
         await self._listen_once()
@@ -110,7 +110,7 @@ def lock_nothing() -> None:
 
 def resume_nothing() -> None:
     """Resume and start nothing."""
-    from dialectic import sessions
+    from dialectic.app import sessions
 
     async def leave_as_it_is(*_: object, **__: object) -> None:
         return
@@ -121,8 +121,8 @@ def resume_nothing() -> None:
 
 def tear_turns() -> None:
     """Commit what a turn wrote, and only then, in a second commit, that its job has ended."""
+    from dialectic.db.tables import jobs
     from dialectic.pipeline import run, save
-    from dialectic.store import jobs
 
     save_turn, complete = save.save_turn, jobs.complete
     ends: dict[Any, Any] = {}
@@ -142,7 +142,7 @@ def date_documents() -> None:
     """Write the time into every document."""
     import time
 
-    from dialectic.domain.document import render_document
+    from dialectic.core.documents.front_matter import render_document
     from dialectic.pipeline import write
 
     def render_with_time(*given: Any) -> str:
@@ -153,7 +153,7 @@ def date_documents() -> None:
 
 def forget_ids() -> None:
     """Begin a stream at its end, whatever was seen before."""
-    from dialectic.notify.stream import Follower
+    from dialectic.events.stream import Follower
 
     async def begin_now(self: Follower, channel: Any) -> None:
         self.seq = channel.seq
@@ -163,7 +163,7 @@ def forget_ids() -> None:
 
 def tell_again() -> None:
     """Tell the last event that was seen once more."""
-    from dialectic.notify.stream import Follower
+    from dialectic.events.stream import Follower
 
     find_start = Follower._find_start
 

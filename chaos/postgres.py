@@ -19,8 +19,8 @@ from chaos.crew import open_crew
 from chaos.lab import Lab, Stuck, kill_server, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic import embedded
-from dialectic.store.database import WORKER_ROLE
+from dialectic.db.pool import WORKER_ROLE
+from dialectic.postgres import embedded
 
 LEASE_S = 1.2
 WORKERS = 3

@@ -36,11 +36,11 @@ from chaos.lab import (
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.witness import ANSWERED, CALLED, build_command
-from dialectic import embedded
 from dialectic.engine import DATABASE, SUPERUSER
 from dialectic.failpoints import POINTS
 from dialectic.pipeline.outline import build_outline
-from dialectic.process_files import load_process
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 
 LEASE_S = 1.2
 PROMPT = "A small library lends tools to its neighbours."

@@ -43,7 +43,7 @@ class Sabotage:
         """Build what is run in the laboratory's database after its migration."""
         yield from self.statements
         for edit in self.edits:
-            text = files("dialectic.sql").joinpath(edit.file).read_text(encoding="utf-8")
+            text = files("dialectic.db.sql").joinpath(edit.file).read_text(encoding="utf-8")
             yield replace_part(text, edit.old, edit.new)
 
 

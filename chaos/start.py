@@ -19,7 +19,7 @@ from typing import Any
 from chaos.lab import ROOT, build_environment, temporary_home
 from chaos.sabotage import NONE, Sabotage, build_command
 from chaos.verdict import Report
-from dialectic import embedded
+from dialectic.postgres import embedded
 
 THESES = 3
 LAST_TITLE = "quarry"

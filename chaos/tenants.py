@@ -21,13 +21,13 @@ import asyncpg
 from chaos.lab import Lab, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
-from dialectic import accounts
-from dialectic.accounts import build_owner
-from dialectic.domain.access import Caller
+from dialectic.app import accounts
+from dialectic.app.accounts import build_owner
+from dialectic.app.idempotency import run_once
+from dialectic.core.access import Caller
+from dialectic.db.pool import APP_ROLE, Connection, Database
+from dialectic.db.tables.idempotency import Answer
 from dialectic.errors import Conflict
-from dialectic.idempotency import run_once
-from dialectic.store.database import APP_ROLE, Connection, Database
-from dialectic.store.idempotency import Answer
 
 TENANTS = 50
 CONNECTIONS = 4

@@ -16,7 +16,7 @@ from chaos.bare_jobs import (
 )
 from chaos.gate import Gate
 from chaos.lab import Lab
-from dialectic.store.jobs import SQL
+from dialectic.db.tables.jobs import SQL
 
 WAITERS = 8
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from chaos import sabotage
 from chaos.patches import put
 from chaos.worker import append_line
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.offline.provider import OfflineProvider, seeded_latency

@@ -17,15 +17,15 @@ from pathlib import Path
 from random import Random
 
 from chaos import sabotage
-from dialectic import publish
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.db.pool import WORKER_ROLE
 from dialectic.engine import open_engine
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
-from dialectic.store.database import WORKER_ROLE
-from dialectic.worker import Worker
+from dialectic.publishing import publish
+from dialectic.worker.worker import Worker
 
 READY = "chaos: ready"
 # After how long a file counts as left behind by whoever should have written it.

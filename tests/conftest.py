@@ -13,16 +13,16 @@ import asyncpg
 import hypothesis
 import pytest
 
-from dialectic import embedded
-from dialectic.domain.endpoint import KEY_VARIABLES
+from dialectic.core.models.endpoint import KEY_VARIABLES
+from dialectic.db import migrate as migration
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import DATABASE, Engine
 from dialectic.failpoints import Failpoints
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.files import open_store
-from dialectic.store import migrate as migration
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Database
-from dialectic.store.records import Account, open_account
+from dialectic.storage.base import open_store
 from tests.databases import lend_database
 from tests.servers import join_copy, make_home
 from tests.waiting import hang_bell

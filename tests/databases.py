@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import asyncpg
 
-from dialectic import embedded
-from dialectic.store.database import Address
+from dialectic.db.pool import Address
+from dialectic.postgres import embedded
 
 # What is deleted stays in the files until someone cleans up: so often is a database lent.
 LENT_MAX = 60

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dialectic.domain.bucket import Access
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.bucket import Access
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE_S
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import asyncpg
 
-from dialectic import embedded
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import Address
 from dialectic.engine import DATABASE, SUPERUSER
-from dialectic.store.database import Address
-from dialectic.store.migrate import migrate
+from dialectic.postgres import embedded
 
 # No test cuts the power. A process that is killed loses nothing of what it gave to the system.
 QUICK = embedded.Start(

@@ -20,7 +20,7 @@ from typing import Any
 
 import asyncpg
 
-from dialectic.store.database import Address, Connection
+from dialectic.db.pool import Address, Connection
 
 PATIENCE_S = 120.0
 LOG_READ_BYTES = 65_536

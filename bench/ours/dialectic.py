@@ -12,20 +12,20 @@ from uuid import UUID
 from bench.child import Options, build_text
 from bench.graph import Call, name_call, read_calls
 from bench.ours.engine import PROMPT, open_engine, working
-from dialectic import sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.job import ExecutePayload, Job, parse_payload
-from dialectic.domain.message import FinishReason, Reply, Request, Usage, UsageSource
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.core.job import ExecutePayload, Job, parse_payload
+from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
+from dialectic.core.run_request import Ask
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.pipeline.run import run_job
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
-from dialectic.store.database import APP_ROLE, WORKER_ROLE
-from dialectic.store.records import Account, open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 CALL: ContextVar[str] = ContextVar("CALL")
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from uuid import UUID
 
 from bench.child import Options
-from dialectic.domain.ask import Ask
+from dialectic.app.projects import create_session
+from dialectic.core.run_request import Ask
+from dialectic.db.pool import Address, Database
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.failpoints import Failpoints
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.storage.files import open_store
-from dialectic.store.database import Address, Database
-from dialectic.store.records import Account
-from dialectic.worker import Worker
+from dialectic.storage.base import open_store
+from dialectic.worker.worker import Worker
 
 PROMPT = "Plan a walk."
 POOL_SIZE = 12  # as the command `dialectic worker` has it

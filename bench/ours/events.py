@@ -18,13 +18,13 @@ from starlette.requests import Request
 
 from bench.child import Options, say, serve, stopping_event
 from bench.ours.engine import create_sessions, open_engine
-from dialectic.api.events import build_routes
+from dialectic.api.event_stream import build_routes
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, Address, Connection
+from dialectic.db.tables import records
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
-from dialectic.notify.hub import Hub, open_hub
-from dialectic.store import records
-from dialectic.store.database import APP_ROLE, Address, Connection
-from dialectic.store.migrate import migrate
-from dialectic.store.records import Account, open_account
+from dialectic.events.hub import Hub, open_hub
 
 BACKLOG = 2048
 STREAMS_MAX = 5000

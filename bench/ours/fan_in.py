@@ -11,13 +11,13 @@ import asyncpg
 from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
 from bench.ours.queue import complete_at_once
-from dialectic import sessions
-from dialectic.domain.job import ExecutePayload, Input, Job, Naming
+from dialectic.app import sessions
+from dialectic.core.job import ExecutePayload, Input, Job, Naming
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import open_account
 from dialectic.engine import Engine
-from dialectic.store import jobs
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Connection
-from dialectic.store.records import open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 
 async def fan_in(options: Options) -> dict[str, list[float]]:

@@ -13,18 +13,18 @@ from bench.child import Options
 from bench.ours.dialectic import is_over
 from bench.ours.engine import PROMPT, create_sessions, open_engine, working
 from bench.ours.queue import complete_at_once
-from dialectic import sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.job import Job
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.core.job import Job
+from dialectic.core.run_request import Ask
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE
+from dialectic.db.tables import lists
+from dialectic.db.tables.lists import Page
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.pipeline.run import run_job
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
-from dialectic.store import lists
-from dialectic.store.database import APP_ROLE, WORKER_ROLE
-from dialectic.store.lists import Page
-from dialectic.store.records import Account, open_account
-from dialectic.worker import RunJob, Worker
+from dialectic.processes.loader import load_process
+from dialectic.worker.worker import RunJob, Worker
 
 # What a session consists of, and which of its columns are names of its own: a copy has others.
 TABLES = {

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
-from dialectic import sessions
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
-from dialectic.notify.hub import open_hub
+from dialectic.app import sessions
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE
+from dialectic.db.tables.records import open_account
+from dialectic.events.hub import open_hub
 from dialectic.providers.base import OnText
-from dialectic.store.database import APP_ROLE, WORKER_ROLE
-from dialectic.store.records import open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 MODELS_PER_SESSION = 10
 

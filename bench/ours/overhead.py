@@ -12,15 +12,15 @@ import asyncpg
 
 from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
-from dialectic import sessions
-from dialectic.domain.job import Job
+from dialectic.app import sessions
+from dialectic.core.job import Job
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import open_account
 from dialectic.engine import Engine
 from dialectic.failpoints import Failpoints
 from dialectic.pipeline.run import run_job
-from dialectic.store import jobs
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Database
-from dialectic.store.records import open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 
 class Stopwatch(Failpoints):

@@ -7,14 +7,14 @@ import time
 
 from bench.child import Options, say, stopping_event, wait_for_go
 from bench.ours.engine import create_sessions, open_engine, working
-from dialectic import sessions
-from dialectic.domain.job import Job
+from dialectic.app import sessions
+from dialectic.core.job import Job
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import open_account
 from dialectic.engine import Engine
-from dialectic.store import jobs
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection
-from dialectic.store.migrate import migrate
-from dialectic.store.records import open_account
-from dialectic.worker import Worker
+from dialectic.worker.worker import Worker
 
 HOLD_S = 600.0
 

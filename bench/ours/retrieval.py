@@ -16,19 +16,19 @@ import asyncpg
 from bench.child import Options, serve
 from bench.ours.engine import choose_model, open_engine
 from bench.pieces import DIMENSIONS, Pieces, build_pieces, find_nearest, find_recall
-from dialectic.domain.ask import Ask
+from dialectic.app.projects import create_session
+from dialectic.core.run_request import Ask
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, Address, Connection
+from dialectic.db.tables import memory
+from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Scope
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.processes.loader import load_process
 from dialectic.retrieval.base import Embedder
 from dialectic.retrieval.embedders import open_embedder
 from dialectic.retrieval.index import Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, build_queries, choose
-from dialectic.store import memory
-from dialectic.store.database import APP_ROLE, Address, Connection
-from dialectic.store.memory import Match, NewPiece, NewSource, Question, Scope
-from dialectic.store.migrate import migrate
-from dialectic.store.records import Account, open_account
 
 SPACE = UUID("c0ffee00-0000-4000-8000-000000000007")
 # Pieces asked for, so that enough documents come out of them.

@@ -14,11 +14,11 @@ from starlette.routing import Route
 
 from bench.child import Options, serve
 from bench.ours.events import serve_app
-from dialectic.domain.event import Event, State
+from dialectic.core.event import Event, State
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
-from dialectic.notify.hub import Hub
-from dialectic.notify.stream import Follower
-from dialectic.store.records import Account
+from dialectic.events.hub import Hub
+from dialectic.events.stream import Follower
 
 SEPARATOR = "\n"  # the clients read what ours writes
 

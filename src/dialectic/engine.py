@@ -10,29 +10,28 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import asyncpg
 
-from dialectic import embedded
-from dialectic.coalesce import Turns
-from dialectic.domain.process import Process
+from dialectic.core.process.definition import Process
+from dialectic.db.counters import Tally
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import APP_ROLE, Address, Database
+from dialectic.db.tables import figures
 from dialectic.errors import DialecticError, EmbeddedServerError
 from dialectic.failpoints import Failpoints
-from dialectic.limits import Calm
+from dialectic.limits.admission import Calm
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedder
 from dialectic.retrieval.embedders import Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.files import FileStore, open_store
-from dialectic.storage.identity import require_identity
-from dialectic.store import figures
-from dialectic.store.database import APP_ROLE, Address, Database
-from dialectic.store.migrate import migrate
-from dialectic.tally import Tally
+from dialectic.storage.base import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 logger = logging.getLogger(__name__)
@@ -42,6 +41,21 @@ SUPERUSER = "postgres"
 WATCH_INTERVAL_S = 0.5
 # How long a lost server is waited for, before whoever needs it is told.
 PATIENCE_S = 60.0
+
+
+class Turns:
+    """Lets those who name the same thing in one at a time; others do not wait for each other."""
+
+    def __init__(self) -> None:
+        # A lock is forgotten when the last who waits for it has left.
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, name: Hashable) -> asyncio.Lock:
+        """Find the lock of a thing, to be held while it is looked for and made."""
+        found = self._locks.get(name)
+        if found is None:
+            found = self._locks[name] = asyncio.Lock()
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialectic.domain.bucket import Access
-from dialectic.domain.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
-from dialectic.domain.endpoint_config import Declared, Place, parse_endpoints
-from dialectic.domain.secret import HIDDEN, Secret
+from dialectic.core.access import HIDDEN, Secret
+from dialectic.core.bucket import Access
+from dialectic.core.models.endpoint import BUILT_IN, SECOND_NAMES, Endpoint
+from dialectic.core.models.endpoint_config import Declared, Place, parse_endpoints
 from dialectic.errors import ConfigurationError
 
 PREFIX = "DIALECTIC_"

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.conformance.asking import Client
-from tests.conformance.dialects import DIALECTS, Dialect
-from tests.conformance.wire import Wire, open_wire
+from tests.conformance.provider_client import Client
+from tests.conformance.scripted_socket import Wire, open_wire
+from tests.conformance.wire_formats import DIALECTS, Dialect
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from dialectic.providers.simulator import Simulator, WireName
+from dialectic_simulator import Simulator, WireName
 from tests.waiting import PATIENCE_S
 
 OPENAI, ANTHROPIC, GOOGLE, OLLAMA = WireName

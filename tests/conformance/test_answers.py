@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dialectic.domain.message import FinishReason, Message, Role, UsageSource
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.models.messages import FinishReason, Message, Role, UsageSource
 from dialectic.errors import ProviderAuth
-from dialectic.providers.remote import open_provider
-from tests.conformance.asking import CARD, KEY, KEY_VARIABLE, REQUEST, Client
-from tests.conformance.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Chat, Content, Messages
-from tests.conformance.marks import row, spoken_by
-from tests.conformance.wire import Hang, Wire
+from dialectic.providers.catalog import open_provider
+from tests.conformance.fault_rows import row, spoken_by
+from tests.conformance.provider_client import CARD, KEY, KEY_VARIABLE, REQUEST, Client
+from tests.conformance.scripted_socket import Hang, Wire
+from tests.conformance.wire_formats import INPUT_TOKENS, OUTPUT_TOKENS, Chat, Content, Messages
 from tests.waiting import PATIENCE_S
 
 PIECES = ("Because ", "air scatters ", "blue light.")

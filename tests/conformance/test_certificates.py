@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.domain.bucket import Access
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.bucket import Access
 from dialectic.errors import ProviderTransient, StorageUnavailable
-from dialectic.storage.files import open_store
-from tests.conformance.asking import Client
-from tests.conformance.marks import row
+from dialectic.storage.base import open_store
+from tests.conformance.fault_rows import row
+from tests.conformance.provider_client import Client
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="needs openssl to make certificates"

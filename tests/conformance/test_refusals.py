@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
 from dialectic.errors import (
     ContextWindowError,
     Fate,
@@ -19,10 +19,10 @@ from dialectic.errors import (
     ProviderThrottled,
     ProviderTransient,
 )
-from tests.conformance.asking import KEY, KEY_VARIABLE, Client
-from tests.conformance.dialects import Chat, Content, Data, Messages
-from tests.conformance.marks import row
-from tests.conformance.wire import Hang
+from tests.conformance.fault_rows import row
+from tests.conformance.provider_client import KEY, KEY_VARIABLE, Client
+from tests.conformance.scripted_socket import Hang
+from tests.conformance.wire_formats import Chat, Content, Data, Messages
 
 NOON = "Mon, 16 Nov 2026 12:00:00 GMT"
 

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from dialectic.providers.offline import CARDS
-from dialectic.providers.simulator import Simulator, WireName, open_simulator
-from dialectic.providers.simulator.cutting import count_tokens
+from dialectic_simulator import Simulator, WireName, open_simulator
+from dialectic_simulator.truncation import count_tokens
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,
@@ -26,7 +26,7 @@ from tests.conformance.raw_client import (
     connect,
     open_http,
 )
-from tests.unit.providers import standard
+from tests.unit.providers import standard_calls
 
 every_wire = pytest.mark.parametrize("wire", WireName)
 every_mode = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -82,16 +82,16 @@ async def test_a_stream_and_a_whole_answer_say_the_same(
     assert whole.usage == streamed.usage
 
 
-@pytest.fixture(params=standard.TEMPLATES)
-def call(request: pytest.FixtureRequest) -> standard.Call:
+@pytest.fixture(params=standard_calls.TEMPLATES)
+def call(request: pytest.FixtureRequest) -> standard_calls.Call:
     """A prompt of the standard process, and what an offline model answers to it."""
-    return standard.calls_of(request.param, 2)[-1]
+    return standard_calls.calls_of(request.param, 2)[-1]
 
 
 async def test_every_prompt_of_the_standard_process_gets_the_offline_models_document(
-    simulator: Simulator, call: standard.Call
+    simulator: Simulator, call: standard_calls.Call
 ) -> None:
-    request = standard.build_request(call.template, call.prompt)
+    request = standard_calls.build_request(call.template, call.prompt)
     model = CARDS[call.model].name
     for wire in WireName:
         async with connect(simulator, wire) as client:

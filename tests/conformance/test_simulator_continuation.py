@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dialectic.providers.simulator import WireName, open_simulator
-from dialectic.providers.simulator.cutting import count_tokens
+from dialectic_simulator import WireName, open_simulator
+from dialectic_simulator.truncation import count_tokens
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,

@@ -14,10 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from dialectic.providers.simulator import TABLE, Simulator, WireName, open_simulator
-from dialectic.providers.simulator.damage import HUGE_LINE_BYTES
-from dialectic.providers.simulator.faults import FAULTS, Fault
-from dialectic.providers.simulator.talk import FinishForm, TroubleKind
+from dialectic_simulator import TABLE, Simulator, WireName, open_simulator
+from dialectic_simulator.conversation import FinishForm, TroubleKind
+from dialectic_simulator.faults import FAULTS, Fault
+from dialectic_simulator.stream_damage import HUGE_LINE_BYTES
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,

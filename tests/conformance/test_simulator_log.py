@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from dialectic.errors import ConfigurationError
-from dialectic.providers.simulator import Simulator, WireName, open_simulator
+from dialectic_simulator import Simulator, WireName, open_simulator
 from tests.conformance.raw_client import (
     ANTHROPIC,
     CONTINUE,

@@ -15,11 +15,11 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.domain.bucket import Access, parse_bucket
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.bucket import Access, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
-from dialectic.storage.files import FileStore, open_store
-from dialectic.storage.objects import PART_BYTES, ObjectStore, Patience
+from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.s3 import PART_BYTES, ObjectStore, Patience
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects
 
 DOCUMENT = "tenant/garden/x.md"

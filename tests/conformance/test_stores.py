@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from obstore.store import S3Store
 
 from dialectic.errors import NotFound, StorageUnavailable, UsageError
-from dialectic.storage.files import FileStore, open_store
-from dialectic.storage.objects import PART_BYTES
+from dialectic.storage.base import FileStore, open_store
+from dialectic.storage.s3 import PART_BYTES
 from tests.s3_server import BUCKET, KEY_ID, WHOLE_BUCKET, S3Server, serving_objects
 from tests.s3_server import KEY as SECRET
-from tests.unit.storage.shelf import KEY
+from tests.unit.storage.folder_listing import KEY
 from tests.unit.storage.test_keys import HOSTILE_KEYS
 
 Open = Callable[[], FileStore]

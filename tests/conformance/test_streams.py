@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from dialectic.domain.message import FinishReason, UsageSource
+from dialectic.core.models.messages import FinishReason, UsageSource
 from dialectic.errors import (
     ProviderError,
     ProviderRejected,
@@ -15,11 +15,11 @@ from dialectic.errors import (
     ProviderTransient,
     StreamTruncated,
 )
-from dialectic.providers.remote import open_provider
-from tests.conformance.asking import CARD, REQUEST, Client
-from tests.conformance.dialects import Chat, Content, Messages
-from tests.conformance.marks import row, spoken_by
-from tests.conformance.wire import Close, Drip, Hang, Reset, Wire
+from dialectic.providers.catalog import open_provider
+from tests.conformance.fault_rows import row, spoken_by
+from tests.conformance.provider_client import CARD, REQUEST, Client
+from tests.conformance.scripted_socket import Close, Drip, Hang, Reset, Wire
+from tests.conformance.wire_formats import Chat, Content, Messages
 from tests.ports import find_free_port
 from tests.waiting import PATIENCE_S
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from dialectic.domain.message import Usage, UsageSource
+from dialectic.core.models.messages import Usage, UsageSource
 from dialectic.errors import StreamTruncated
-from dialectic.tokens import count_request_tokens
-from tests.conformance.asking import CARD, REQUEST, Client
-from tests.conformance.dialects import Chat, Content
-from tests.conformance.marks import row, spoken_by
+from dialectic.tokens.counting import count_request_tokens
+from tests.conformance.fault_rows import row, spoken_by
+from tests.conformance.provider_client import CARD, REQUEST, Client
+from tests.conformance.wire_formats import Chat, Content
 
 TEXT = "Because air scatters blue light."
 COUNTED = Usage(count_request_tokens(REQUEST, CARD).tokens, -(-len(TEXT) // 4), UsageSource.COUNTED)

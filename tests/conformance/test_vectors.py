@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialectic.domain.endpoint import Endpoint, WireFormat
-from dialectic.domain.model import ModelCard
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import Endpoint, WireFormat
+from dialectic.core.models.model import ModelCard
 from dialectic.errors import (
     ProviderAuth,
     ProviderError,
@@ -24,12 +24,12 @@ from dialectic.errors import (
     ProviderTransient,
     StreamTruncated,
 )
-from dialectic.providers.conversation import Caps
+from dialectic.providers.exchange import Caps
 from dialectic.providers.openai import OpenAIProvider
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.retrieval.remote import BATCH, Batch, RemoteEmbedder
-from tests.conformance.asking import KEY, assert_shows_no_key
-from tests.conformance.wire import Close, Wire
+from dialectic.retrieval.embedders import BATCH, Batch, RemoteEmbedder
+from dialectic_simulator import Simulator, open_simulator
+from tests.conformance.provider_client import KEY, assert_shows_no_key
+from tests.conformance.scripted_socket import Close, Wire
 
 TEXTS = ["a village hall", "a boat at sea", "tax law"]
 

@@ -6,15 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from dialectic import embedded
+from dialectic.db.pool import Address
 from dialectic.engine import Engine
-from dialectic.store.database import Address
-from tests.database.machine import (
-    AdminConnection,
-    Machine,
-    database_of_a_module,
-    forget_jobs,
-)
+from dialectic.postgres import embedded
+from tests.database.job_table import AdminConnection, Machine, database_of_a_module, forget_jobs
 
 
 @pytest.fixture(scope="module")

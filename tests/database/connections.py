@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dialectic.store.database import Address, Connection, connect
+from dialectic.db.pool import Address, Connection, connect
 
 
 @asynccontextmanager

@@ -15,10 +15,13 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import accounts, embedded
-from dialectic.accounts import IssuedToken, build_owner
-from dialectic.domain.access import EVERY_SCOPE, Caller, Role, Scope, build_csrf_token
-from dialectic.domain.door import Knock
+from dialectic.app import accounts
+from dialectic.app.accounts import IssuedToken, build_owner
+from dialectic.core.access import EVERY_SCOPE, Caller, Role, Scope, build_csrf_token
+from dialectic.core.local_trust import Knock
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import accounts as store
+from dialectic.db.tables.records import Account
 from dialectic.errors import (
     Conflict,
     DialecticError,
@@ -30,11 +33,9 @@ from dialectic.errors import (
     TooManyRequests,
     UsageError,
 )
-from dialectic.store import accounts as store
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.records import Account
+from dialectic.postgres import embedded
 from tests.database.connections import connected
-from tests.database.machine import AdminConnection, database_of_a_module, set_clock
+from tests.database.job_table import AdminConnection, database_of_a_module, set_clock
 
 MANY = 1_000_000
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

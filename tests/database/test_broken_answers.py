@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from dialectic import sessions
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
+from dialectic.app import sessions
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
 from dialectic.pipeline.run import run_job
 from dialectic.providers.base import OnText
 from dialectic.providers.offline import OfflineProvider
-from tests.database.machine import MODELS, AdminConnection, make_session, working
-from tests.database.workshop import Workshop
+from tests.database.job_table import MODELS, AdminConnection, make_session, working
+from tests.database.running_worker import Workshop
 
 
 class BrokenProvider:

@@ -11,9 +11,17 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import limits
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import (
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Usage,
+    UsageSource,
+)
+from dialectic.core.models.model import ModelCard
+from dialectic.db.pool import Address
 from dialectic.engine import Engine
 from dialectic.errors import (
     CircuitOpen,
@@ -26,14 +34,14 @@ from dialectic.errors import (
     ProviderTransient,
 )
 from dialectic.ledger.holds import derive_hold_key
+from dialectic.limits import admission
 from dialectic.pipeline.call import call
-from dialectic.pipeline.hold import Held, hold
+from dialectic.pipeline.reserve import Held, hold
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
-from dialectic.store.database import Address
-from tests.database.endpoints import Caller
-from tests.database.machine import Machine
+from tests.database.endpoint_fixture import Caller
+from tests.database.job_table import Machine
 
 REQUEST = Request("remote/model", "Be brief.", (Message(Role.USER, "Why?"),), 1000)
 
@@ -118,7 +126,7 @@ async def test_a_model_without_an_endpoint_is_called_without_asking(
     line.engine = replace(line.engine, catalog=replace(line.engine.catalog, endpoints={}))
     await line.call()
     assert line.provider.sent == 1
-    assert await limits.list_endpoints(machine.db) == []
+    assert await admission.list_endpoints(machine.db) == []
 
 
 async def test_a_call_that_failed_leaves_its_place_and_its_tokens_to_others(
@@ -180,7 +188,9 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
     await line.fail(ProviderTransient, 10)
     await machine.advance(15.0)
     await line.fail_to_pay(1)
-    circuits = {row["endpoint"]: row["circuit"] for row in await limits.list_endpoints(machine.db)}
+    circuits = {
+        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(machine.db)
+    }
     assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
     await line.fail(ProviderTransient)
     with pytest.raises(CircuitOpen) as caught:

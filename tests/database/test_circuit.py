@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic import limits, sessions
+from dialectic.app import sessions
+from dialectic.db.pool import APP_ROLE, Address
 from dialectic.engine import Engine
 from dialectic.errors import (
     CircuitOpen,
@@ -25,10 +26,10 @@ from dialectic.errors import (
     Remains,
     StreamTruncated,
 )
-from dialectic.limits import Calm, Outcome, build_failure
-from dialectic.store.database import APP_ROLE, Address
-from tests.database.endpoints import ANSWERED, FAILED, QUOTA, Caller, ask, build_endpoint
-from tests.database.machine import Machine, Work
+from dialectic.limits import admission
+from dialectic.limits.admission import Calm, Outcome, build_failure
+from tests.database.endpoint_fixture import ANSWERED, FAILED, QUOTA, Caller, ask, build_endpoint
+from tests.database.job_table import Machine, Work
 
 FIRST_PROBE_S = 15.0
 
@@ -152,7 +153,7 @@ async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_bac
         "It is down.",
     )
     with pytest.raises(CircuitOpen, match=r"keeps failing since .* It is down\.") as caught:
-        await limits.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
+        await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
     assert caught.value.wait_s == FIRST_PROBE_S
     await machine.advance(FIRST_PROBE_S - 0.1)
     assert not (await caller.ask()).may_go
@@ -239,7 +240,7 @@ async def test_an_empty_account_opens_it_at_once_and_for_long(machine: Machine) 
     caller = await Caller.open(machine, jobs=2)
     await caller.tell(QUOTA)
     with pytest.raises(ProviderQuota, match=r"is empty since .* No money\. .*dialectic resume"):
-        await limits.admit(machine.db, Calm(), caller.endpoint, caller.jobs[1])
+        await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[1])
     await machine.advance(3599.0)
     assert (await caller.ask(1)).verdict == "quota"
     await machine.advance(1.0)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from dialectic.domain.job import (
+from dialectic.core.job import (
     COMBINED,
     CombinePayload,
     Input,
@@ -19,15 +19,15 @@ from dialectic.domain.job import (
     MergePayload,
     derive_merge_job_id,
 )
+from dialectic.db.pool import Address
+from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine
 from dialectic.errors import ProviderTransient
 from dialectic.failpoints import Failpoints
-from dialectic.pipeline.combine import Needed, PlannedMerge
-from dialectic.pipeline.overflow import Level
+from dialectic.pipeline.fit.combine import Needed, PlannedMerge
+from dialectic.pipeline.fit.overflow import Level
 from dialectic.pipeline.save import save_combined, save_level, save_need
-from dialectic.store import jobs, records
-from dialectic.store.database import Address
-from tests.database.machine import (
+from tests.database.job_table import (
     STAGE,
     TERMS,
     AdminConnection,

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dialectic.domain.job import Job
-from dialectic.store import compressions
-from dialectic.store.compressions import (
+from dialectic.core.job import Job
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables import compressions
+from dialectic.db.tables.compressions import (
     Compressed,
     CompressionKey,
     Paid,
@@ -16,8 +17,7 @@ from dialectic.store.compressions import (
     VectorsKey,
     hash_text,
 )
-from dialectic.store.database import Address, Connection
-from tests.database.machine import Machine
+from tests.database.job_table import Machine
 
 KEY = CompressionKey(
     content_hash=hash_text("A long text."),

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.store import connection as knowing
-from dialectic.store.database import APP_ROLE, Address, connect
+from dialectic.db import pool as knowing
+from dialectic.db.pool import APP_ROLE, Address, connect
 
 ASKED = "typeinfo"
 

@@ -8,21 +8,16 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import sessions
-from dialectic.domain.chunk import Chunk
-from dialectic.domain.job import Job, JobStatus, derive_chunk_id, derive_contribution_id
-from dialectic.domain.message import FinishReason, Usage, UsageSource
+from dialectic.app import sessions
+from dialectic.core.documents.stitching import Chunk
+from dialectic.core.job import Job, JobStatus, derive_chunk_id, derive_contribution_id
+from dialectic.core.models.messages import FinishReason, Usage, UsageSource
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables import chunks, jobs, records
+from dialectic.db.tables.records import MARKDOWN, File
 from dialectic.engine import Engine
 from dialectic.errors import LeaseLost
-from dialectic.store import chunks, jobs, records
-from dialectic.store.database import Address, Connection
-from dialectic.store.records import MARKDOWN, File
-from tests.database.machine import (
-    AdminConnection,
-    Machine,
-    forget_jobs,
-    read_moves,
-)
+from tests.database.job_table import AdminConnection, Machine, forget_jobs, read_moves
 
 
 @pytest.fixture(scope="module")

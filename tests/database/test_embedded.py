@@ -21,8 +21,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from dialectic import embedded
-from dialectic.embedded import (
+from dialectic.errors import EmbeddedServerError
+from dialectic.postgres import embedded, programs
+from dialectic.postgres.embedded import (
     SETTINGS,
     Server,
     Start,
@@ -31,13 +32,11 @@ from dialectic.embedded import (
     revive_server,
     stop_server,
 )
-from dialectic.errors import EmbeddedServerError
-from dialectic.postgres import programs
-from dialectic.postgres.place import Place
-from dialectic.postgres.trouble import build_failure
+from dialectic.postgres.errors import build_failure
+from dialectic.postgres.paths import Place
 from tests.waiting import PATIENCE_S, hearing_server_log
 
-SOURCES = Path(embedded.__file__).parents[1]
+SOURCES = Path(embedded.__file__).parents[2]
 NO_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can hand a server to others")
 NO_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -175,7 +174,7 @@ def test_those_who_come_while_the_last_one_leaves_always_get_a_server_that_answe
 import asyncio, sys
 from pathlib import Path
 import asyncpg
-from dialectic.embedded import join_server
+from dialectic.postgres.embedded import join_server
 
 async def ask(url):
     connection = await asyncpg.connect(url)
@@ -205,7 +204,7 @@ def test_a_forked_copy_of_a_member_does_not_leave_in_its_name(home: Path) -> Non
     script = """
 import os, sys
 from pathlib import Path
-from dialectic.embedded import describe_server, join_server
+from dialectic.postgres.embedded import describe_server, join_server
 home = Path(sys.argv[1])
 with join_server(home):
     copy = os.fork()

@@ -14,15 +14,15 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.domain.event import FROM_THE_START, State, format_id
+from dialectic.core.event import FROM_THE_START, State, format_id
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import notifications, records
+from dialectic.db.tables.records import Account
 from dialectic.errors import NotFound, TooManyStreams
-from dialectic.notify.hub import Hub, open_hub
-from dialectic.notify.stream import PAGE, Follower, Told
-from dialectic.store import notifications, records
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.records import Account
+from dialectic.events.hub import Hub, open_hub
+from dialectic.events.stream import PAGE, Follower, Told
 from tests.database.connections import connected
-from tests.database.rows import Tenant, become, insert_tenant
+from tests.database.tenant_rows import Tenant, become, insert_tenant
 from tests.waiting import PATIENCE_S
 
 SESSION_TABLE = "dialectic_sessions"

@@ -12,22 +12,30 @@ from uuid import uuid4
 import pytest
 
 from dialectic.api.metrics import Metrics
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import (
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Usage,
+    UsageSource,
+)
+from dialectic.core.models.model import ModelCard
+from dialectic.db.counters import Tallied, Tally
+from dialectic.db.pool import COLLISION_TRIES, Address
+from dialectic.db.tables import figures
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseUnreachable
 from dialectic.pipeline.call import call
-from dialectic.pipeline.hold import hold
+from dialectic.pipeline.reserve import hold
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
-from dialectic.store import figures
-from dialectic.store.database import COLLISION_TRIES, Address
-from dialectic.tally import Tallied, Tally
-from tests.database.endpoints import Caller
-from tests.database.machine import AdminConnection, Machine, working
-from tests.database.purse import Till, used
-from tests.database.workshop import Workshop, finish, refusing
+from tests.database.endpoint_fixture import Caller
+from tests.database.job_table import AdminConnection, Machine, working
+from tests.database.running_worker import Workshop, finish, refusing
+from tests.database.wallet_fixture import Till, used
 from tests.waiting import until
 
 INSERT_DOMAIN = "insert into dialectic_domains (tenant_id, id, name) values ($1, $2, 'any')"

@@ -12,19 +12,20 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic import accounts, embedded
-from dialectic.accounts import build_owner
-from dialectic.domain.access import Caller
-from dialectic.domain.job import Job
+from dialectic.app import accounts
+from dialectic.app.accounts import build_owner
+from dialectic.app.idempotency import Undertakings, run_once
+from dialectic.core.access import Caller
+from dialectic.core.job import Job
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import accounts as account_store
+from dialectic.db.tables import idempotency
+from dialectic.db.tables.idempotency import Answer, Claim, Name
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, InProgress, KeyReused
-from dialectic.idempotency import Undertakings, run_once
-from dialectic.store import accounts as account_store
-from dialectic.store import idempotency
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.idempotency import Answer, Claim, Name
+from dialectic.postgres import embedded
 from tests.database.connections import connected, undone
-from tests.database.machine import database_of_a_module, working
+from tests.database.job_table import database_of_a_module, working
 from tests.waiting import until
 
 REQUEST, OTHER_REQUEST = b"\1" * 32, b"\2" * 32

@@ -12,10 +12,9 @@ import pytest
 
 from dialectic.engine import Engine
 from dialectic.errors import StorageMismatch, StorageUnavailable
-from dialectic.storage.disk import DiskStore
-from dialectic.storage.files import FileStore
-from dialectic.storage.identity import require_identity
-from tests.database.machine import AdminConnection
+from dialectic.storage.base import FileStore, require_identity
+from dialectic.storage.local import DiskStore
+from tests.database.job_table import AdminConnection
 
 
 @dataclass(slots=True)

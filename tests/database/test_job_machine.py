@@ -25,13 +25,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from dialectic import sessions
-from dialectic.domain.job import Job, JobStatus
+from dialectic.app import sessions
+from dialectic.core.job import Job, JobStatus
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, LeaseLost
-from dialectic.store import jobs
-from dialectic.store.database import WORKER_ROLE, Address, Connection, Database
-from tests.database.machine import (
+from tests.database.job_table import (
     LOST_MAX,
     STAGE,
     START,

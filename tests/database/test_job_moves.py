@@ -10,21 +10,14 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.domain.job import ENDED, JobStatus
+from dialectic.core.job import ENDED, JobStatus
+from dialectic.db.pool import WORKER_ROLE, Address, Connection
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import IllegalMove
-from dialectic.store import jobs
-from dialectic.store.database import WORKER_ROLE, Address, Connection
-from dialectic.store.records import Account
 from tests.database.connections import undone
-from tests.database.machine import (
-    START,
-    TERMS,
-    AdminConnection,
-    Machine,
-    build_job,
-    insert_jobs,
-)
+from tests.database.job_table import START, TERMS, AdminConnection, Machine, build_job, insert_jobs
 
 RUNNABLE = {
     JobStatus.PENDING,

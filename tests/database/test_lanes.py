@@ -10,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from dialectic.domain.job import Job
+from dialectic.core.job import Job
+from dialectic.db.pool import Address
 from dialectic.engine import Engine
 from dialectic.errors import EndpointBusy, TextBusy
 from dialectic.providers.catalog import Catalog
-from dialectic.store.database import Address
-from tests.database.endpoints import build_endpoint
-from tests.database.machine import (
+from tests.database.endpoint_fixture import build_endpoint
+from tests.database.job_table import (
     AdminConnection,
     Machine,
     Work,
@@ -25,7 +25,7 @@ from tests.database.machine import (
     new_account,
     working,
 )
-from tests.database.workshop import Workshop, finish
+from tests.database.running_worker import Workshop, finish
 from tests.waiting import PATIENCE_S
 
 HANGING, HEALTHY = "hanging", "healthy"

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from dialectic import sessions
+from dialectic.app import sessions
+from dialectic.db.pool import WORKER_ROLE, connect
+from dialectic.db.tables import jobs
 from dialectic.engine import Engine
-from dialectic.store import jobs
-from dialectic.store.database import WORKER_ROLE, connect
-from dialectic.worker import Worker
-from tests.database.machine import AdminConnection, Machine, working
-from tests.database.workshop import Gates, Workshop, finish
+from dialectic.worker.worker import Worker
+from tests.database.job_table import AdminConnection, Machine, working
+from tests.database.running_worker import Gates, Workshop, finish
 from tests.waiting import PATIENCE_S, until, until_someone_waits
 
 ABANDON = """

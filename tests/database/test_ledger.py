@@ -13,16 +13,16 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import embedded
-from dialectic.domain.job import Job
-from dialectic.domain.price import Rates, judge_spend
+from dialectic.core.job import Job
+from dialectic.core.money.price import Rates, judge_spend
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, DialecticError, FundsError, LeaseLost, NotFound
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import HoldState, Purpose
-from dialectic.store import jobs
-from dialectic.store.database import Address, Connection
-from tests.database.machine import (
+from dialectic.postgres import embedded
+from tests.database.job_table import (
     LOST_MAX,
     TERMS,
     AdminConnection,
@@ -31,7 +31,7 @@ from tests.database.machine import (
     insert_jobs,
     make_session,
 )
-from tests.database.purse import Till, used
+from tests.database.wallet_fixture import Till, used
 
 PLAY = 1_000_000_000
 

@@ -10,17 +10,17 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from dialectic import embedded
+from dialectic.db import migrate
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, connect
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import Purpose
 from dialectic.ledger.wallets import Deposit
-from dialectic.store import migrate
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, connect
-from tests.database.machine import AdminConnection, make_session
-from tests.database.purse import Till, used
-from tests.database.rows import create_database
+from dialectic.postgres import embedded
+from tests.database.job_table import AdminConnection, make_session
+from tests.database.tenant_rows import create_database
+from tests.database.wallet_fixture import Till, used
 
 ROLES = (APP_ROLE, WORKER_ROLE)
 every_role = pytest.mark.parametrize("role", ROLES)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from chaos.accounts import build_machine, open_bank
-from dialectic.store.database import Address
+from dialectic.db.pool import Address
 
 EXAMPLES, STEPS = 12, 30
 

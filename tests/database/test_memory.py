@@ -11,16 +11,17 @@ import asyncpg
 import numpy as np
 import pytest
 
-from dialectic import embedded
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.model import ModelCard
+from dialectic.db import migrate
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import memory
+from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Scope
+from dialectic.postgres import embedded
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepare
 from dialectic.retrieval.search import Angle, Found, build_queries, find
-from dialectic.retrieval.static import StaticEmbedder
-from dialectic.store import memory, migrate
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.memory import Match, NewPiece, NewSource, Question, Scope
-from tests.database.rows import Tenant, create_database, insert_tenant
+from dialectic.retrieval.static_embedder import StaticEmbedder
+from tests.database.tenant_rows import Tenant, create_database, insert_tenant
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
 HALL = "# Hall\n\nVolunteers book the village hall by the hour and fetch the key at the bakery.\n"

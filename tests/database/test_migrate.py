@@ -12,17 +12,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from dialectic import embedded
+from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, list_migrations, list_reapplied, migrate
+from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, connect
 from dialectic.errors import ConfigurationError, DatabaseUnreachable
-from dialectic.store.database import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, connect
-from dialectic.store.migrate import (
-    BINDINGS_ROW,
-    DIGEST_ROW,
-    list_migrations,
-    list_reapplied,
-    migrate,
-)
-from tests.database.rows import Tenant, create_database, insert_tenant, run_as_superuser
+from dialectic.postgres import embedded
+from tests.database.tenant_rows import Tenant, create_database, insert_tenant, run_as_superuser
 
 ALL = [script.name for script in list_migrations()]
 # The digest of something else, as if another version had been here.
@@ -246,7 +240,7 @@ async def test_every_function_compiles(address: Address) -> None:
 
 
 async def test_roles_can_be_made_again(fresh: Address) -> None:
-    roles = files("dialectic.sql").joinpath("roles.sql").read_text(encoding="utf-8")
+    roles = files("dialectic.db.sql").joinpath("roles.sql").read_text(encoding="utf-8")
     await run_as_superuser(fresh.url, roles, roles)
 
 
@@ -294,7 +288,7 @@ async def test_first_starts_in_two_databases_of_one_server_make_the_roles_once(
     """Stands first: the server must not know the roles yet."""
     operator = address_of(elsewhere, "operator", prepared)
     other = await asyncpg.connect(address_of(elsewhere, "operator", "postgres").url)
-    roles = files("dialectic.sql").joinpath("roles.sql").read_text(encoding="utf-8")
+    roles = files("dialectic.db.sql").joinpath("roles.sql").read_text(encoding="utf-8")
     await other.execute("begin")
     await other.execute(roles)
     migration = asyncio.create_task(migrate(operator))

@@ -10,9 +10,9 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic.store import notifications, records
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
-from tests.database.rows import Tenant, become, insert_tenant
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, connect
+from dialectic.db.tables import notifications, records
+from tests.database.tenant_rows import Tenant, become, insert_tenant
 from tests.waiting import until_someone_waits
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")

@@ -11,14 +11,14 @@ import asyncpg
 import pytest
 from pydantic import BaseModel
 
-from dialectic import sessions
-from dialectic.domain.job import Job, JobKey, JobStatus
+from dialectic.app import sessions
+from dialectic.core.job import Job, JobKey, JobStatus
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import SQL
 from dialectic.engine import Engine
-from dialectic.process_files import load_process
-from dialectic.store import jobs
-from dialectic.store.database import Address, Connection
-from dialectic.store.records import SQL
-from tests.database.machine import (
+from dialectic.processes.loader import load_process
+from tests.database.job_table import (
     STAGE,
     TERMS,
     AdminConnection,

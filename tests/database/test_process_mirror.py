@@ -13,13 +13,13 @@ from uuid import UUID
 import asyncpg
 
 import dialectic
-from dialectic.domain.process import Process
-from dialectic.domain.process_check import build_process
+from dialectic.core.process.check import build_process
+from dialectic.core.process.definition import Process
+from dialectic.db.pool import Connection
+from dialectic.db.tables import records
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
-from dialectic.process_files import load_process
-from dialectic.store import records
-from dialectic.store.database import Connection
-from dialectic.store.records import Account, open_account
+from dialectic.processes.loader import load_process
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"

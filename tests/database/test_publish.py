@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dialectic import publish
 from dialectic.engine import Engine
 from dialectic.errors import StorageUnavailable
-from dialectic.storage.files import FileStore
-from tests.database.machine import AdminConnection, build_job, insert_jobs, working
-from tests.database.workshop import Workshop, finish
+from dialectic.publishing import publish
+from dialectic.storage.base import FileStore
+from tests.database.job_table import AdminConnection, build_job, insert_jobs, working
+from tests.database.running_worker import Workshop, finish
 from tests.waiting import PATIENCE_S, until
 
 

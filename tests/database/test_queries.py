@@ -16,11 +16,11 @@ import asyncpg
 import pytest
 
 import dialectic
-from dialectic import embedded
-from dialectic.store.database import APP_ROLE, WORKER_ROLE, Address, Connection, Database
-from dialectic.store.queries import list_areas, load_queries
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.queries import list_areas, load_queries
+from dialectic.postgres import embedded
 from tests.database.connections import connected
-from tests.database.rows import STAGE, Tenant, create_database, insert_tenant
+from tests.database.tenant_rows import STAGE, Tenant, create_database, insert_tenant
 
 SOURCES = Path(dialectic.__file__).parent
 STATEMENTS = [(area, name) for area in list_areas() for name in load_queries(area)]
@@ -122,7 +122,7 @@ def test_statements_about_our_tables_stand_in_sql_files_only() -> None:
     found = [
         f"{path}:{node.lineno}"
         for path, module in parse_sources()
-        if path != Path("store/migrate.py")
+        if path != Path("db/migrate.py")
         for node in ast.walk(module)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)

@@ -14,27 +14,27 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.domain.ask import Ask
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process
-from dialectic.domain.process_check import build_process
+from dialectic.app.projects import Begun, create_session
+from dialectic.app.sessions import generate
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.check import build_process
+from dialectic.core.process.definition import Process
+from dialectic.core.run_request import Ask
+from dialectic.db.pool import Connection
+from dialectic.db.tables import records
+from dialectic.db.tables.records import Account, File, open_account
 from dialectic.engine import Engine
 from dialectic.errors import NotFound, ProviderTransient, StorageUnavailable, UsageError
 from dialectic.failpoints import Failpoints
-from dialectic.process_files import load_process
-from dialectic.projects import Begun, create_session
-from dialectic.publish import (
+from dialectic.processes.loader import load_process
+from dialectic.publishing.publish import (
     LEFT_BEHIND_AFTER,
     publish_files,
     publish_left_behind,
     publish_project,
     require_published,
 )
-from dialectic.sessions import generate
-from dialectic.storage.files import open_store
-from dialectic.store import records
-from dialectic.store.database import Connection
-from dialectic.store.records import Account, File, open_account
+from dialectic.storage.base import open_store
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 T = TypeVar("T")

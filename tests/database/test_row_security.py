@@ -14,19 +14,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic import embedded
-from dialectic.store import jobs
-from dialectic.store.database import (
-    APP_ROLE,
-    OWNER_ROLE,
-    WORKER_ROLE,
-    Address,
-    Connection,
-    Database,
-)
-from dialectic.store.records import open_account
+from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import jobs
+from dialectic.db.tables.records import open_account
+from dialectic.postgres import embedded
 from tests.database.connections import connected, undone
-from tests.database.rows import (
+from tests.database.tenant_rows import (
     TABLES,
     Row,
     Tenant,

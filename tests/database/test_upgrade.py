@@ -8,16 +8,16 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic import sessions
-from dialectic.domain.job import Job
+from dialectic.app import sessions
+from dialectic.core.job import Job
+from dialectic.db import migrate as migration
+from dialectic.db.migrate import DIGEST_ROW, find_upgrade, migrate
+from dialectic.db.pool import WORKER_ROLE
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, SchemaChanged
-from dialectic.store import migrate as migration
-from dialectic.store.database import WORKER_ROLE
-from dialectic.store.migrate import DIGEST_ROW, find_upgrade, migrate
-from dialectic.worker import Worker
-from tests.database.machine import AdminConnection, working
-from tests.database.workshop import Gates, Workshop, finish
+from dialectic.worker.worker import Worker
+from tests.database.job_table import AdminConnection, working
+from tests.database.running_worker import Gates, Workshop, finish
 from tests.waiting import PATIENCE_S, until_someone_waits
 
 FORGET_DIGEST = f"update schema_migrations set sha256 = 'old' where name = '{DIGEST_ROW}'"

@@ -15,10 +15,12 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from dialectic import publish, sessions
-from dialectic.domain.bundle import is_description
-from dialectic.domain.document import split_document
-from dialectic.domain.job import Job, derive_contribution_id
+from dialectic.app import sessions
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.job import Job, derive_contribution_id
+from dialectic.core.transfer.bundle_format import is_description
+from dialectic.db.pool import Address
+from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import (
     FundsError,
@@ -29,11 +31,10 @@ from dialectic.errors import (
 )
 from dialectic.failpoints import POINTS, Failpoints
 from dialectic.pipeline.run import run_job
-from dialectic.storage.files import open_store
-from dialectic.store import jobs
-from dialectic.store.database import Address
-from dialectic.worker import RunJob, Worker
-from tests.database.machine import (
+from dialectic.publishing import publish
+from dialectic.storage.base import open_store
+from dialectic.worker.worker import RunJob, Worker
+from tests.database.job_table import (
     MODELS,
     PROMPT,
     STAGE,
@@ -45,7 +46,7 @@ from tests.database.machine import (
     read_moves,
     working,
 )
-from tests.database.workshop import Workshop
+from tests.database.running_worker import Workshop
 from tests.waiting import PATIENCE_S, until
 
 DOCUMENTS = ("business_case", "feature_spec", "technical_approach", "success_metrics")

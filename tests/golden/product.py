@@ -16,7 +16,7 @@ from dialectic.errors import DialecticError
 COMMAND: click.Command = cli
 # What `python` is given to print the description of the API.
 PRINT_DESCRIPTION = ("-m", "dialectic.api")
-SQL: Traversable = files("dialectic.sql")
+SQL: Traversable = files("dialectic.db.sql")
 
 
 def list_errors() -> list[type[DialecticError]]:

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic import embedded
-from dialectic.store.database import Address
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import PROMPT, House, check_problem, open_house
+from dialectic.db.pool import Address
+from dialectic.postgres import embedded
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import PROMPT, House, check_problem, open_house
 
 
 @pytest.fixture(scope="module")

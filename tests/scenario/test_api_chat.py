@@ -11,15 +11,15 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic import embedded
 from dialectic.api.routes import chat
+from dialectic.db.pool import Address
 from dialectic.ledger import audit
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.store.database import Address
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import Guest, House, check_problem, open_house
-from tests.scenario.shop import MODELS, TEXT, WRITER, configure
+from dialectic_simulator import Simulator, open_simulator
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import Guest, House, check_problem, open_house
+from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 
 SCRIPT: dict[str, Any] = {
     "keep_bodies": True,

@@ -15,14 +15,14 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from dialectic import embedded
 from dialectic.api.server import Running, open_server
-from dialectic.domain.bundle import LIMITS
-from dialectic.domain.slug import SLUG_CHARS_MAX, is_slug
-from dialectic.store.database import Address, Connection
-from dialectic.store.records import SQL
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import PROMPT, Guest, House, check_problem, open_house
+from dialectic.core.slug import SLUG_CHARS_MAX, is_slug
+from dialectic.core.transfer.bundle_format import LIMITS
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables.records import SQL
+from dialectic.postgres import embedded
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import PROMPT, Guest, House, check_problem, open_house
 from tests.unit.storage.test_archive import HOSTILE
 from tests.waiting import PATIENCE_S, until_someone_waits
 

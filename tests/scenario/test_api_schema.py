@@ -17,12 +17,12 @@ import schemathesis
 from schemathesis import GenerationMode, checks
 from schemathesis.core.result import Ok
 
-from dialectic import embedded
 from dialectic.api.server import open_server
-from dialectic.store.database import Address
-from tests.database.machine import database_of_a_module
-from tests.description import load_description
-from tests.scenario.house import House, open_house
+from dialectic.db.pool import Address
+from dialectic.postgres import embedded
+from tests.api_description import load_description
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import House, open_house
 from tests.waiting import PATIENCE_S
 
 SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(load_description()))

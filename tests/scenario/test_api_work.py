@@ -15,13 +15,14 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic import contributions, embedded, feedback, sessions
-from dialectic.api.routes.acting import RESPONSES_MAX
-from dialectic.domain.access import Scope
-from dialectic.store.database import Address, Connection
-from dialectic.store.records import Account
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import Guest, House, check_problem, open_house
+from dialectic.api.routes.session_actions import RESPONSES_MAX
+from dialectic.app import contributions, feedback, sessions
+from dialectic.core.access import Scope
+from dialectic.db.pool import Address, Connection
+from dialectic.db.tables.records import Account
+from dialectic.postgres import embedded
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import Guest, House, check_problem, open_house
 from tests.waiting import until_someone_waits
 
 MODELS = ["offline/skeptic", "offline/architect"]

@@ -14,15 +14,16 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import bundle, embedded
+from dialectic.app import transfer
+from dialectic.db.migrate import migrate
+from dialectic.db.pool import Address
 from dialectic.engine import check_storage
 from dialectic.errors import StorageMismatch
 from dialectic.ledger import audit
+from dialectic.postgres import embedded
 from dialectic.postgres.programs import load_programs
-from dialectic.store.database import Address
-from dialectic.store.migrate import migrate
 from tests.conftest import execute_as_superuser
-from tests.scenario.house import House, open_house
+from tests.scenario.api_in_process import House, open_house
 
 RESTORED = f"restored_{os.getpid()}"
 
@@ -51,7 +52,7 @@ async def run(*words: object) -> None:
 
 
 async def list_files(house: House, project_id: str, out: Path) -> dict[str, str]:
-    exported = await bundle.export_project(
+    exported = await transfer.export_project(
         house.engine, house.anna.account, UUID(project_id), out, finished=False
     )
     return {entry.path: entry.sha256 for entry in exported.manifest.files}

@@ -21,8 +21,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.conformance.dialects import DIALECTS, Dialect
-from tests.nursery import nursery
+from tests.command_pool import nursery
+from tests.conformance.wire_formats import DIALECTS, Dialect
 from tests.scenario.test_run import PROMPT
 from tests.servers import join_copy
 from tests.waiting import PATIENCE_S

@@ -13,9 +13,12 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic import chat, embedded
-from dialectic.chat import Question
-from dialectic.domain.message import FinishReason
+from dialectic.app import chat
+from dialectic.app.chat import Question
+from dialectic.core.models.messages import FinishReason
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chats
+from dialectic.db.tables.records import open_account
 from dialectic.errors import (
     ContextWindowError,
     EndpointBusy,
@@ -27,14 +30,12 @@ from dialectic.errors import (
 )
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.wallets import Deposit
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import Simulator, open_simulator
 from dialectic.settings import Settings
-from dialectic.store import chats
-from dialectic.store.database import Connection
-from dialectic.store.records import open_account
-from dialectic.tokens import find_counter
-from tests.scenario.story import Row, Stage, open_stage
+from dialectic.tokens.counting import find_counter
+from dialectic_simulator import Simulator, open_simulator
+from tests.scenario.whole_session import Row, Stage, open_stage
 
 MODEL = "sim/writer"
 AGE = timedelta(seconds=holds.GIVE_UP_AFTER_S)

@@ -15,7 +15,6 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import embedded
 from dialectic.cli.remote import open_remote_desk
 from dialectic.client import AsyncClient, Client, call, chats, projects
 from dialectic.client.call import Page
@@ -23,7 +22,7 @@ from dialectic.client.chats import Reply
 from dialectic.client.events import LOSSES_MAX
 from dialectic.client.projects import ProjectLine
 from dialectic.client.sessions import Session
-from dialectic.client.wire import read_streamed
+from dialectic.client.transport import read_streamed
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -33,11 +32,12 @@ from dialectic.errors import (
     TokenInvalid,
     UnknownModel,
 )
+from dialectic.postgres import embedded
 from dialectic.settings import Settings
-from tests.database.machine import database_of_a_module
-from tests.nursery import Told
+from tests.command_pool import Told
+from tests.database.job_table import database_of_a_module
 from tests.ports import find_free_port
-from tests.scenario.outpost import Outpost, open_outpost
+from tests.scenario.server_thread import Outpost, open_outpost
 from tests.scenario.test_run import Home, read_tree, without_ids
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."

@@ -16,15 +16,16 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import bundle, contributions, embedded, quote, sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.path import parse_path
-from dialectic.domain.place import Combining, Intermediate
-from dialectic.domain.quote import Quote
-from dialectic.process_files import load_process
-from tests.scenario.layout import STAGE_FOLDER, list_patterns
-from tests.scenario.shop import SHORT_LEASE_S, Shop, open_shop, verify
-from tests.scenario.story import Record, Row
+from dialectic.app import contributions, quotes, sessions, transfer
+from dialectic.core.documents.file_locations import Combining, Intermediate
+from dialectic.core.documents.file_paths import parse_path
+from dialectic.core.money.quote import Quote
+from dialectic.core.run_request import Ask
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
+from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
+from tests.scenario.paid_models import SHORT_LEASE_S, Shop, open_shop, verify
+from tests.scenario.whole_session import Record, Row
 from tests.waiting import PATIENCE_S
 
 WINDOW_TOKENS = 2_000
@@ -169,7 +170,7 @@ async def quote_all(shop: Shop, tmp_path: Path, models: int) -> Quote:
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return await quote.quote_ask(shop.stage.engine, shop.stage.account, ask)
+    return await quotes.quote_ask(shop.stage.engine, shop.stage.account, ask)
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(
@@ -278,10 +279,10 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     # All of it can be taken away and taken in again.
     here, there = tmp_path / "here.zip", tmp_path / "there.zip"
     project_id = record.project["id"]
-    await bundle.export_project(engine, account, project_id, here)
-    copy = await bundle.import_project(engine, account, here)
+    await transfer.export_project(engine, account, project_id, here)
+    copy = await transfer.import_project(engine, account, here)
     assert copy.is_copy
-    await bundle.export_project(engine, account, copy.project_id, there)
+    await transfer.export_project(engine, account, copy.project_id, there)
     rows = await stage.fetch(
         "select content, storage_path from dialectic_contributions"
         " where session_id = $1 and contribution_type = 'combined'",

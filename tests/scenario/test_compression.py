@@ -15,22 +15,23 @@ from uuid import UUID
 import pytest
 
 import dialectic
-from dialectic import contributions, embedded, sessions
-from dialectic.domain.ask import Given
-from dialectic.domain.place import ResourceKind
+from dialectic.app import contributions, sessions
+from dialectic.app.search import search_project
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.run_request import Given
 from dialectic.ledger import audit
-from dialectic.pipeline.abstract import Abstractor
-from dialectic.pipeline.embed import Library
-from dialectic.pipeline.parts import Kind, Part
+from dialectic.pipeline.fit.abstract import Abstractor
+from dialectic.pipeline.fit.embed import Library
+from dialectic.pipeline.fit.parts import Kind, Part
+from dialectic.pipeline.fit.shorten import Ledger, TextShortener
 from dialectic.pipeline.run import run_job
-from dialectic.pipeline.shorten import Ledger, TextShortener
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import open_simulator
-from dialectic.search import search_project
 from dialectic.settings import Settings
-from tests.scenario.shop import Shop, verify
-from tests.scenario.story import Row, open_stage
+from dialectic_simulator import open_simulator
+from tests.scenario.paid_models import Shop, verify
 from tests.scenario.test_money import claim_alone
+from tests.scenario.whole_session import Row, open_stage
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000

@@ -14,17 +14,34 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import contributions, embedded, feedback, sessions
-from dialectic.domain.document import split_document
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.app import contributions, feedback, sessions
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.models.messages import (
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Usage,
+    UsageSource,
+)
+from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, DialecticError, ProviderTransient
 from dialectic.failpoints import Failpoints
+from dialectic.postgres import embedded
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS, OfflineProvider
-from tests.scenario.story import ARCHITECT, SKEPTIC, Record, Row, Stage, open_stage, told_once
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, without_ids
+from tests.scenario.whole_session import (
+    ARCHITECT,
+    SKEPTIC,
+    Record,
+    Row,
+    Stage,
+    open_stage,
+    told_once,
+)
 
 MODELS = [ARCHITECT, SKEPTIC]
 CAP_TOKENS = 450

@@ -15,19 +15,25 @@ from typing import Any
 
 import pytest
 
-from dialectic import embedded
-from dialectic.domain.document import split_document
-from dialectic.domain.message import Message, Request, Role
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.models.messages import Message, Request, Role
 from dialectic.pipeline.assemble import build_history
 from dialectic.pipeline.call import build_answer
-from dialectic.pipeline.follow import Finish, GoOn, Limits, follow
+from dialectic.pipeline.interpret import Finish, GoOn, Limits, follow
+from dialectic.postgres import embedded
 from dialectic.providers.base import RemoteProvider
-from dialectic.providers.remote import open_provider
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.providers.simulator.cutting import count_tokens
-from tests.scenario.remote import KEY, WIRES, build_card, build_endpoint, open_remote_stage
-from tests.scenario.story import Record
+from dialectic.providers.catalog import open_provider
+from dialectic_simulator import Simulator, open_simulator
+from dialectic_simulator.truncation import count_tokens
+from tests.scenario.simulated_endpoints import (
+    KEY,
+    WIRES,
+    build_card,
+    build_endpoint,
+    open_remote_stage,
+)
+from tests.scenario.whole_session import Record
 
 DOCUMENT = """# Leftover bread – a plan
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from dialectic import embedded
-from dialectic.domain.ask import Given
-from dialectic.domain.document import split_document
-from dialectic.domain.place import ResourceKind
-from dialectic.domain.process import Stage as ProcessStage
-from dialectic.process_files import load_process
-from tests.scenario.story import (
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.process.definition import Stage as ProcessStage
+from dialectic.core.run_request import Given
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
+from tests.scenario.whole_session import (
     ARCHITECT,
     PRAGMATIST,
     PROMPT,

@@ -15,17 +15,17 @@ from starlette.requests import Request
 
 from chaos.event_clients import Frame, Line
 from chaos.event_server import build_app, serving
-from dialectic import embedded
-from dialectic.api.events import Pace
+from dialectic.api.event_stream import Pace
 from dialectic.api.server import Running, open_server
-from dialectic.domain.event import format_id
-from dialectic.notify.hub import Hub
-from dialectic.store import notifications, records
-from dialectic.store.database import WORKER_ROLE, Address, Connection, Database
-from dialectic.store.records import Account
-from tests.database.machine import database_of_a_module
-from tests.scenario import house as houses
-from tests.scenario.house import Guest
+from dialectic.core.event import format_id
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database
+from dialectic.db.tables import notifications, records
+from dialectic.db.tables.records import Account
+from dialectic.events.hub import Hub
+from dialectic.postgres import embedded
+from tests.database.job_table import database_of_a_module
+from tests.scenario import api_in_process as houses
+from tests.scenario.api_in_process import Guest
 from tests.waiting import PATIENCE_S
 
 # An id that nothing has.

@@ -10,15 +10,16 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import embedded, sessions, single_job
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
+from dialectic.app import jobs, sessions
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
 from dialectic.errors import Conflict
-from dialectic.process_files import load_process
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
-from tests.scenario.story import (
+from tests.scenario.whole_session import (
     ARCHITECT,
     COUNTS,
     SKEPTIC,
@@ -180,7 +181,7 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
     session_id = await stage.create(MODELS, until="thesis")
     (job_id, *_) = await sessions.generate(stage.engine, stage.account, session_id)
     await stage.engine.db.transact(
-        stage.account.tenant_id, lambda c: single_job.cancel_in(c, session_id, job_id)
+        stage.account.tenant_id, lambda c: jobs.cancel_in(c, session_id, job_id)
     )
     await stage.work(session_id)
     record = await stage.record(session_id)

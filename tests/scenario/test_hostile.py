@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dialectic import embedded
-from tests.scenario.shop import WRITER, open_shop
+from dialectic.postgres import embedded
+from tests.scenario.paid_models import WRITER, open_shop
 
 ORDERS = """# Orders
 

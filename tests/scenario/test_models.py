@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.nursery import Told, nursery
+from tests.command_pool import Told, nursery
 from tests.waiting import PATIENCE_S
 
 KEY = "sk-canary-77aa"

@@ -14,22 +14,32 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from dialectic import embedded, fates, quote, sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.job import Job
-from dialectic.domain.message import UsageSource
-from dialectic.domain.model import ModelCard
-from dialectic.domain.price import Rates
-from dialectic.domain.usage import Actual
+from dialectic.app import quotes, sessions
+from dialectic.core.job import Job
+from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.models.usage import Actual
+from dialectic.core.money.price import Rates
+from dialectic.core.run_request import Ask
+from dialectic.db.pool import WORKER_ROLE, Connection, Database
+from dialectic.db.tables import jobs
 from dialectic.errors import DatabaseFull, LeaseLost
 from dialectic.ledger import holds, wallets
 from dialectic.pipeline.run import run_job
-from dialectic.process_files import load_process
-from dialectic.store import jobs
-from dialectic.store.database import WORKER_ROLE, Connection, Database
-from tests.database.workshop import refusing
-from tests.scenario.shop import SHORT_LEASE_S, TEXT, WRITER, Shop, check_books, open_shop, verify
-from tests.scenario.story import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
+from dialectic.worker import failures
+from tests.database.running_worker import refusing
+from tests.scenario.paid_models import (
+    SHORT_LEASE_S,
+    TEXT,
+    WRITER,
+    Shop,
+    check_books,
+    open_shop,
+    verify,
+)
+from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
 
 PLENTY = 50_000_000
 SHORT = {"default": {"text": TEXT}}
@@ -511,7 +521,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     ):
         with pytest.raises(DatabaseFull) as full:
             await run_job(replace(stage.worker_engine, db=db), job)
-    await fates.settle(stage.worker_engine, job, full.value)
+    await failures.settle(stage.worker_engine, job, full.value)
     (paused,) = await load_jobs(shop, session_id)
     assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
     assert [row["state"] for row in await shop.list_holds()] == ["lost"]
@@ -548,7 +558,7 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
     ask = Ask(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
     async with open_shop(server, template, tmp_path / "home", {}) as shop:
         await shop.put_in(PLENTY)
-        quoted = await quote.quote_ask(shop.stage.engine, shop.stage.account, ask)
+        quoted = await quotes.quote_ask(shop.stage.engine, shop.stage.account, ask)
         session_id = await shop.stage.play(ask.models)
         posted = await shop.check_books(session_id)
         assert shop.calls == len(posted)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dialectic
-from tests.nursery import Told, nursery
+from tests.command_pool import Told, nursery
 from tests.waiting import PATIENCE_S
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"

@@ -17,17 +17,19 @@ from uuid import UUID
 
 import pytest
 
-from dialectic import embedded, limits, sessions
-from dialectic.domain.document import split_document
-from dialectic.domain.endpoint import Endpoint, WireFormat
-from dialectic.domain.job import ENDED
-from dialectic.domain.model import MODELS_PER_SESSION_MAX
-from dialectic.fates import RAW_MAX_CHARS
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.providers.simulator.faults import TABLE
-from dialectic.providers.simulator.log import LoggedCall
+from dialectic.app import sessions
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.job import ENDED
+from dialectic.core.models.endpoint import Endpoint, WireFormat
+from dialectic.core.models.model import MODELS_PER_SESSION_MAX
+from dialectic.limits import admission
+from dialectic.postgres import embedded
+from dialectic.worker.failures import RAW_MAX_CHARS
+from dialectic_simulator import Simulator, open_simulator
+from dialectic_simulator.faults import TABLE
+from dialectic_simulator.log import LoggedCall
 from tests.ports import find_free_port
-from tests.scenario.remote import (
+from tests.scenario.simulated_endpoints import (
     PLAIN_TOKENS,
     WIRES,
     build_endpoint,
@@ -36,7 +38,7 @@ from tests.scenario.remote import (
     open_remote_stage,
     pass_time,
 )
-from tests.scenario.story import Row, Stage, open_stage
+from tests.scenario.whole_session import Row, Stage, open_stage
 
 TEXT = """# A plan
 
@@ -283,7 +285,7 @@ def batched(cases: list[Case], size: int) -> Iterator[list[Case]]:
 async def look(play: Play, simulator: Simulator) -> dict[str, Outcome]:
     """Collect what every case has left."""
     stage = play.stage
-    standings = {row["endpoint"]: row for row in await limits.list_endpoints(stage.engine.db)}
+    standings = {row["endpoint"]: row for row in await admission.list_endpoints(stage.engine.db)}
     chunks = await stage.fetch("select * from dialectic_chunks order by turn_index")
     waits = await stage.fetch("select * from waits order by id")
     outcomes: dict[str, Outcome] = {}

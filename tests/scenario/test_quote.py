@@ -17,18 +17,27 @@ from typing import Any
 
 import pytest
 
-from dialectic import embedded, quote, sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.document import split_document
-from dialectic.domain.price import price_call
-from dialectic.domain.quote import Amount, LineKey, Quote, add_up, build_forecast
-from dialectic.domain.shrink import shrink_process
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.app import quotes, sessions
+from dialectic.app.projects import create_session
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.money.price import price_call
+from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
+from dialectic.core.process.reductions import shrink_process
+from dialectic.core.run_request import Ask
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
-from tests.scenario.story import ARCHITECT, PRAGMATIST, PROMPT, SKEPTIC, Record, Stage, open_stage
 from tests.scenario.test_run import Home, copy_home
+from tests.scenario.whole_session import (
+    ARCHITECT,
+    PRAGMATIST,
+    PROMPT,
+    SKEPTIC,
+    Record,
+    Stage,
+    open_stage,
+)
 from tests.waiting import PATIENCE_S
 
 CAST = [ARCHITECT, PRAGMATIST, SKEPTIC]
@@ -41,8 +50,8 @@ class Story:
 
     before: Quote
     asked: Quote
-    then: quote.SessionQuote
-    after: quote.SessionQuote
+    then: quotes.SessionQuote
+    after: quotes.SessionQuote
     again: Quote
     record: Record
 
@@ -61,12 +70,12 @@ class Story:
 
 
 async def tell(stage: Stage) -> Story:
-    asked = await quote.quote_ask(stage.engine, stage.account, ASK)
+    asked = await quotes.quote_ask(stage.engine, stage.account, ASK)
     session_id = await stage.create(CAST, is_autopilot=False)
-    before = await quote.quote_session(stage.engine, stage.account, session_id)
+    before = await quotes.quote_session(stage.engine, stage.account, session_id)
     await sessions.generate(stage.engine, stage.account, session_id)
     await stage.work(session_id)
-    then = await quote.quote_session(stage.engine, stage.account, session_id)
+    then = await quotes.quote_session(stage.engine, stage.account, session_id)
     for _ in range(4):
         await sessions.start_next(stage.engine, stage.account, session_id)
         await stage.work(session_id)
@@ -74,8 +83,8 @@ async def tell(stage: Stage) -> Story:
         before=before.rest,
         asked=asked,
         then=then,
-        after=await quote.quote_session(stage.engine, stage.account, session_id),
-        again=await quote.quote_ask(stage.engine, stage.account, ASK),
+        after=await quotes.quote_session(stage.engine, stage.account, session_id),
+        again=await quotes.quote_ask(stage.engine, stage.account, ASK),
         record=await stage.record(session_id),
     )
 
@@ -171,7 +180,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     async with open_stage(server, template, tmp_path / "home") as stage:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = await quote.quote_ask(stage.engine, stage.account, ask)
+        quoted = await quotes.quote_ask(stage.engine, stage.account, ask)
         session_id = await stage.play([SKEPTIC], until="antithesis", **cap)
         rows = (await stage.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -185,7 +194,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
 async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_quoted_anew(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    from dialectic import feedback
+    from dialectic.app import feedback
 
     async with open_stage(server, template, tmp_path / "home") as stage:
         session_id = await stage.create([SKEPTIC], until="antithesis", is_autopilot=False)
@@ -193,7 +202,7 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
         await stage.work(session_id)
 
         async def read_expected() -> Amount:
-            found = await quote.quote_session(stage.engine, stage.account, session_id)
+            found = await quotes.quote_session(stage.engine, stage.account, session_id)
             return found.rest.figures.expected
 
         plain = await read_expected()
@@ -206,7 +215,7 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
         await sessions.start_next(stage.engine, stage.account, session_id)
         await stage.work(session_id)
         await sessions.iterate(stage.engine, stage.account, session_id)
-        found = await quote.quote_session(stage.engine, stage.account, session_id)
+        found = await quotes.quote_session(stage.engine, stage.account, session_id)
         assert found.rest.planned_calls == 2
         await stage.work(session_id)
         (row,) = (await stage.record(session_id)).select("thesis", iteration=2)
@@ -224,7 +233,7 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
 ) -> None:
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
     async with open_stage(server, template, tmp_path / "home") as stage:
-        quoted = await quote.quote_ask(stage.engine, stage.account, smaller)
+        quoted = await quotes.quote_ask(stage.engine, stage.account, smaller)
         begun = await create_session(stage.engine, stage.account, smaller)
         await sessions.generate(stage.engine, stage.account, begun.session_id)
         await stage.work(begun.session_id)
@@ -270,7 +279,7 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         prices = []
         for rungs in range(4):
             process = shrink_process(ASK.process, rungs)
-            found = await quote.quote_ask(s.engine, s.account, replace(ask, process=process))
+            found = await quotes.quote_ask(s.engine, s.account, replace(ask, process=process))
             prices.append(found.figures.likely.credits)
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
@@ -279,7 +288,7 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3], 3, True),
             (prices[3] - 1, 3, False),
         ):
-            fitted, least = await quote.fit_ask(s.engine, s.account, ask, budget_credits=budget)
+            fitted, least = await quotes.fit_ask(s.engine, s.account, ask, budget_credits=budget)
             assert least == (left if fits else None)
             assert fitted.process == shrink_process(ASK.process, left)
 
@@ -424,10 +433,10 @@ from dataclasses import replace
 from decimal import Decimal
 from dialectic.cli import main, quote
 from dialectic.cli.terminal import run_async
-from dialectic.pipeline.author import Terms
+from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
-from dialectic.domain.shrink import shrink_process
-from dialectic.process_files import load_process
+from dialectic.core.process.reductions import shrink_process
+from dialectic.processes.loader import load_process
 from dialectic.providers.offline import CARDS
 
 def ask(model, limit):

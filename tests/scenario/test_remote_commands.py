@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dialectic import embedded
-from tests.database.machine import database_of_a_module
-from tests.nursery import Told
-from tests.scenario.outpost import Outpost, open_outpost
+from dialectic.postgres import embedded
+from tests.command_pool import Told
+from tests.database.job_table import database_of_a_module
+from tests.scenario.server_thread import Outpost, open_outpost
 from tests.scenario.test_run import Home, read_tree, wait_for
 from tests.waiting import PATIENCE_S, until_said
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from dialectic import embedded
 from dialectic.failpoints import POINTS
-from tests.nursery import Told, nursery
+from dialectic.postgres import embedded
+from tests.command_pool import Told, nursery
 from tests.servers import copy_server, join_copy
 from tests.waiting import PATIENCE_S, until_said, until_stopped
 

@@ -13,11 +13,15 @@ from uuid import UUID, uuid4
 import pytest
 from click.testing import CliRunner
 
-from dialectic import embedded, search
+from dialectic.app import search
+from dialectic.app.projects import create_session
+from dialectic.app.search import Hit, search_project
+from dialectic.cli.commands.projects import build_entry
 from dialectic.cli.main import cli
-from dialectic.cli.search import build_entry
-from dialectic.domain.ask import Ask, Given
-from dialectic.domain.place import ResourceKind
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.run_request import Ask, Given
+from dialectic.db.pool import COLLISION_TRIES, Address
+from dialectic.db.tables.records import open_account
 from dialectic.engine import open_engine
 from dialectic.errors import (
     DatabaseBusy,
@@ -28,18 +32,15 @@ from dialectic.errors import (
 )
 from dialectic.ledger import wallets
 from dialectic.ledger.wallets import Deposit
-from dialectic.process_files import load_process
-from dialectic.projects import create_session
+from dialectic.postgres import embedded
+from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.search import Hit, search_project
 from dialectic.settings import Settings
-from dialectic.store.database import COLLISION_TRIES, Address
-from dialectic.store.records import open_account
-from tests.database.rows import create_database
-from tests.database.workshop import refusing
-from tests.scenario.shop import list_holds, verify
-from tests.scenario.story import Stage, open_stage
+from dialectic_simulator import Simulator, open_simulator
+from tests.database.running_worker import refusing
+from tests.database.tenant_rows import create_database
+from tests.scenario.paid_models import list_holds, verify
+from tests.scenario.whole_session import Stage, open_stage
 
 HALL = "# The hall\n\n## Keys\n\nThe key of the village hall hangs at the bakery; ask for Anna.\n"
 TAX = "# Money\n\n## Tax\n\nThe association files its tax return in May.\n"

@@ -20,14 +20,14 @@ import asyncpg
 import httpx2
 import pytest
 
-from dialectic import embedded
 from dialectic.api.server import FILES_MAX, Running, open_server
+from dialectic.db.pool import Address
+from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
-from dialectic.providers.simulator import Simulator, open_simulator
-from dialectic.store.database import Address
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import House, check_problem, open_house
-from tests.scenario.shop import MODELS, TEXT, configure
+from dialectic_simulator import Simulator, open_simulator
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import House, check_problem, open_house
+from tests.scenario.paid_models import MODELS, TEXT, configure
 from tests.scenario.test_run import copy_home, wait_for
 from tests.waiting import PATIENCE_S
 

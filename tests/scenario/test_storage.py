@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dialectic import embedded
+from dialectic.postgres import embedded
+from tests.command_pool import Told
 from tests.conftest import execute_as_superuser
-from tests.nursery import Told
 from tests.scenario.test_run import PROMPT, Home, open_home, unique_name
 from tests.servers import copy_server
 from tests.waiting import PATIENCE_S

@@ -20,16 +20,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from dialectic import embedded
 from dialectic.api.app import build_app
-from dialectic.cli.logs import JsonLines
-from dialectic.domain.secret import Secret
+from dialectic.cli.terminal import JsonLines
+from dialectic.core.access import Secret
+from dialectic.db.pool import Address
 from dialectic.errors import ConfigurationError, DialecticError
+from dialectic.postgres import embedded
 from dialectic.settings import Settings
-from dialectic.store.database import Address
 from dialectic.telemetry import Telemetry, about, open_telemetry, open_tracing
-from tests.database.machine import database_of_a_module
-from tests.scenario.house import PROMPT, House, open_client, open_house
+from tests.database.job_table import database_of_a_module
+from tests.scenario.api_in_process import PROMPT, House, open_client, open_house
 
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CANARY = "ocelot-in-the-cellar"
@@ -120,7 +120,7 @@ async def test_requests_attempts_and_calls_leave_spans_without_a_word_of_their_t
     for span in (call, attempt):
         found = attributes(span)
         assert found["dialectic.session_id"] == session_id
-        assert {"dialectic.job_id", "dialectic.worker", "dialectic.attempt"} <= found.keys()
+        assert {"dialectic.job_id", "dialectic.worker.worker", "dialectic.attempt"} <= found.keys()
     secrets = (CANARY, "village hall", house.anna.token)
     assert not [s.to_json() for s in spans if any(word in s.to_json() for word in secrets)]
 

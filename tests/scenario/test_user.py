@@ -12,12 +12,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from dialectic import accounts, embedded
-from dialectic.domain.access import EVERY_SCOPE, Caller, Scope
+from dialectic.app import accounts
+from dialectic.core.access import EVERY_SCOPE, Caller, Scope
+from dialectic.db.pool import APP_ROLE, Address, Database
 from dialectic.errors import TokenInvalid
-from dialectic.store.database import APP_ROLE, Address, Database
-from tests.database.machine import database_of_a_module
-from tests.nursery import Told, nursery
+from dialectic.postgres import embedded
+from tests.command_pool import Told, nursery
+from tests.database.job_table import database_of_a_module
 from tests.waiting import PATIENCE_S
 
 

@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from dialectic.db.pool import WORKER_ROLE, Address, Database
 from dialectic.ledger import holds
-from dialectic.store.database import WORKER_ROLE, Address, Database
-from tests.database.purse import PLAIN, used
-from tests.nursery import Told
+from tests.command_pool import Told
+from tests.database.wallet_fixture import PLAIN, used
 from tests.scenario.test_run import Home, copy_home
 
 

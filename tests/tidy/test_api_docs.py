@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dialectic import errors
 from dialectic.api.app import PREFIX
-from dialectic.api.documents import ASSETS
-from tests.description import load_description
+from dialectic.api.openapi import ASSETS
+from tests.api_description import load_description
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")

@@ -11,21 +11,20 @@ import click
 import pytest
 
 from dialectic.cli.main import COMMANDS, cli
-from dialectic.domain import bundle
-from dialectic.domain.endpoint import BUILT_IN
-from dialectic.domain.endpoint_config import EMBEDDING_KEYS, ENDPOINT_KEYS, MODEL_KEYS
-from dialectic.domain.job import JobStatus
-from dialectic.domain.project_rows import ProjectRows
+from dialectic.core.job import JobStatus
+from dialectic.core.models.endpoint import BUILT_IN
+from dialectic.core.models.endpoint_config import EMBEDDING_KEYS, ENDPOINT_KEYS, MODEL_KEYS
+from dialectic.core.transfer import bundle_format
+from dialectic.core.transfer.rows import ProjectRows
 from dialectic.errors import ExitCode
 from dialectic.failpoints import POINTS
-from dialectic.providers.shipped import load_shipped
+from dialectic.providers.catalog import load_shipped
 from dialectic.settings import KNOWN, Settings
+from tests.tidy.module_list import PAGE, build_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "dialectic"
-BINDINGS = "src/dialectic/sql/bindings.sql"
-# Packages that have one row, and say themselves what each of their modules owns.
-WHOLE = {"providers.offline", "providers.simulator"}
+BINDINGS = "src/dialectic/db/sql/bindings.sql"
 
 
 def read(name: str) -> str:
@@ -39,19 +38,8 @@ def first_column(text: str, heading: str) -> list[str]:
     return re.findall(r"^\| `([^`]+)`", part, re.MULTILINE)
 
 
-def list_modules() -> set[str]:
-    names = set()
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        if parts[-1] not in ("__init__", "__main__") and ".".join(parts[:2]) not in WHOLE:
-            names.add(".".join(parts))
-    return names | WHOLE
-
-
-def test_the_architecture_lists_every_module_and_no_other() -> None:
-    named = first_column(read("ARCHITECTURE.md"), "## Modules")
-
-    assert sorted(named) == sorted(list_modules())
+def test_the_list_of_modules_is_generated_from_their_docstrings() -> None:
+    assert PAGE.read_text("utf-8") == build_page()
 
 
 def test_every_trigger_is_listed_under_what_fires_when() -> None:
@@ -127,7 +115,7 @@ def test_the_statuses_are_described_in_their_order() -> None:
 
 
 def test_the_moves_are_described_as_the_table_has_them() -> None:
-    migrations = sorted((PACKAGE / "sql" / "migrations").iterdir())
+    migrations = sorted((PACKAGE / "db" / "sql" / "migrations").iterdir())
     text = "".join(path.read_text("utf-8") for path in migrations)
     made = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", text, re.MULTILINE)
     unmade = re.findall(
@@ -151,16 +139,16 @@ def test_the_limits_of_a_bundle_are_described() -> None:
     text = read("docs/bundle.md")
 
     for words, limit in (
-        ("entries", f"{bundle.LIMITS.entries_max:,}"),
-        ("bytes of the archive", f"{bundle.LIMITS.archive_bytes_max >> 20} MiB"),
-        ("bytes of one file, unpacked", f"{bundle.LIMITS.entry_bytes_max >> 20} MiB"),
-        ("bytes in all, unpacked", f"{bundle.LIMITS.total_bytes_max >> 30} GiB"),
-        (f"swelling of an entry over {bundle.RATIO_FREE_BYTES >> 20} MiB", "200 times"),
+        ("entries", f"{bundle_format.LIMITS.entries_max:,}"),
+        ("bytes of the archive", f"{bundle_format.LIMITS.archive_bytes_max >> 20} MiB"),
+        ("bytes of one file, unpacked", f"{bundle_format.LIMITS.entry_bytes_max >> 20} MiB"),
+        ("bytes in all, unpacked", f"{bundle_format.LIMITS.total_bytes_max >> 30} GiB"),
+        (f"swelling of an entry over {bundle_format.RATIO_FREE_BYTES >> 20} MiB", "200 times"),
     ):
         assert f"| {words} | {limit} |" in text
-    assert bundle.RATIO_MAX == 200
-    assert f'`"version": {bundle.VERSION}`' in text
-    assert f'`"format": "{bundle.FORMAT}"`' in text
+    assert bundle_format.RATIO_MAX == 200
+    assert f'`"version": {bundle_format.VERSION}`' in text
+    assert f'`"format": "{bundle_format.FORMAT}"`' in text
 
 
 @pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])

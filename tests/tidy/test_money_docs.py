@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from dialectic.domain import usage
-from dialectic.domain.price import USEFUL_OUTPUT_TOKENS
+from dialectic.core.models import usage
+from dialectic.core.money.price import USEFUL_OUTPUT_TOKENS
+from dialectic.db.queries import load_queries
 from dialectic.ledger.holds import HoldState
-from dialectic.store.queries import load_queries
 from tests.tidy.test_docs import first_column, read
 
 TEXT = read("docs/money.md")
-MIGRATION = read("src/dialectic/sql/migrations/0013_ledger.sql")
+MIGRATION = read("src/dialectic/db/sql/migrations/0013_ledger.sql")
 
 
 def test_every_state_of_a_hold_is_described() -> None:

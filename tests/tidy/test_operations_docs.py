@@ -12,7 +12,7 @@ import yaml
 
 from dialectic.api.metrics import Metrics
 from dialectic.cli.main import COMMANDS, cli
-from dialectic.domain.endpoint import KEY_VARIABLES
+from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.settings import KNOWN, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dialectic.cli.graph import build_plain_pen, draw_process
-from dialectic.domain.process import (
+from dialectic.cli.display.process_graph import build_plain_pen, draw_process
+from dialectic.core.process.check import VARIABLES
+from dialectic.core.process.definition import (
     Compressor,
     ExpectedDocument,
     InputRule,
@@ -23,9 +24,8 @@ from dialectic.domain.process import (
     Strategy,
     Transition,
 )
-from dialectic.domain.process_check import VARIABLES
 from dialectic.pipeline.outline import build_outline
-from dialectic.process_files import load_process
+from dialectic.processes.loader import load_process
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "processes.md").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_what_happens_on_failure_and_overflow_is_described() -> None:
 
 
 def test_the_tables_named_for_pinning_are_made_by_the_migrations() -> None:
-    folder = ROOT / "src" / "dialectic" / "sql" / "migrations"
+    folder = ROOT / "src" / "dialectic" / "db" / "sql" / "migrations"
     made = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.sql"))
     for table in first_column("## Pinning"):
         assert f"create table {table} (" in made, table

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from dialectic.providers.simulator import TABLE, Simulator, load_script, open_simulator
-from dialectic.providers.simulator.faults import EVERY_WIRE
-from dialectic.providers.simulator.log import LoggedCall
-from dialectic.providers.simulator.script import Facts, Manner, Rule, Script, Section
+from dialectic_simulator import TABLE, Simulator, load_script, open_simulator
+from dialectic_simulator.faults import EVERY_WIRE
+from dialectic_simulator.log import LoggedCall
+from dialectic_simulator.script import Facts, Manner, Rule, Script, Section
 from tests.conformance.raw_client import CONTINUE, OPENAI, connect
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from dialectic.domain.process import Process
-from dialectic.domain.process_check import build_process
+from dialectic.core.process.check import build_process
+from dialectic.core.process.definition import Process
 
 Content = dict[str, Any]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.domain.process_check import VARIABLES
-from dialectic.domain.prompt import build_block, render_template
+from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.process.check import VARIABLES
 from dialectic.pipeline.outline import build_outline
-from dialectic.process_files import load_process
+from dialectic.processes.loader import load_process
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FOLDERS = sorted(path.parent for path in EXAMPLES.glob("*/process.toml"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialectic.store.database import UNREADABLE, Address, describe_failure, redact
+from dialectic.db.pool import UNREADABLE, Address, describe_failure, redact
 
 
 @pytest.mark.parametrize(

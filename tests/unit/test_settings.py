@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.domain.endpoint import BUILT_IN, KEY_VARIABLES, Endpoint
+from dialectic.core.models.endpoint import BUILT_IN, KEY_VARIABLES, Endpoint
 from dialectic.errors import ConfigurationError, ExitCode
 from dialectic.settings import KNOWN, LOG_LEVELS, Settings, default_home, inherited_environment
 

@@ -14,20 +14,19 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
 from dialectic import __version__
-from dialectic.api import operations, problem
-from dialectic.api.documents import DOCUMENT_PATHS, add_documents
-from dialectic.api.entry import Entry
-from dialectic.api.guard import OVERHEAD_BYTES, Guard, Limits, Upload
+from dialectic.api import health, problems
+from dialectic.api.auth import Entry
 from dialectic.api.metrics import Metrics
-from dialectic.api.openapi import TAGS, describe, problem_responses
+from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, Guard, Limits, Upload
+from dialectic.api.middleware.logging import Trace
+from dialectic.api.openapi import DOCUMENT_PATHS, TAGS, add_documents, describe, problem_responses
 from dialectic.api.routes import ROUTERS
-from dialectic.api.trace import Trace
-from dialectic.domain.bundle import LIMITS
+from dialectic.app.idempotency import Undertakings
+from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.engine import Engine
-from dialectic.idempotency import Undertakings
-from dialectic.notify.hub import Hub
+from dialectic.events.hub import Hub
 from dialectic.settings import Settings
-from dialectic.uploads import limits as uploads
+from dialectic.uploads import kinds as uploads
 
 PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"
@@ -48,7 +47,7 @@ def build_app(
     """
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
-    app.state.glances = operations.open_glances(engine, hub, metrics)
+    app.state.glances = health.open_glances(engine, hub, metrics)
     app.state.undertakings = Undertakings(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
@@ -91,12 +90,12 @@ def build_api() -> FastAPI:
         separate_input_output_schemas=False,
         lifespan=_finish_work,
     )
-    problem.install(app)
+    problems.install(app)
     versioned = APIRouter(prefix=PREFIX, responses=problem_responses())
     for router in ROUTERS:
         versioned.include_router(router)
     app.include_router(versioned)
-    app.include_router(operations.router)
+    app.include_router(health.router)
     add_documents(app)
     describe(app)
     return app

@@ -15,7 +15,7 @@ from pydantic import (
     StringConstraints,
 )
 
-from dialectic.domain.price import parse_usd
+from dialectic.core.money.price import parse_usd
 from dialectic.errors import UsageError
 
 CREDITS_PER_USD_EXPONENT = -6

@@ -14,10 +14,10 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from dialectic.db.counters import Tallied
+from dialectic.db.tables import figures
+from dialectic.db.tables.figures import Figures
 from dialectic.engine import Engine
-from dialectic.store import figures
-from dialectic.store.figures import Figures
-from dialectic.tally import Tallied
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

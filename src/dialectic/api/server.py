@@ -19,9 +19,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dialectic.api.problem import MEDIA_TYPE, render_broken
-from dialectic.listening import bind
-from dialectic.notify.hub import Hub
+from dialectic.api.problems import MEDIA_TYPE, render_broken
+from dialectic.events.hub import Hub
+from dialectic.net import bind
 
 KEEP_ALIVE_S = 75
 DRAIN_S = 30

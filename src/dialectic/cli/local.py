@@ -12,37 +12,35 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
-from dialectic import bundle, chat, contributions, feedback, projects, sessions, single_job
-from dialectic import quote as quotes
-from dialectic.accounts import load_owner
-from dialectic.bundle import Exported, Imported
-from dialectic.chat import Question, Reply
-from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
+from dialectic.app import chat, contributions, feedback, jobs, projects, quotes, sessions, transfer
+from dialectic.app.accounts import load_owner
+from dialectic.app.chat import Question, Reply
+from dialectic.app.contributions import Edited
+from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.search import Results, search_project
+from dialectic.app.sessions import Overview
+from dialectic.app.transfer import Exported, Imported
+from dialectic.cli.backend import Conclude, News, OnText, Record, Wanted
 from dialectic.cli.terminal import load_settings, run_async
-from dialectic.contributions import Edited
-from dialectic.domain.event import FROM_THE_START, State, format_id
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process
+from dialectic.core.event import FROM_THE_START, State, format_id
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chats
+from dialectic.db.tables.notifications import Page, read_events
+from dialectic.db.tables.records import SQL, Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
+from dialectic.events.hub import open_hub
+from dialectic.events.stream import Follower
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
-from dialectic.notify.hub import open_hub
-from dialectic.notify.stream import Follower
-from dialectic.process_files import Listed, list_processes, load_process
+from dialectic.processes.loader import Listed, list_processes, load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
-from dialectic.providers.listing import Row, build_listing
-from dialectic.providers.seen import load_seen
-from dialectic.publish import describe_project, require_published
-from dialectic.quote import Quoted, SessionQuote
-from dialectic.search import Results, search_project
-from dialectic.sessions import Overview
+from dialectic.providers.model_list import Row, build_listing, load_seen
+from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
-from dialectic.store import chats
-from dialectic.store.database import Connection
-from dialectic.store.notifications import Page, read_events
-from dialectic.store.records import SQL, Account
 
 T = TypeVar("T")
 # How often a session that says nothing is looked at.
@@ -83,7 +81,7 @@ class LocalDesk:
         return await contributions.find(self.engine, self.account, text)
 
     async def find_project(self, text: str) -> UUID:
-        return await bundle.find(self.engine, self.account, text)
+        return await transfer.find(self.engine, self.account, text)
 
     async def find_chat(self, text: str) -> UUID:
         return await self.transact(lambda c: chats.find_chat_id(c, text))
@@ -160,15 +158,15 @@ class LocalDesk:
         return await sessions.cancel(self.engine, self.account, session_id)
 
     async def pause_job(self, session_id: UUID, job_id: UUID) -> None:
-        await self.transact(lambda c: single_job.pause_in(c, session_id, job_id))
+        await self.transact(lambda c: jobs.pause_in(c, session_id, job_id))
 
     async def resume_job(self, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
         await self.transact(
-            lambda c: single_job.resume_in(c, session_id, job_id, approves_spend=approves_spend)
+            lambda c: jobs.resume_in(c, session_id, job_id, approves_spend=approves_spend)
         )
 
     async def cancel_job(self, session_id: UUID, job_id: UUID) -> None:
-        await self.transact(lambda c: single_job.cancel_in(c, session_id, job_id))
+        await self.transact(lambda c: jobs.cancel_in(c, session_id, job_id))
 
     async def start_next(self, session_id: UUID) -> str:
         return await sessions.start_next(self.engine, self.account, session_id)
@@ -232,7 +230,9 @@ class LocalDesk:
         session_id: UUID | None = None,
         conclude: Conclude | None = None,
     ) -> ExitCode:
-        from dialectic.cli.host import work_beside  # the queue: 0.3 s that `status` need not pay
+        from dialectic.cli.worker_host import (
+            work_beside,  # the queue: 0.3 s that `status` need not pay
+        )
 
         return await work_beside(self, follow, session_id=session_id, conclude=conclude)
 
@@ -246,16 +246,16 @@ class LocalDesk:
         self, project_id: UUID, out: Path | None, *, finished: bool
     ) -> tuple[Exported, str]:
         if out is None:
-            return await bundle.export_into_storage(
+            return await transfer.export_into_storage(
                 self.engine, self.account, project_id, finished=finished
             )
-        exported = await bundle.export_project(
+        exported = await transfer.export_project(
             self.engine, self.account, project_id, out, finished=finished
         )
         return exported, str(out)
 
     async def take_in(self, file: Path) -> Imported:
-        taken = await bundle.import_project(self.engine, self.account, file)
+        taken = await transfer.import_project(self.engine, self.account, file)
         await describe_project(self.engine, self.account.tenant_id, taken.project_id)
         return taken
 

@@ -19,9 +19,8 @@ import click
 from click.exceptions import NoSuchCommand
 
 from dialectic import __version__
-from dialectic.cli.empty_options import refuse_empty_options
 from dialectic.cli.examples import add_examples
-from dialectic.cli.server_option import keep_server_option, take_server_option
+from dialectic.cli.options import keep_server_option, refuse_empty_options, take_server_option
 from dialectic.errors import DialecticError, ExitCode
 
 if TYPE_CHECKING:
@@ -29,38 +28,65 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": (
-        "dialectic.cli.run",
+        "dialectic.cli.commands.run",
         "Let models argue about a prompt, and leave a folder of documents.",
     ),
-    "status": ("dialectic.cli.session", "Show all sessions, or one in detail."),
-    "watch": ("dialectic.cli.session", "Follow a session while it works."),
-    "pause": ("dialectic.cli.session", "Start nothing more of a session until it is resumed."),
-    "resume": ("dialectic.cli.session", "Go on with a session, with a worker in this process."),
-    "cancel": ("dialectic.cli.session", "End a session for good; what is written stays."),
-    "retry": ("dialectic.cli.steer", "Run again what failed in a session."),
-    "feedback": ("dialectic.cli.steer", "Say something about a stage of a session."),
-    "edit": ("dialectic.cli.steer", "Put a text of your own in the place of a contribution."),
-    "rate": ("dialectic.cli.steer", "Rate a contribution from 1 to 5."),
-    "regenerate": ("dialectic.cli.steer", "Let a model write one contribution anew."),
-    "next": ("dialectic.cli.steer", "Submit feedback and start the next stage."),
-    "iterate": ("dialectic.cli.steer", "Run a session's process once more, from its last outputs."),
-    "list": ("dialectic.cli.read", "List sessions, or the contributions of one."),
-    "show": ("dialectic.cli.read", "Show a contribution, or a session."),
-    "diff": ("dialectic.cli.read", "Show how two contributions differ."),
-    "search": ("dialectic.cli.search", "Find passages in the documents of a project."),
-    "export": ("dialectic.cli.bundle", "Write a project into a zip file."),
-    "import": ("dialectic.cli.bundle", "Take in a project from a zip file."),
-    "chat": ("dialectic.cli.chat", "Chat with one model."),
-    "models": ("dialectic.cli.models", "Models: list, sync, test."),
-    "process": ("dialectic.cli.process", "Processes: list, show, check."),
-    "wallet": ("dialectic.cli.wallet", "Money: balance, topup, unlimited, history, costs, verify."),
-    "serve": ("dialectic.cli.serve", "Serve the API, and work."),
-    "worker": ("dialectic.cli.worker", "Carry out jobs until told to stop."),
-    "simulate": ("dialectic.cli.simulate", "Answer as providers would, and fail on order."),
-    "doctor": ("dialectic.cli.doctor", "Check that everything this program needs is in order."),
-    "user": ("dialectic.cli.user", "Users and their tokens: add, token, list, revoke."),
-    "org": ("dialectic.cli.org", "Organisations: create, list, add, remove."),
-    "db": ("dialectic.cli.db", "The database: migrate, url, shell, stop."),
+    "status": ("dialectic.cli.commands.sessions", "Show all sessions, or one in detail."),
+    "watch": ("dialectic.cli.commands.sessions", "Follow a session while it works."),
+    "pause": (
+        "dialectic.cli.commands.sessions",
+        "Start nothing more of a session until it is resumed.",
+    ),
+    "resume": (
+        "dialectic.cli.commands.sessions",
+        "Go on with a session, with a worker in this process.",
+    ),
+    "cancel": ("dialectic.cli.commands.sessions", "End a session for good; what is written stays."),
+    "retry": ("dialectic.cli.commands.session_actions", "Run again what failed in a session."),
+    "feedback": (
+        "dialectic.cli.commands.session_actions",
+        "Say something about a stage of a session.",
+    ),
+    "edit": (
+        "dialectic.cli.commands.session_actions",
+        "Put a text of your own in the place of a contribution.",
+    ),
+    "rate": ("dialectic.cli.commands.session_actions", "Rate a contribution from 1 to 5."),
+    "regenerate": (
+        "dialectic.cli.commands.session_actions",
+        "Let a model write one contribution anew.",
+    ),
+    "next": ("dialectic.cli.commands.session_actions", "Submit feedback and start the next stage."),
+    "iterate": (
+        "dialectic.cli.commands.session_actions",
+        "Run a session's process once more, from its last outputs.",
+    ),
+    "list": ("dialectic.cli.commands.documents", "List sessions, or the contributions of one."),
+    "show": ("dialectic.cli.commands.documents", "Show a contribution, or a session."),
+    "diff": ("dialectic.cli.commands.documents", "Show how two contributions differ."),
+    "search": ("dialectic.cli.commands.projects", "Find passages in the documents of a project."),
+    "export": ("dialectic.cli.commands.projects", "Write a project into a zip file."),
+    "import": ("dialectic.cli.commands.projects", "Take in a project from a zip file."),
+    "chat": ("dialectic.cli.commands.chat", "Chat with one model."),
+    "models": ("dialectic.cli.commands.models", "Models: list, sync, test."),
+    "process": ("dialectic.cli.commands.process", "Processes: list, show, check."),
+    "wallet": (
+        "dialectic.cli.commands.wallet",
+        "Money: balance, topup, unlimited, history, costs, verify.",
+    ),
+    "serve": ("dialectic.cli.commands.serve", "Serve the API, and work."),
+    "worker": ("dialectic.cli.commands.serve", "Carry out jobs until told to stop."),
+    "simulate": (
+        "dialectic.cli.commands.simulate",
+        "Answer as providers would, and fail on order.",
+    ),
+    "doctor": (
+        "dialectic.cli.commands.doctor",
+        "Check that everything this program needs is in order.",
+    ),
+    "user": ("dialectic.cli.commands.users", "Users and their tokens: add, token, list, revoke."),
+    "org": ("dialectic.cli.commands.organizations", "Organisations: create, list, add, remove."),
+    "db": ("dialectic.cli.commands.db", "The database: migrate, url, shell, stop."),
 }
 # In the help, from which command on: people look for what they want to do.
 SECTIONS = {

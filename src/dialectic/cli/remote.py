@@ -1,10 +1,13 @@
-"""A desk at a server: every command is asked of it through the client, and carried out there.
+"""Following a session at a server, whose workers do the work. Knows events, and no requests.
+
+A desk at a server: every command is asked of it through the client, and carried out there.
 
 Answers become what the engine itself would give, so that commands need not know the difference.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -14,12 +17,15 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from dialectic.bundle import Exported, Imported
-from dialectic.chat import Question, Reply
-from dialectic.cli.desk import Conclude, News, OnText, Record, Wanted
-from dialectic.cli.remote_follow import see_to_end, tell_news
-from dialectic.cli.server_option import name_command
-from dialectic.cli.terminal import say
+from dialectic.app.chat import Question, Reply
+from dialectic.app.contributions import Edited
+from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.search import Results
+from dialectic.app.sessions import Overview
+from dialectic.app.transfer import Exported, Imported
+from dialectic.cli.backend import Conclude, News, OnText, Record, Wanted
+from dialectic.cli.options import name_command
+from dialectic.cli.terminal import handling_signals, say
 from dialectic.cli.translate import (
     build_cost,
     build_imported,
@@ -38,20 +44,62 @@ from dialectic.cli.translate import (
     show_usd,
 )
 from dialectic.client import AsyncClient, account, chats
-from dialectic.contributions import Edited
-from dialectic.domain.event import FROM_THE_START, format_id
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process
+from dialectic.client.events import Event
+from dialectic.core.event import FROM_THE_START, format_id
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
 from dialectic.errors import ExitCode, InvalidProcess, NotFound, TokenMissing, UsageError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
-from dialectic.process_files import Listed
-from dialectic.providers.listing import Row
-from dialectic.quote import Quoted, SessionQuote
-from dialectic.search import Results
-from dialectic.sessions import Overview
+from dialectic.processes.loader import Listed
+from dialectic.providers.model_list import Row
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
+
+# How often a session that says nothing is looked at.
+LOOK_S = 1.0
+
+
+async def tell_news(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+    """Tell events as they come, and none after a while without any: then someone may look."""
+    coming: asyncio.Task[Any] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(anext(told))
+            done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
+            if not done:
+                yield News(seq, [])
+                continue
+            event, coming = coming.result(), None
+            if event.type == "state":
+                yield News(seq, [])
+                continue
+            seq = event.data["id"]
+            yield News(seq, [event.data])
+    finally:
+        if coming is not None:
+            coming.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await coming
+        await told.aclose()
+
+
+async def see_to_end(follow: Coroutine[Any, Any, ExitCode], conclude: Conclude | None) -> ExitCode:
+    """Follow until it ends, or until someone leaves; what is followed goes on without them."""
+
+    async def see() -> ExitCode:
+        code = await follow
+        return await conclude(code) if conclude else code
+
+    seeing = asyncio.create_task(see())
+
+    def leave(_number: object) -> None:
+        seeing.cancel()
+
+    with handling_signals(leave):
+        await asyncio.wait({seeing})
+    return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
+
 
 # Of a stage's jobs these run again when someone says so.
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")

@@ -1,4 +1,12 @@
-"""What the subcommands share: an event loop, logs, and text that is safe to show."""
+"""What asks a command to leave: ^C, a supervisor's SIGTERM, a terminal that is closed.
+
+The form of logs: text for people, lines of JSON for programs; both without keys.
+
+Every line of JSON carries the ids of what was being done. What libraries and errors say may hold
+what users wrote: of an exception JSON tells its kind and its place, and leaves its words out.
+
+What the subcommands share: an event loop, logs, and text that is safe to show.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +18,104 @@ import shutil
 import signal
 import sys
 import textwrap
+import traceback
 import unicodedata
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 import click
 
-from dialectic.cli.logs import Discreet, JsonLines
-from dialectic.cli.server_option import find_server_option
-from dialectic.cli.signals import handling_signals
+from dialectic.cli.options import find_server_option
+from dialectic.core.access import Secret
 from dialectic.errors import UsageError
 from dialectic.settings import Settings
+from dialectic.telemetry import list_ids
+
+Handle = Callable[[signal.Signals], None]
+
+_current: ContextVar[Handle | None] = ContextVar("current", default=None)
+
+
+@contextmanager
+def handling_signals(handle: Handle) -> Iterator[None]:
+    """Call back instead of dying; afterwards whoever was called before is called again."""
+    token = _current.set(handle)
+    _install(handle)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        _install(_current.get())
+
+
+def _install(handle: Handle | None) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # `nohup` has asked for the terminal's end to be ignored.
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue
+        if handle is None:
+            loop.remove_signal_handler(number)
+        else:
+            loop.add_signal_handler(number, handle, number)
+
+
+class Discreet(logging.Formatter):
+    """Writes logs without keys: libraries log what servers say, and those may repeat a key."""
+
+    def __init__(self, keys: list[Secret]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._keys = keys
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.redact(super().format(record))
+
+    def redact(self, line: str) -> str:
+        """Take every key out of a line."""
+        for key in self._keys:
+            line = key.redact(line)
+        return line
+
+
+class JsonLines(Discreet):
+    """Writes a record as one JSON object; what is JSON already becomes part of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            **list_ids(),
+        }
+        message = record.getMessage()
+        said = _find_object(message)
+        found |= {"message": message} if said is None else said
+        if record.exc_info:
+            kind, _, trace = record.exc_info
+            found |= {"error": kind.__name__ if kind else "", "places": list_places(trace)}
+        return self.redact(json.dumps(found, ensure_ascii=False))
+
+
+def list_places(trace: TracebackType | None) -> list[str]:
+    """List where an exception came by, outermost first."""
+    return [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(trace)]
+
+
+def _find_object(message: str) -> dict[str, Any] | None:
+    if not message.startswith("{"):
+        return None
+    try:
+        found = json.loads(message)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
 
 T = TypeVar("T")
 WIDTH_MIN = 40

@@ -9,25 +9,25 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from dialectic.bundle import Imported
-from dialectic.chat import Reply
+from dialectic.app.chat import Reply
+from dialectic.app.quotes import Quoted, SessionQuote, Smaller
+from dialectic.app.search import Hit, Results
+from dialectic.app.sessions import Overview
+from dialectic.app.transfer import Imported
 from dialectic.client import account, chats, projects, sessions
-from dialectic.domain.ask import Ask
-from dialectic.domain.message import FinishReason, Usage, UsageSource
-from dialectic.domain.model import ModelCard
-from dialectic.domain.price import CREDITS_PER_USD
-from dialectic.domain.process import Process
-from dialectic.domain.process_check import build_process
-from dialectic.domain.quote import Quote
+from dialectic.core.models.messages import FinishReason, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import CREDITS_PER_USD
+from dialectic.core.money.quote import Quote
+from dialectic.core.process.check import build_process
+from dialectic.core.process.definition import Process
+from dialectic.core.run_request import Ask
 from dialectic.errors import ConfigurationError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import Origin
-from dialectic.providers.listing import Row, State
-from dialectic.quote import Quoted, SessionQuote, Smaller
-from dialectic.search import Hit, Results
-from dialectic.sessions import Overview
+from dialectic.providers.model_list import Row, State
 from dialectic.storage.keys import is_part
 
 QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)

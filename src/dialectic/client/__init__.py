@@ -5,8 +5,8 @@ Knows the API as it is described, the errors of the tree, and nothing of the eng
 
 from __future__ import annotations
 
-from dialectic.client.asynchronous import AsyncClient
-from dialectic.client.synchronous import Client
+from dialectic.client.async_client import AsyncClient
+from dialectic.client.client import Client
 from dialectic.errors import ApiError, ApiRefusal
 
 __all__ = ["ApiError", "ApiRefusal", "AsyncClient", "Client"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from dialectic.client.patience import GATEWAY, PASSING
+from dialectic.client.retry import GATEWAY, PASSING
 from dialectic.errors import (
     ApiError,
     ApiRefusal,

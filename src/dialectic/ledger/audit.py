@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from dialectic.store.database import Connection, Database
-from dialectic.store.queries import load_queries
+from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import load_queries
 
 SQL = load_queries("ledger")
 BREACHES_MAX = 50

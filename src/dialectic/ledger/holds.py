@@ -19,17 +19,17 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.domain.price import (
+from dialectic.core.models.usage import Actual
+from dialectic.core.money.price import (
     Purse,
     Rates,
     advise_top_up,
     build_funds_error,
     format_credits,
 )
-from dialectic.domain.usage import Actual
+from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import load_queries
 from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound
-from dialectic.store.database import Connection, Database
-from dialectic.store.queries import load_queries
 
 logger = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.domain.price import Purse
+from dialectic.core.money.price import Purse
+from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import load_queries
 from dialectic.errors import Conflict, NotFound
 from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
-from dialectic.store.database import Connection, Database
-from dialectic.store.queries import load_queries
 
 SQL = load_queries("ledger")
 

@@ -1,4 +1,6 @@
-"""Assemble one complete request and count it. Pure: what leaves here is exactly what is sent.
+"""The seed prompt of a stage: written once, when everything that the stage reads is there.
+
+Assemble one complete request and count it. Pure: what leaves here is exactly what is sent.
 
 A further turn of a document opens with the same words as the first, so that providers can keep
 them; then follow, in turn, what was said and the call to go on. The last message is that call.
@@ -10,15 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dialectic.domain.message import Message, Request, Role
-from dialectic.domain.model import ModelCard
-from dialectic.domain.prompt import build_block, render_template
-from dialectic.domain.seam import describe_end
+from dialectic.core.documents.file_locations import SeedPrompt
+from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.documents.stitching import describe_end
+from dialectic.core.models.messages import Message, Request, Role
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Stage
+from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.gather import Item, Material, Words
-from dialectic.pipeline.parts import Kind, Part, Shorter
-from dialectic.process_files import load_words
-from dialectic.tokens import count_request_tokens
+from dialectic.pipeline.fit.parts import Kind, Part, Shorter
+from dialectic.pipeline.gather import Item, Material, Words, gather_stage_words
+from dialectic.pipeline.load import Scene
+from dialectic.processes.loader import load_words
+from dialectic.tokens.counting import count_request_tokens
+
+
+def build_seed_prompt(scene: Scene, stage: Stage) -> NewResource:
+    """Render a stage's prompt; in a stage without steps it is exactly what every model is sent."""
+    return NewResource(
+        resource_type="seed_prompt",
+        path=build_path(SeedPrompt(scene.build_folder(stage))),
+        text=compose_prompt(gather_stage_words(scene, stage)),
+        session_id=scene.session_id,
+        iteration_number=scene.iteration,
+        stage_slug=stage.slug,
+    )
+
 
 # How much of its end is shown to the one who is to go on.
 TAIL_CHARS = 200

@@ -12,19 +12,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from dialectic import limits
-from dialectic.domain.endpoint import WireFormat
-from dialectic.domain.message import FinishReason, Reply, Request
-from dialectic.domain.model import ModelCard
-from dialectic.domain.text import clean_part, clean_text
+from dialectic.core.models.endpoint import WireFormat
+from dialectic.core.models.messages import FinishReason, Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.core.text import clean_part, clean_text
+from dialectic.db.counters import Tallied
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
-from dialectic.pipeline.hold import Held
+from dialectic.limits import admission
+from dialectic.pipeline.reserve import Held
 from dialectic.providers.base import OnText
-from dialectic.providers.finish import is_known
-from dialectic.tally import Tallied
+from dialectic.providers.finish_reasons import is_known
 from dialectic.telemetry import Span, Value
-from dialectic.tokens import count_request_tokens
+from dialectic.tokens.counting import count_request_tokens
 
 H = TypeVar("H")
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Answer:
 
 async def call(
     engine: Engine,
-    caller: limits.Caller,
+    caller: admission.Caller,
     card: ModelCard,
     request: Request,
     hold: Callable[[], Awaitable[Held]],
@@ -66,20 +66,20 @@ async def call(
         hold=hold,
         ask=lambda held: _complete(engine, caller, card, held.request, on_text),
         count=lambda: count_request_tokens(request, card).upper_tokens + request.max_output_tokens,
-        tell=lambda reply: limits.build_report(reply.usage),
+        tell=lambda reply: admission.build_report(reply.usage),
     )
     return held, build_answer(held.request, reply, elapsed_ms=elapsed_ms)
 
 
 async def attempt(
     engine: Engine,
-    caller: limits.Caller,
+    caller: admission.Caller,
     card: ModelCard,
     *,
     hold: Callable[[], Awaitable[H]],
     ask: Callable[[H], Awaitable[T]],
     count: Callable[[], int],
-    tell: Callable[[T], limits.Report],
+    tell: Callable[[T], admission.Report],
 ) -> tuple[H, T, int]:
     """Ask a model once for whatever it gives, with leave and with money held for it.
 
@@ -91,14 +91,14 @@ async def attempt(
     try:
         held = await hold()
     except DialecticError:
-        await _report(engine, permit, limits.UNUSED)
+        await _report(engine, permit, admission.UNUSED)
         raise
     # From here on it may cost money, whatever comes back.
     started = time.monotonic()
     try:
         got = await ask(held)
     except (ProviderError, ContextWindowError) as error:
-        await _report(engine, permit, limits.build_failure(error))
+        await _report(engine, permit, admission.build_failure(error))
         raise
     elapsed_ms = round((time.monotonic() - started) * 1000)
     engine.failpoints.reach("after_reply")
@@ -107,7 +107,7 @@ async def attempt(
 
 
 async def _complete(
-    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request, on_text: OnText
+    engine: Engine, caller: admission.Caller, card: ModelCard, request: Request, on_text: OnText
 ) -> Reply:
     """Send a request, seen by whoever watches; what it says stays unseen."""
     provider = engine.catalog.load_provider(card)
@@ -122,7 +122,7 @@ async def _complete(
 
 
 def _describe_call(
-    engine: Engine, caller: limits.Caller, card: ModelCard, request: Request
+    engine: Engine, caller: admission.Caller, card: ModelCard, request: Request
 ) -> dict[str, Value]:
     """Name a call as OpenTelemetry's conventions for generative models do; no text."""
     endpoint = engine.catalog.find_endpoint(card)
@@ -150,19 +150,19 @@ def _describe_reply(span: Span, reply: Reply) -> None:
 
 
 async def _ask_for_leave(
-    engine: Engine, caller: limits.Caller, card: ModelCard, count: Callable[[], int]
-) -> limits.Permit | None:
+    engine: Engine, caller: admission.Caller, card: ModelCard, count: Callable[[], int]
+) -> admission.Permit | None:
     """Ask for leave to call; a model without an endpoint needs none."""
     endpoint = engine.catalog.find_endpoint(card)
     if endpoint is None:
         return None
     tokens = 0 if endpoint.tokens_per_minute is None else count()
-    return await limits.admit(engine.db, engine.calm, endpoint, caller, tokens=tokens)
+    return await admission.admit(engine.db, engine.calm, endpoint, caller, tokens=tokens)
 
 
-async def _report(engine: Engine, permit: limits.Permit | None, told: limits.Report) -> None:
+async def _report(engine: Engine, permit: admission.Permit | None, told: admission.Report) -> None:
     if permit is not None:
-        await limits.report(engine.db, engine.calm, permit, told)
+        await admission.report(engine.db, engine.calm, permit, told)
 
 
 def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:

@@ -12,27 +12,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from dialectic.domain.learned import NOTHING, Kind, Learned, Size
-from dialectic.domain.message import Message, Request, Role
-from dialectic.domain.model import ModelCard
-from dialectic.domain.price import is_play, price_call
-from dialectic.domain.process import InputRule, Overflow, Process, Stage, Step
-from dialectic.domain.quote import Amount, Figures, Line, Quote
+from dialectic.core.models.messages import Message, Request, Role
+from dialectic.core.models.model import ModelCard
+from dialectic.core.money.output_statistics import NOTHING, Kind, Learned, Size
+from dialectic.core.money.price import is_play, price_call
+from dialectic.core.money.quote import Amount, Figures, Line, Quote
+from dialectic.core.process.definition import InputRule, Overflow, Process, Stage, Step
 from dialectic.pipeline.assemble import compose_prompt
-from dialectic.pipeline.author import (
+from dialectic.pipeline.call_estimate import (
     Author,
     Length,
+    Task,
     Terms,
+    build_durations,
     build_figures,
     build_merges,
     fit_length,
 )
-from dialectic.pipeline.combine import ROOM_TOKENS_MIN, Room
+from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room
+from dialectic.pipeline.fit.merge import measure_merge
 from dialectic.pipeline.gather import Item, Words
-from dialectic.pipeline.merge import measure_merge
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
-from dialectic.pipeline.schedule import Task, build_durations
-from dialectic.tokens import count_request_tokens, find_counter
+from dialectic.tokens.counting import count_request_tokens, find_counter
 
 # What a process that says nothing is taken to ask for: two or three pages.
 OUTPUT_TOKENS = 2_000

@@ -12,12 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.domain.chunk import Chunk
-from dialectic.domain.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
-from dialectic.domain.label import build_label, order_for_reader, tell_apart
-from dialectic.domain.manifest import Entry
-from dialectic.domain.message import FinishReason
-from dialectic.domain.place import (
+from dialectic.core.documents.file_locations import (
     About,
     ContributionName,
     From,
@@ -26,12 +21,23 @@ from dialectic.domain.place import (
     Relation,
     StageFolder,
 )
-from dialectic.domain.process import Compressor, ExpectedDocument, InputRule, Process, Stage
-from dialectic.domain.shrink import list_left_out
-from dialectic.domain.slug import slugify_name
+from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import build_label, order_for_reader, tell_apart
+from dialectic.core.documents.stitching import Chunk
+from dialectic.core.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
+from dialectic.core.models.messages import FinishReason
+from dialectic.core.process.definition import (
+    Compressor,
+    ExpectedDocument,
+    InputRule,
+    Process,
+    Stage,
+)
+from dialectic.core.process.reductions import list_left_out
+from dialectic.core.slug import slugify_name
+from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
-from dialectic.pipeline.look import Scene, Text
-from dialectic.store.records import Owner
+from dialectic.pipeline.load import Scene, Text
 
 SELF_CRITIQUE = "self_critique"
 

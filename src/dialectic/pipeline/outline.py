@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from dialectic.domain.process import InputRule, Process, Scope, Stage, Step
+from dialectic.core.process.definition import InputRule, Process, Scope, Stage, Step
 from dialectic.errors import PlanError
-from dialectic.pipeline.sample import keep_sample
-from dialectic.pipeline.strategies import Document, InputSet, deal
+from dialectic.pipeline.strategies import Document, InputSet, deal, keep_sample
 
 # Twenty models in the standard process make 8,000 pairs in one step.
 STEP_CALLS_MAX = 10_000

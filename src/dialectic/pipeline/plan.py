@@ -12,16 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.domain.job import (
-    ExecutePayload,
-    Input,
-    Naming,
-    PlanPayload,
-    derive_child_job_id,
-)
-from dialectic.domain.path import fold_sources
-from dialectic.domain.process import InputRule, Scope, Stage, Step, Strategy
-from dialectic.domain.slug import short_id, slugify_name
+from dialectic.core.documents.file_paths import fold_sources
+from dialectic.core.job import ExecutePayload, Input, Naming, PlanPayload, derive_child_job_id
+from dialectic.core.process.definition import InputRule, Scope, Stage, Step, Strategy
+from dialectic.core.slug import short_id, slugify_name
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline
 from dialectic.pipeline.strategies import Child, Document, InputSet, deal

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dialectic.domain.job import (
+from dialectic.core.job import (
     CombinePayload,
     ExecutePayload,
     Job,
@@ -41,27 +41,28 @@ from dialectic.domain.job import (
     TurnPayload,
     parse_payload,
 )
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Overflow
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Overflow
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
-from dialectic.pipeline.compress import Fitted, compress, decide_again
-from dialectic.pipeline.follow import WINDOW_FULL, Limits, close, follow
-from dialectic.pipeline.gather import Material, gather
-from dialectic.pipeline.hold import free, hold
-from dialectic.pipeline.look import Scene, look
-from dialectic.pipeline.merge import gather_merge
-from dialectic.pipeline.overflow import (
+from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
+from dialectic.pipeline.fit.merge import gather_merge
+from dialectic.pipeline.fit.overflow import (
     deal_level,
     decide_overflow,
     find_combined,
     find_need,
     find_room,
 )
+from dialectic.pipeline.fit.retrieve import retrieve
+from dialectic.pipeline.fit.shorten import build_shortener
+from dialectic.pipeline.gather import Material, gather
+from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, follow
+from dialectic.pipeline.load import Scene, look
 from dialectic.pipeline.plan import decide_plan, find_missing
-from dialectic.pipeline.retrieve import retrieve
+from dialectic.pipeline.reserve import free, hold
 from dialectic.pipeline.save import (
     Paid,
     save_combined,
@@ -72,7 +73,6 @@ from dialectic.pipeline.save import (
     save_turn,
     save_wait,
 )
-from dialectic.pipeline.shorten import build_shortener
 
 
 async def run_job(engine: Engine, job: Job) -> None:

@@ -14,24 +14,24 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dialectic.domain.job import ENDED, Job, JobStatus, MergePayload
-from dialectic.domain.manifest import Manifest
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Stage
+from dialectic.core.documents.manifest import Manifest
+from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Stage
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chunks, jobs, records
 from dialectic.engine import Engine
+from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.combine import Needed
-from dialectic.pipeline.follow import Finish, GoOn
+from dialectic.pipeline.fit.combine import Needed
+from dialectic.pipeline.fit.overflow import Level
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.hold import Held, free, settle
-from dialectic.pipeline.look import Scene
-from dialectic.pipeline.overflow import Level
+from dialectic.pipeline.interpret import Finish, GoOn
+from dialectic.pipeline.load import Scene
 from dialectic.pipeline.plan import Decision
-from dialectic.pipeline.seed import build_seed_prompt
+from dialectic.pipeline.reserve import Held, free, settle
 from dialectic.pipeline.write import Written, write
-from dialectic.publish import publish_files, publish_waiting
-from dialectic.store import chunks, jobs, records
-from dialectic.store.database import Connection
+from dialectic.publishing.publish import publish_files, publish_waiting
 
 
 @dataclass(frozen=True, slots=True)

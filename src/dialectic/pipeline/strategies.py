@@ -1,4 +1,10 @@
-"""Strategies: how a step's inputs are dealt out to its children. Pure functions, found by name.
+"""Sample: which children of a step are left out where the recipe asks for fewer. Pure.
+
+The choice depends on nothing but places, so it is the same before the work and while it is done,
+whoever is slow and whoever fails. It goes round: every model does as much as the others, every
+document is read as often as the others, and what is about a model's own work goes first.
+
+Strategies: how a step's inputs are dealt out to its children. Pure functions, found by name.
 
 A strategy sees the documents that exist so far. It may deal out what is ready before all of them
 do, and what it deals out never changes when more arrive: planning again only adds. A set says
@@ -8,12 +14,38 @@ siblings follows from its sources alone, so it is the same whoever comes first a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.domain.process import Strategy
+from dialectic.core.process.definition import Step, Strategy
 from dialectic.errors import PlanError
+
+
+def keep_sample(
+    step: Step, children: Sequence[Child], *, model_index: int, models: int
+) -> list[Child]:
+    """Keep those of all the children that one model could have which the step asks for."""
+    kept = list(children)
+    if step.readers_max is not None and step.readers_max < models:
+        kept = [
+            child
+            for place, child in enumerate(kept)
+            if (place - model_index) % models < step.readers_max
+        ]
+    if step.per_source_max is not None:
+        kept = list(_keep_per_source(kept, step.per_source_max, model_index))
+    return kept
+
+
+def _keep_per_source(children: Sequence[Child], most: int, model_index: int) -> Iterator[Child]:
+    groups: dict[object, list[Child]] = {}
+    for child in children:
+        groups.setdefault(child.source_group, []).append(child)
+    for child in children:
+        group = groups[child.source_group]
+        if (group.index(child) - model_index) % len(group) < most:
+            yield child
 
 
 @dataclass(frozen=True, slots=True)

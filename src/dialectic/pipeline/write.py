@@ -12,14 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.domain.artifact import cut_documents, list_sections, raise_headings
-from dialectic.domain.chunk import Chunk, sum_usage
-from dialectic.domain.document import render_document
-from dialectic.domain.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.domain.manifest import Manifest
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.path import build_path
-from dialectic.domain.place import (
+from dialectic.core.documents.artifacts import cut_documents, list_sections, raise_headings
+from dialectic.core.documents.file_locations import (
     ChunkFile,
     ContributionFile,
     ContributionName,
@@ -30,13 +24,19 @@ from dialectic.domain.place import (
     WorkItem,
     WorkStatus,
 )
-from dialectic.domain.process import ExpectedDocument
-from dialectic.domain.slug import slugify_name
+from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.front_matter import render_document
+from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.stitching import Chunk, sum_usage
+from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.process.definition import ExpectedDocument
+from dialectic.core.slug import slugify_name
+from dialectic.db.tables.chunks import NewChunk
+from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.follow import Finish, GoOn
 from dialectic.pipeline.gather import Material
-from dialectic.store.chunks import NewChunk
-from dialectic.store.records import MARKDOWN, File, NewContribution, NewResource
+from dialectic.pipeline.interpret import Finish, GoOn
 
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 

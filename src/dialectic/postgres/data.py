@@ -12,10 +12,10 @@ import subprocess
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
+from dialectic.postgres.errors import ELSEWHERE, build_failure
 from dialectic.postgres.launch import Account, launch, open_folder
-from dialectic.postgres.place import Place
+from dialectic.postgres.paths import Place
 from dialectic.postgres.programs import read_line, read_version
-from dialectic.postgres.trouble import ELSEWHERE, build_failure
 
 INIT_TIMEOUT_S = 90.0
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.place import Place
-from dialectic.postgres.trouble import ELSEWHERE
+from dialectic.postgres.errors import ELSEWHERE
+from dialectic.postgres.paths import Place
 
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # English messages, no PG* variables
 

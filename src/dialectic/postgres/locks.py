@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.place import Place
+from dialectic.postgres.paths import Place
 
 POLL_S = 0.01
 

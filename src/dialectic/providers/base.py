@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dialectic.domain.endpoint import Endpoint
-from dialectic.domain.message import Reply, Request
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
 
 OnText = Callable[[str], None]
 """Called with each piece of text as it arrives; must not block."""

@@ -1,21 +1,115 @@
-"""Which models there are: facts by name, where they come from, and who answers for them."""
+"""The models that are shipped as data, in catalogue.toml. Knows their facts, not who answers.
+
+Opens the adapter that speaks an endpoint's words. Knows no vendor; opens no connection yet.
+
+Which models there are: facts by name, where they come from, and who answers for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 import enum
+import functools
+import importlib.resources
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import cycle, islice
+from typing import TYPE_CHECKING, assert_never
+from urllib.parse import urlsplit
 
-from dialectic.domain.endpoint import Endpoint
-from dialectic.domain.model import ModelCard, parse_model_list
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import Endpoint, WireFormat
+from dialectic.core.models.endpoint_config import Place, parse_embeddings, parse_models
+from dialectic.core.models.model import ModelCard, parse_model_list
 from dialectic.errors import ConfigurationError, KeyMissing, NotFound, UnknownModel
 from dialectic.providers.base import Provider, RemoteProvider
-from dialectic.providers.shipped import load_shipped
 from dialectic.settings import Settings
+
+if TYPE_CHECKING:
+    from dialectic.providers.exchange import Caps
+
+FILE = "catalogue.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """The models of one built-in endpoint."""
+
+    cards: tuple[ModelCard, ...]
+    # Asked by a run that names no model.
+    default: str
+    # Models that make vectors of texts, and do not answer.
+    embeddings: tuple[ModelCard, ...] = ()
+
+
+@functools.cache  # what is shipped does not change
+def load_shipped() -> Mapping[str, Shipped]:
+    """Load what is shipped, by the names of the endpoints."""
+    table = tomllib.loads((importlib.resources.files(__package__) / FILE).read_text("utf-8"))
+    facts_of = table.pop("facts_of")
+    assert isinstance(facts_of, date), f"{FILE} says of which day its facts are"
+    return {
+        endpoint: Shipped(
+            cards=tuple(
+                replace(card, facts_of=facts_of)
+                for card in parse_models(endpoint, part["models"], Place(FILE, (endpoint,)))
+            ),
+            default=f"{endpoint}/{part['default']}",
+            embeddings=tuple(
+                replace(card, facts_of=facts_of)
+                for card in parse_embeddings(
+                    endpoint, part.get("embeddings", {}), Place(FILE, (endpoint, "embeddings"))
+                )
+            ),
+        )
+        for endpoint, part in table.items()
+    }
+
+
+def open_provider(
+    endpoint: Endpoint, key: Secret | None, *, caps: Caps | None = None
+) -> RemoteProvider:
+    """Open the provider behind an endpoint. Its first call connects; `close` lets go."""
+    from dialectic.providers.exchange import Caps
+
+    _check_address(endpoint)
+    # A key read from a file often ends in a line feed, which no header can carry.
+    word = "" if key is None else key.reveal().strip()
+    key, caps = Secret(word) if word else None, caps or Caps()
+    match endpoint.kind:
+        case WireFormat.OPENAI:
+            from dialectic.providers.openai import OpenAIProvider
+
+            return OpenAIProvider(endpoint, key, caps)
+        case WireFormat.ANTHROPIC:
+            from dialectic.providers.anthropic import AnthropicProvider
+
+            return AnthropicProvider(endpoint, key, caps)
+        case WireFormat.GOOGLE:
+            from dialectic.providers.google import GoogleProvider
+
+            return GoogleProvider(endpoint, key, caps)
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _check_address(endpoint: Endpoint) -> None:
+    try:
+        parts = urlsplit(endpoint.base_url)
+        port_is_sound = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_is_sound = urlsplit(""), False
+    is_sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound
+    if not is_sound or parts.query or parts.fragment or parts.username or parts.password:
+        # It is not repeated: a key may stand in it.
+        raise ConfigurationError(
+            f"The base_url of {endpoint.name} is no address that can be asked. Write it as "
+            "`https://host/version`, without a key in it; the key belongs into a variable."
+        )
+
 
 OFFLINE = "offline"
 DEFAULT_MODELS_COUNT = 3
@@ -65,8 +159,6 @@ class Providers(Mapping[str, Provider]):
         if name not in self._remote:
             return None
         if name not in self._opened:
-            from dialectic.providers.remote import open_provider  # an HTTP client: 0.1 s
-
             self._opened[name] = open_provider(*self._remote[name])
         return self._opened[name]
 

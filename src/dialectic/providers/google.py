@@ -9,17 +9,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from dialectic.domain.endpoint import Endpoint
-from dialectic.domain.message import FinishReason, Reply, Request, Role
-from dialectic.domain.model import ModelCard
-from dialectic.domain.secret import Secret
-from dialectic.providers.base import ListedModel, OnText
-from dialectic.providers.conversation import Caps, build_sending, converse, encode_body, fold_system
-from dialectic.providers.draft import Draft
-from dialectic.providers.finish import Vendor
-from dialectic.providers.http import Line
-from dialectic.providers.lookup import PAGES_MAX, find_answer, load_page
-from dialectic.providers.strict_json import (
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.models.messages import FinishReason, Reply, Request, Role
+from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import (
     Garbled,
     add_counts,
     find_count,
@@ -28,6 +22,20 @@ from dialectic.providers.strict_json import (
     require_object,
     require_text,
 )
+from dialectic.providers.base import ListedModel, OnText
+from dialectic.providers.exchange import (
+    PAGES_MAX,
+    Caps,
+    build_sending,
+    converse,
+    encode_body,
+    find_answer,
+    fold_system,
+    load_page,
+)
+from dialectic.providers.finish_reasons import Vendor
+from dialectic.providers.http import Line
+from dialectic.providers.response import Draft
 
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "model"}
 _PROMPT_NAMES = ("contents", "systemInstruction", "system_instruction")

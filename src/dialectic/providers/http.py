@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from dialectic.domain.endpoint import CONNECT_S, Endpoint
-from dialectic.domain.secret import Secret
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import CONNECT_S, Endpoint
+from dialectic.core.strict_json import Garbled
 from dialectic.errors import ProviderAuth, ProviderRejected
-from dialectic.providers.refusal import QUOTED_CHARS_MAX, describe_key, redact, shorten
-from dialectic.providers.strict_json import Garbled
+from dialectic.providers.errors import QUOTED_CHARS_MAX, describe_key, redact, shorten
 
 if TYPE_CHECKING:
     import httpx2
@@ -123,7 +123,7 @@ class Line:
         # How many may be open at once is decided before a call comes here.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX)
         if self.endpoint.is_guarded:
-            from dialectic.providers.guarded import GuardedTransport
+            from dialectic.providers.ssrf import GuardedTransport
 
             # No proxy: it would look the name up once more, and by itself.
             plain = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)

@@ -1,4 +1,9 @@
-"""Chat Completions: OpenAI, and every server that speaks as it does. Knows no retry and no money.
+"""Vectors as OpenAI's embeddings send them: lists of numbers, or base64. Knows no retry, no money.
+
+They are put into the order of the texts by the index that comes with each. Whether the numbers
+make sense is for others to judge.
+
+Chat Completions: OpenAI, and every server that speaks as it does. Knows no retry and no money.
 
 What servers do differently is levelled here: one JSON body instead of a stream, content in parts,
 usage in a chunk of its own or in the last one, no usage, no last word.
@@ -6,22 +11,17 @@ usage in a chunk of its own or in the last one, no usage, no last word.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from dialectic.domain.endpoint import Endpoint
-from dialectic.domain.message import FinishReason, Reply, Request
-from dialectic.domain.model import ModelCard
-from dialectic.domain.secret import Secret
-from dialectic.providers.base import ListedModel, OnText, Vectors
-from dialectic.providers.conversation import Caps, build_sending, converse, fold_system
-from dialectic.providers.draft import Draft
-from dialectic.providers.finish import Vendor
-from dialectic.providers.http import Line
-from dialectic.providers.lookup import load_page
-from dialectic.providers.openai_vectors import load_vectors
-from dialectic.providers.strict_json import (
+from dialectic.core.access import Secret
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.models.messages import FinishReason, Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import (
     Garbled,
     find_count,
     find_text,
@@ -29,6 +29,80 @@ from dialectic.providers.strict_json import (
     require_object,
     require_text,
 )
+from dialectic.errors import Remains
+from dialectic.providers.base import ListedModel, OnText, Vectors
+from dialectic.providers.error_taxonomy import is_error, read_complaint
+from dialectic.providers.errors import build_refusal
+from dialectic.providers.exchange import (
+    Caps,
+    build_break,
+    build_garble,
+    build_sending,
+    check_content_type,
+    check_status,
+    converse,
+    fold_system,
+    load_page,
+    parse_body,
+)
+from dialectic.providers.finish_reasons import Vendor
+from dialectic.providers.http import Broken, Line, Sending
+from dialectic.providers.response import Draft
+
+
+async def load_vectors(
+    line: Line, sending: Sending, card: ModelCard, count: int, caps: Caps
+) -> Vectors:
+    """Ask once for the vectors of `count` texts."""
+    remains = Remains(was_sent=True)
+    try:
+        async with line.open(sending) as incoming:
+            remains = Remains(was_sent=True, request_id=incoming.request_id)
+
+            def patience_s() -> float:
+                return line.endpoint.idle_s
+
+            await check_status(line, card.sent_name, incoming, patience_s)
+            await check_content_type(line, incoming, patience_s, "application/json")
+            body = parse_body(await incoming.read(patience_s, bytes_max=caps.body_bytes))
+            if is_error(body):
+                complaint = read_complaint(200, body)
+                raise build_refusal(line.endpoint, line.key, card.sent_name, complaint, remains)
+            return _read(require_object(body, "answer"), count)
+    except Broken as broken:
+        raise build_break(line.endpoint, broken, remains) from broken
+    except Garbled as garbled:
+        raise build_garble(line.endpoint, garbled, remains) from garbled
+
+
+def _read(answer: dict[str, Any], count: int) -> Vectors:
+    entries = [require_object(entry, "data") for entry in require_list(answer.get("data"), "data")]
+    rows: dict[int, Any] = {}
+    for place, entry in enumerate(entries):
+        # Who gives no index gives them in order.
+        index = find_count(entry.get("index", place))
+        if index is None or index in rows:
+            raise Garbled("two of its vectors have one index, or one has none that is a number")
+        rows[index] = _decode(entry.get("embedding"))
+    if sorted(rows) != list(range(count)):
+        raise Garbled(f"it holds {len(rows)} vectors for {count} texts")
+    usage = require_object(answer.get("usage"), "usage")
+    tokens = find_count(usage.get("prompt_tokens", usage.get("total_tokens")))
+    return Vectors([rows[index] for index in range(count)], tokens)
+
+
+def _decode(vector: Any) -> Any:
+    """Unpack 32-bit floats, little end first; a list stays as it is."""
+    if isinstance(vector, list):
+        return vector
+    import numpy as np
+
+    try:
+        packed = base64.b64decode(vector if isinstance(vector, str) else "?", validate=True)
+        return np.frombuffer(packed, dtype="<f4")
+    except (binascii.Error, ValueError):
+        raise Garbled("a vector is neither a list of numbers nor base64") from None
+
 
 OPENAI_HOST = "api.openai.com"
 # OpenAI took up a new name for the cap on an answer; most others know only the old one.

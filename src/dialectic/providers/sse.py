@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dialectic.providers.strict_json import Garbled
+from dialectic.core.strict_json import Garbled
 
 EVENT_BYTES_MAX = 4 << 20
 

@@ -1,15 +1,27 @@
 """What retrieval speaks of: pieces of a text, their vectors, and those who make vectors of words.
 
 Knows no database, no money and no vendor.
+
+Vectors that can be compared: as many as asked for, of one size, finite, of unit length. Pure.
+
+Knows nobody who makes them.
+
+Files that packages carry for models to run on: found without importing, checked to the bit.
+
+Nothing here touches the network. Knows no model.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.model import ModelCard
+from dialectic.errors import ConfigurationError, ProviderMalformed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +29,9 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
     """One row of unit length for each text."""
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +78,63 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Close the connections that are kept open."""
+
+
+def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
+    """Take vectors in if they can be used, scaled to unit length; whatever is wrong is named."""
+    import numpy as np
+
+    try:
+        rows = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise _refuse(name, "its vectors are not all lists of numbers of one size") from None
+    if rows.shape[:1] != (count,):
+        raise _refuse(name, f"it made {len(rows) if rows.ndim else 0} vectors of {count} texts")
+    if rows.shape != (count, dimensions):
+        size = rows.shape[1] if rows.ndim == 2 else 0
+        raise _refuse(name, f"its vectors have {size} numbers instead of {dimensions}")
+    # In double precision, because the square of a large number may be none in single.
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise _refuse(name, "a vector holds what is no number")
+    if not lengths.all():
+        raise _refuse(name, "a vector is zero and points nowhere")
+    return np.asarray(rows / lengths, dtype=np.float32)
+
+
+def _refuse(name: str, reason: str) -> ProviderMalformed:
+    return ProviderMalformed(
+        f"The embedder {name} gave vectors that cannot be used: {reason}. If it stays so, choose "
+        "another one by the setting `embedder`.",
+        retries_max=1,
+    )
+
+
+def load_file(package: str, name: str, sha256: str) -> bytes:
+    """Read a file of an installed package; refuse one that is not what was published."""
+    path = find_package(package) / name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _refuse_file(package, name, error.strerror or type(error).__name__) from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise _refuse_file(package, name, "it is not what was published")
+    return data
+
+
+def find_package(package: str) -> Path:
+    """Find the folder of an installed package; its code, which may look for the network, rests."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigurationError(
+            f"The package `{package}` is not installed, so its model cannot run. Install it again, "
+            "or choose another one by the setting `embedder`."
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
+def _refuse_file(package: str, name: str, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The file {name} of the package `{package}` cannot be used: {reason}. Install the package "
+        "again."
+    )

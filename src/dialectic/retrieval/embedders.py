@@ -1,13 +1,128 @@
-"""Which embedder a name means, and the one that is open. Opened when first asked for, never before.
+"""An embedder behind an endpoint that speaks as OpenAI does: batches, in order, checked.
+
+Vectors that make no sense are asked for once more. What that costs is counted like the rest, also
+when it comes to nothing. Knows no wallet and no database.
+
+Which embedder a name means, and the one that is open. Opened when first asked for, never before.
 
 So a process starts without any embedder's key, and without its weights in memory.
 """
 
 from __future__ import annotations
 
-from dialectic.errors import ConfigurationError
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dialectic.core.models.model import ModelCard
+from dialectic.errors import ConfigurationError, ProviderError, ProviderMalformed
+from dialectic.providers.base import VectorProvider
 from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.base import Embedder
+from dialectic.retrieval.base import Embedded, Embedder, check_rows
+from dialectic.tokens.counting import find_counter
+
+# More than a few paragraphs in one vector blur, however much a model takes.
+PIECE_TOKENS_MAX = 512
+# A count by another vocabulary may be off by a tenth.
+MARGIN_DIVISOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How much is sent in one request."""
+
+    texts_max: int = 128
+    tokens_max: int = 50_000
+
+
+BATCH = Batch()
+
+
+class RemoteEmbedder:
+    """One embedding model of one endpoint; its connections belong to the catalogue."""
+
+    def __init__(self, card: ModelCard, provider: VectorProvider, batch: Batch = BATCH) -> None:
+        assert card.embedding_dimensions is not None, "only a model that makes vectors comes here"
+        self.name = card.name
+        self.dimensions = card.embedding_dimensions
+        limit = card.max_input_tokens - card.max_input_tokens // MARGIN_DIVISOR
+        self.piece_tokens_max = min(PIECE_TOKENS_MAX, limit)
+        self.card: ModelCard | None = card
+        self._card = card
+        self._provider = provider
+        self._most = batch
+        self._count = find_counter(card.tokenizer)
+
+    def count(self, text: str) -> int:
+        return self._count(text)
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        import numpy as np
+
+        parts, spent = [np.empty((0, self.dimensions), dtype=np.float32)], 0
+        # Counting takes a while, and others wait for the event loop.
+        for batch in await asyncio.to_thread(lambda: list(self._batch(texts))):
+            try:
+                got = await self._ask_twice(batch)
+            except ProviderError as error:
+                raise add_spent(error, spent, sum(map(self.count, batch))) from error
+            parts.append(got.rows)
+            spent += got.tokens
+        return Embedded(np.concatenate(parts), spent)
+
+    async def close(self) -> None:
+        """The catalogue closes what it opened."""
+
+    async def _ask_twice(self, texts: list[str]) -> Embedded:
+        try:
+            return await self._ask(texts)
+        except ProviderMalformed as error:
+            spent = find_spent(error, sum(map(self.count, texts)))
+        try:
+            got = await self._ask(texts)
+        except ProviderError as error:
+            raise add_spent(error, spent, sum(map(self.count, texts))) from error
+        return Embedded(got.rows, got.tokens + spent)
+
+    async def _ask(self, texts: list[str]) -> Embedded:
+        vectors = await self._provider.embed(self._card, texts)
+        tokens = sum(map(self.count, texts)) if vectors.tokens is None else vectors.tokens
+        try:
+            rows = check_rows(self.name, vectors.rows, count=len(texts), dimensions=self.dimensions)
+        except ProviderMalformed as error:
+            raise add_spent(error, tokens, 0) from error
+        return Embedded(rows, tokens)
+
+    def _batch(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        batch_tokens = 0
+        for text in texts:
+            tokens = self.count(text)
+            is_long = batch_tokens + tokens > self._most.tokens_max
+            is_full = is_long or len(batch) == self._most.texts_max
+            if batch and is_full:
+                yield batch
+                batch, batch_tokens = [], 0
+            batch.append(text)
+            batch_tokens += tokens
+        if batch:
+            yield batch
+
+
+def find_spent(error: ProviderError, counted_tokens: int) -> int:
+    """Find the tokens that a call has cost which failed: as reported, else counted if it left."""
+    if error.remains.reported_usage is not None:
+        return sum(error.remains.reported_usage)
+    return counted_tokens if error.remains.was_sent else 0
+
+
+def add_spent(error: ProviderError, spent: int, counted_tokens: int) -> ProviderError:
+    """Add to an error what was spent before it; nothing spent leaves it as it is."""
+    if spent:
+        usage = (spent + find_spent(error, counted_tokens), 0)
+        error.remains = replace(error.remains, was_sent=True, reported_usage=usage)
+    return error
+
 
 BUILT_IN = ("builtin/static", "builtin/minilm")
 
@@ -46,11 +161,11 @@ def open_embedder(name: str, catalog: Catalog) -> Embedder:
     """Open the embedder that a name means: a built-in one, or a model of an endpoint."""
     check_embedder(name, catalog)
     if name == "builtin/static":
-        from dialectic.retrieval.static import StaticEmbedder
+        from dialectic.retrieval.static_embedder import StaticEmbedder
 
         return StaticEmbedder()
     if name == "builtin/minilm":
-        from dialectic.retrieval.minilm import MiniLMEmbedder
+        from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
 
         return MiniLMEmbedder()
     return _open_remote(name, catalog)
@@ -61,7 +176,6 @@ def _open_remote(name: str, catalog: Catalog) -> Embedder:
     provider = catalog.find_remote(card.provider)
 
     from dialectic.providers.openai import OpenAIProvider  # an HTTP client: 0.1 s
-    from dialectic.retrieval.remote import RemoteEmbedder
 
     if not isinstance(provider, OpenAIProvider):
         raise ConfigurationError(

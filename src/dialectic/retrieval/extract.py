@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.item import Costs, CountEach, read_item
 from dialectic.retrieval.passages import Kind, Passages
 from dialectic.retrieval.render import Renderer
-from dialectic.retrieval.weigh import Weighed
+from dialectic.retrieval.scoring import Costs, CountEach, Weighed, read_item
 
 if TYPE_CHECKING:
     import numpy as np

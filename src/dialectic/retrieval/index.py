@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.db.pool import Connection, Database
+from dialectic.db.tables import memory
+from dialectic.db.tables.memory import NewPiece, NewSource
 from dialectic.retrieval.base import Embedded, Embedder
-from dialectic.retrieval.chunk import CUT_VERSION, build_reading, cut
-from dialectic.store import memory
-from dialectic.store.database import Connection, Database
-from dialectic.store.memory import NewPiece, NewSource
+from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut
 
 Pay: TypeAlias = Callable[[Connection], Awaitable[None]]
 """Pays for what was read, in a transaction that keeps it."""

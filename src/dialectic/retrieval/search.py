@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from dialectic.db.pool import Connection, Database
+from dialectic.db.tables import memory
+from dialectic.db.tables.memory import Match, Question, Scope
 from dialectic.retrieval.base import Embedder
-from dialectic.store import memory
-from dialectic.store.database import Connection, Database
-from dialectic.store.memory import Match, Question, Scope
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from dialectic.domain.bundle import (
+from dialectic.core.transfer.bundle_format import (
     LIMITS,
     MANIFEST_NAME,
     FileEntry,
@@ -30,7 +30,7 @@ from dialectic.domain.bundle import (
     parse_manifest,
 )
 from dialectic.errors import InvalidBundle, UsageError
-from dialectic.storage.disk import flush_folder
+from dialectic.storage.local import flush_folder
 
 # The earliest moment a zip file can name.
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from dialectic.api.fields import DollarsWish, build_etag, matches, show_dollars
-from dialectic.domain.price import parse_usd
+from dialectic.core.money.price import parse_usd
 
 WISH: TypeAdapter[str] = TypeAdapter(DollarsWish)
 

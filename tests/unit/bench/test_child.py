@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.interrupted import read_interrupted
+from tests.interrupted_writer import read_interrupted
 
 
 def test_what_is_longer_than_a_pipe_is_said_to_its_end(tmp_path: Path) -> None:

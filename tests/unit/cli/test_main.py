@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interrupted import read_interrupted
+from tests.interrupted_writer import read_interrupted
 
 BEFORE = """
 import os, click

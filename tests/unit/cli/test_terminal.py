@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.follow import describe_event
+from dialectic.cli.display.follow import describe_event
+from dialectic.cli.display.results import build_tree
 from dialectic.cli.main import _complain
-from dialectic.cli.outcome import build_tree
 from dialectic.cli.terminal import wrap
 
 words = st.lists(st.text("abc-/", min_size=1, max_size=30), min_size=1, max_size=20).map(" ".join)

@@ -8,7 +8,7 @@ import pytest
 
 from dialectic.api.app import PREFIX
 from dialectic.client import account, acting, chats, contributions, projects, sessions
-from tests.description import load_description
+from tests.api_description import load_description
 
 DESCRIPTION = load_description()
 SCHEMAS = DESCRIPTION["components"]["schemas"]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.chunk import Chunk
-from dialectic.domain.job import PlanPayload
-from dialectic.domain.message import FinishReason, Message, Role, Usage, UsageSource
-from dialectic.domain.model import ModelCard
-from dialectic.domain.place import ContributionName, StageFolder
-from dialectic.domain.prompt import build_block
-from dialectic.domain.seam import describe_end
+from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.prompts import build_block
+from dialectic.core.documents.stitching import Chunk, describe_end
+from dialectic.core.job import PlanPayload
+from dialectic.core.models.messages import FinishReason, Message, Role, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.db.tables.records import Owner
 from dialectic.errors import ContextWindowError, Fate
 from dialectic.pipeline.assemble import (
     TAIL_CHARS,
@@ -26,8 +26,7 @@ from dialectic.pipeline.assemble import (
     compose_prompt,
 )
 from dialectic.pipeline.gather import Item, Material, Words
-from dialectic.store.records import Owner
-from dialectic.tokens import count_request_tokens
+from dialectic.tokens.counting import count_request_tokens
 
 CARD = ModelCard(
     name="offline/small",

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.learned import Learned, Sample
-from dialectic.domain.model import ModelCard
-from dialectic.domain.process import Process
-from dialectic.domain.prompt import build_block, render_template
-from dialectic.domain.quote import Amount, Figures, Quote
-from dialectic.pipeline.author import Terms
+from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.models.model import ModelCard
+from dialectic.core.money.output_statistics import Learned, Sample
+from dialectic.core.money.quote import Amount, Figures, Quote
+from dialectic.core.process.definition import Process
+from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import (
     FOREIGN_FACTOR,
     OUTPUT_TOKENS,
@@ -28,8 +28,8 @@ from dialectic.pipeline.estimate import (
 )
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.outline import DocumentKey, build_outline, list_calls
-from dialectic.process_files import load_process
-from tests.unit.pipeline.world import processes
+from dialectic.processes.loader import load_process
+from tests.unit.pipeline.played_session import processes
 from tests.unit.small_process import CONTENT, build, changed
 
 STANDARD = load_process("standard")

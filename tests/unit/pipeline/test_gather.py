@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.place import About, ContributionName, Plain
+from dialectic.core.documents.file_locations import About, ContributionName, Plain
 from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
-from dialectic.pipeline.look import Text
-from tests.unit.pipeline.scenes import (
+from dialectic.pipeline.load import Text
+from tests.unit.pipeline.job_contexts import (
     CRITIQUES,
     MODELS,
     PROCESS,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialectic.domain.job import derive_contribution_id
-from dialectic.domain.process import Process, Scope
+from dialectic.core.job import derive_contribution_id
+from dialectic.core.process.definition import Process, Scope
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import (
     STEP_CALLS_MAX,
@@ -18,8 +18,8 @@ from dialectic.pipeline.outline import (
     build_outline,
     list_calls,
 )
-from dialectic.process_files import load_process
-from tests.unit.pipeline.world import World, processes
+from dialectic.processes.loader import load_process
+from tests.unit.pipeline.played_session import World, processes
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
 
 STANDARD = load_process("standard")

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.job import Naming
-from dialectic.domain.path import build_path
-from dialectic.domain.place import (
+from dialectic.core.documents.file_locations import (
     About,
     ContributionName,
     From,
@@ -22,12 +20,14 @@ from dialectic.domain.place import (
     Relation,
     StageFolder,
 )
-from dialectic.domain.process import Process
-from dialectic.domain.slug import slugify_name
+from dialectic.core.documents.file_paths import build_path
+from dialectic.core.job import Naming
+from dialectic.core.process.definition import Process
+from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
 from dialectic.pipeline.outline import build_outline
-from dialectic.process_files import load_process
-from tests.unit.pipeline.world import World, is_hit, processes, with_failures_allowed
+from dialectic.processes.loader import load_process
+from tests.unit.pipeline.played_session import World, is_hit, processes, with_failures_allowed
 from tests.unit.small_process import (
     CONTENT,
     build,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
-from dialectic.domain.job import derive_contribution_id
-from dialectic.domain.process import Process
+from dialectic.core.job import derive_contribution_id
+from dialectic.core.process.definition import Process
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline, PlannedCall, build_outline, list_calls
-from tests.unit.pipeline.world import World, processes
+from tests.unit.pipeline.played_session import World, processes
 from tests.unit.small_process import build, changed
 
 MODELS = [f"offline/m{n}" for n in range(6)]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dialectic.pipeline.assemble import assemble, compose_prompt
+from dialectic.pipeline.assemble import assemble, build_seed_prompt, compose_prompt
 from dialectic.pipeline.gather import gather
-from dialectic.pipeline.seed import build_seed_prompt
 from dialectic.providers.catalog import Catalog
-from tests.unit.pipeline.scenes import (
+from tests.unit.pipeline.job_contexts import (
     CRITIQUES,
     MODELS,
     PROCESS,

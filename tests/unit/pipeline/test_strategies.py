@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.process import Strategy
+from dialectic.core.process.definition import Strategy
 from dialectic.errors import PlanError
 from dialectic.pipeline.strategies import STRATEGIES, Child, Document, InputSet, deal
 

@@ -9,16 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.chunk import Chunk, sum_usage
-from dialectic.domain.document import split_document
-from dialectic.domain.job import derive_chunk_id, derive_contribution_id
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
-from dialectic.domain.process import ExpectedDocument
+from dialectic.core.documents.front_matter import split_document
+from dialectic.core.documents.stitching import Chunk, sum_usage
+from dialectic.core.job import derive_chunk_id, derive_contribution_id
+from dialectic.core.models.messages import (
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Usage,
+    UsageSource,
+)
+from dialectic.core.process.definition import ExpectedDocument
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.follow import Finish, GoOn
 from dialectic.pipeline.gather import Item, Material, Words, gather
+from dialectic.pipeline.interpret import Finish, GoOn
 from dialectic.pipeline.write import Written, write
-from tests.unit.pipeline.scenes import (
+from tests.unit.pipeline.job_contexts import (
     PROCESS,
     build_critique,
     build_feedback,

@@ -1,195 +1,72 @@
-"""The catalogue says which models can be asked here, and what is missing for the others."""
+"""The models that are shipped are facts with a date, each of them sane."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from datetime import date
+from decimal import Decimal
 
 import pytest
 
-from dialectic.errors import ExitCode, Fate, KeyMissing, NotFound, UnknownModel
-from dialectic.providers.catalog import Catalog, Origin, build_catalog, choose_default_models
-from dialectic.providers.offline import CARDS, OfflineProvider
-from dialectic.providers.shipped import load_shipped
-from dialectic.settings import Settings
+from dialectic.core.models.endpoint import BUILT_IN
+from dialectic.core.models.model import ModelCard, parse_tokenizer
+from dialectic.providers.catalog import load_shipped
 
-LOCAL = """
-[endpoints.local]
-kind = "openai"
-base_url = "http://127.0.0.1:8080/v1"
-[endpoints.local.models."org/tiny:7b"]
-context_window_tokens = 8192
-max_output_tokens = 1024
-input_usd_per_million = 1.0
-output_usd_per_million = 2.0
-tokenizer = "o200k_base"
-"""
-OFFLINE = ["offline/architect", "offline/pragmatist", "offline/skeptic"]
+SHIPPED = load_shipped()
+CARDS = [card for shipped in SHIPPED.values() for card in shipped.cards]
+every_card = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 
 
-def load(home: Path, config: str = "", **environ: str) -> Settings:
-    (home / "config.toml").write_text(config)
-    return Settings.load({"DIALECTIC_HOME": str(home), **environ})
+def test_every_built_in_endpoint_has_models_and_no_other() -> None:
+    assert list(SHIPPED) == list(BUILT_IN)
+    assert all(len(shipped.cards) >= 8 for shipped in SHIPPED.values())
+    assert 25 <= len(CARDS) <= 40
 
 
-def build(home: Path, config: str = "", **environ: str) -> Catalog:
-    return build_catalog(load(home, config, **environ))
+def test_no_model_is_there_twice() -> None:
+    assert len({card.name for card in CARDS}) == len(CARDS)
 
 
-# -- what is there ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("endpoint", SHIPPED)
+def test_the_default_of_an_endpoint_is_one_of_its_smaller_models(endpoint: str) -> None:
+    shipped = SHIPPED[endpoint]
+    (default,) = [card for card in shipped.cards if card.name == shipped.default]
+    prices = sorted(card.output_credits_per_token for card in shipped.cards)
+    assert default.output_credits_per_token <= prices[len(prices) // 2]
 
 
-def test_without_keys_only_offline_models_can_be_asked(tmp_path: Path) -> None:
-    catalog = build(tmp_path)
-    assert sorted(catalog.cards) == OFFLINE
-    assert list(catalog.providers) == ["offline"]
+@every_card
+def test_the_facts_have_a_day(card: ModelCard) -> None:
+    assert card.facts_of is not None
+    assert date(2026, 11, 1) <= card.facts_of <= date(2030, 1, 1)
 
 
-def test_every_model_is_known_with_where_it_is_from_and_what_is_missing(tmp_path: Path) -> None:
-    entries = {
-        entry.card.name: entry for entry in build(tmp_path, LOCAL, OPENAI_API_KEY="k").entries
-    }
-    assert (entries[OFFLINE[0]].origin, entries[OFFLINE[0]].missing) == (Origin.OFFLINE, None)
-    assert entries["openai/gpt-6-luna"].origin is Origin.BUILT_IN
-    assert entries["openai/gpt-6-luna"].missing is None
-    assert entries["google/gemini-2.5-pro"].missing == "GEMINI_API_KEY"
-    assert entries["local/org/tiny:7b"].origin is Origin.CONFIG
-    assert entries["local/org/tiny:7b"].missing is None, "an endpoint may need no key"
+@every_card
+def test_a_prompt_and_an_answer_fit_the_window(card: ModelCard) -> None:
+    assert 100_000 <= card.context_window_tokens <= 4_000_000
+    assert 4_000 <= card.max_output_tokens <= card.context_window_tokens // 2
+    assert card.max_output_tokens <= card.max_input_tokens <= card.context_window_tokens
 
 
-@pytest.mark.parametrize(
-    ("variable", "endpoint"),
-    [
-        ("OPENAI_API_KEY", "openai"),
-        ("ANTHROPIC_API_KEY", "anthropic"),
-        ("GEMINI_API_KEY", "google"),
-        ("GOOGLE_API_KEY", "google"),
-    ],
-)
-def test_a_key_makes_the_models_of_its_endpoint_usable(
-    tmp_path: Path, variable: str, endpoint: str
-) -> None:
-    catalog = build(tmp_path, **{variable: "k"})
-    usable = {card.provider for card in catalog.cards.values()}
-    assert usable == {"offline", endpoint}
-    assert list(catalog.providers) == ["offline", endpoint]
-    shipped = {card.name: card for card in load_shipped()[endpoint].cards}
-    assert shipped.items() <= catalog.cards.items()
+@every_card
+def test_nothing_is_free_and_writing_costs_more_than_reading(card: ModelCard) -> None:
+    assert Decimal("0.01") <= card.input_credits_per_token < card.output_credits_per_token
+    assert card.output_credits_per_token <= 200
 
 
-def test_a_model_of_the_file_takes_the_place_of_a_shipped_one(tmp_path: Path) -> None:
-    config = LOCAL.replace("local", "openai").replace("org/tiny:7b", "gpt-6-luna")
-    catalog = build(tmp_path, config, OPENAI_API_KEY="k")
-    card = catalog.load_card("openai/gpt-6-luna")
-    assert (card.context_window_tokens, card.facts_of) == (8192, None)
-    assert [entry.card for entry in catalog.entries if entry.card.name == card.name] == [card]
+@every_card
+def test_tokens_are_exact_only_where_the_vocabulary_is_published(card: ModelCard) -> None:
+    tokenizer = parse_tokenizer(card.tokenizer)
+    assert tokenizer.vocabulary == "o200k_base"
+    is_published = card.name.startswith(("openai/gpt-4", "openai/gpt-5"))
+    assert (tokenizer.factor is None) == is_published
+    assert tokenizer.factor is None or 1 <= tokenizer.factor <= 2
 
 
-def test_limits_of_an_endpoint_are_found_by_its_models(tmp_path: Path) -> None:
-    catalog = build(tmp_path, "[endpoints.openai]\nmax_concurrency = 3", OPENAI_API_KEY="k")
-    endpoint = catalog.find_endpoint(catalog.load_card("openai/gpt-6-luna"))
-    assert endpoint is not None
-    assert endpoint.max_concurrency == 3
-    assert catalog.find_endpoint(catalog.load_card(OFFLINE[0])) is None
-
-
-async def test_who_answers_is_opened_once_and_closed_with_the_catalogue(tmp_path: Path) -> None:
-    catalog = build(tmp_path, LOCAL)
-    card = catalog.load_card("local/org/tiny:7b")
-    first = catalog.load_provider(card)
-    assert catalog.load_provider(card) is catalog.find_remote("local") is first
-    await catalog.close()
-    assert catalog.load_provider(card) is not first
-    await catalog.close()
-
-
-# -- what is not -----------------------------------------------------------------------------------
-
-
-def test_a_model_without_a_key_names_the_variable_and_lets_the_work_wait(tmp_path: Path) -> None:
-    with pytest.raises(KeyMissing) as caught:
-        build(tmp_path).load_card("anthropic/claude-opus-5")
-    assert caught.value.message == (
-        "anthropic/claude-opus-5 cannot be asked: the environment variable ANTHROPIC_API_KEY is not"
-        " set. Set it to your key for anthropic."
-    )
-    assert caught.value.exit_code is ExitCode.CONFIGURATION
-    assert caught.value.fate is Fate.PAUSE
-
-
-def test_no_model_is_suggested_that_is_not_like_what_was_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"There is no model 'nope/x'\. Known here: offline/"):
-        build(tmp_path).load_card("nope/x")
-
-
-@pytest.mark.parametrize("environ", [{}, {"OPENAI_API_KEY": "k"}])
-def test_an_unknown_model_of_a_known_endpoint_says_how_to_configure_it(
-    tmp_path: Path, environ: dict[str, str]
-) -> None:
-    with pytest.raises(UnknownModel) as caught:
-        build(tmp_path, **environ).load_card("openai/gpt-6-lun")
-    message = caught.value.message
-    assert "no model 'openai/gpt-6-lun'. Did you mean `openai/gpt-6-luna`?" in message
-    assert '`[endpoints.openai.models."gpt-6-lun"]`' in message
-    assert caught.value.exit_code is ExitCode.USAGE
-
-
-@pytest.mark.parametrize("name", ["nobody/model", "offline/nobody", "model", "", "openai/"])
-def test_a_model_of_nobody_is_told_those_that_can_be_asked(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnknownModel) as caught:
-        build(tmp_path).load_card(name)
-    assert f"There is no model {name!r}." in caught.value.message
-    assert f"Known here: {', '.join(OFFLINE)}." in caught.value.message
-
-
-def test_a_long_list_of_models_is_not_recited(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"`dialectic models list` shows") as caught:
-        build(tmp_path, OPENAI_API_KEY="k").load_card("nobody/model")
-    assert len(caught.value.message) < 200
-
-
-def test_nobody_answers_for_an_endpoint_without_a_provider() -> None:
-    (card, *_) = CARDS
-    with pytest.raises(NotFound, match="Nobody answers for 'offline'"):
-        Catalog(cards={card.name: card}, providers={}).load_provider(card)
-
-
-async def test_a_catalogue_of_plain_parts_is_closed_without_ado() -> None:
-    catalog = Catalog(cards={}, providers={"offline": OfflineProvider()})
-    assert catalog.find_remote("offline") is None
-    await catalog.close()
-
-
-# -- what a run asks that names none ---------------------------------------------------------------
-
-LUNA, HAIKU, LITE = (
-    "openai/gpt-6-luna",
-    "anthropic/claude-haiku-5-5",
-    "google/gemini-3.5-flash-lite",
-)
-
-
-@pytest.mark.parametrize(
-    ("environ", "names"),
-    [
-        ({}, OFFLINE),
-        ({"OPENAI_API_KEY": "k"}, [LUNA, LUNA, LUNA]),
-        ({"GOOGLE_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, [HAIKU, LITE, HAIKU]),
-        (
-            {"GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"},
-            [LUNA, HAIKU, LITE],
-        ),
-        ({"DIALECTIC_DEFAULT_MODELS": "a/b*2,c/d", "OPENAI_API_KEY": "k"}, ["a/b", "a/b", "c/d"]),
-    ],
-)
-def test_three_models_are_chosen_of_those_whose_keys_are_set(
-    tmp_path: Path, environ: dict[str, str], names: list[str]
-) -> None:
-    settings = load(tmp_path, LOCAL, **environ)
-    chosen = choose_default_models(build_catalog(settings), settings)
-    assert chosen == names or (sorted(chosen) == names == OFFLINE)
-
-
-def test_a_default_that_the_file_has_changed_stays_a_default(tmp_path: Path) -> None:
-    config = LOCAL.replace("local", "openai").replace("org/tiny:7b", "gpt-6-luna")
-    settings = load(tmp_path, config, OPENAI_API_KEY="k")
-    assert choose_default_models(build_catalog(settings), settings) == [LUNA] * 3
+def test_models_that_make_vectors_are_shipped_with_a_size_that_can_be_indexed() -> None:
+    embeddings = [card for shipped in SHIPPED.values() for card in shipped.embeddings]
+    assert {card.provider for card in embeddings} == {"openai"}
+    for card in embeddings:
+        assert card.embedding_dimensions == 1536
+        assert card.facts_of is not None
+        assert Decimal("0.01") <= card.input_credits_per_token < 1
+        assert card.extra_body.get("dimensions", 1536) == card.embedding_dimensions

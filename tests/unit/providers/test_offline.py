@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import FinishReason, Message, Reply, Request, Role, UsageSource
+from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, Fate, ProviderRejected
 from dialectic.providers.base import Provider
 from dialectic.providers.offline import CARDS, OfflineProvider, seeded_latency
-from dialectic.tokens import count_request_tokens
+from dialectic.tokens.counting import count_request_tokens
 
 ARCHITECT, PRAGMATIST, SKEPTIC = CARDS
 BOUNDLESS = dataclasses.replace(
@@ -112,7 +112,7 @@ class TestSameBytesEveryTime:
     def test_another_process_with_another_hash_seed_gives_the_same_bytes(self) -> None:
         code = (
             "import asyncio, sys\n"
-            "from dialectic.domain.message import Message, Request, Role\n"
+            "from dialectic.core.models.messages import Message, Request, Role\n"
             "from dialectic.providers.offline import CARDS, OfflineProvider\n"
             "request = Request('any', '', (Message(Role.USER, sys.argv[1]),), 8000)\n"
             "reply = asyncio.run(OfflineProvider().complete(CARDS[2], request, lambda _: None))\n"

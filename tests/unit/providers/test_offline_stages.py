@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.artifact import cut_documents, list_sections
-from dialectic.domain.prompt import build_block
+from dialectic.core.documents.artifacts import cut_documents, list_sections
+from dialectic.core.documents.prompts import build_block
 from dialectic.providers.offline import CARDS
-from tests.unit.providers.standard import (
+from tests.unit.providers.standard_calls import (
     FEEDBACK,
     FEEDBACK_POINTS,
     PROCESS,

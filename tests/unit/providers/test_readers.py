@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialectic.domain.message import Message, Reply, Request, Role
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import Message, Reply, Request, Role
+from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import Garbled
 from dialectic.errors import ProviderMalformed
 from dialectic.providers.anthropic import MessageReader
-from dialectic.providers.conversation import Reader
-from dialectic.providers.draft import Draft
+from dialectic.providers.exchange import Reader
 from dialectic.providers.google import ContentReader
 from dialectic.providers.openai import ChatReader
-from dialectic.providers.strict_json import Garbled
+from dialectic.providers.response import Draft
 
 CARD = ModelCard(
     name="play/m",

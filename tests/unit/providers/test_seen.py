@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError
 from dialectic.providers.base import ListedModel
-from dialectic.providers.seen import FILE, Seen, load_seen, save_seen
+from dialectic.providers.model_list import FILE, Seen, load_seen, save_seen
 
 SEEN = {
     "openai": Seen(date(2026, 11, 16), (ListedModel("a"), ListedModel("b", 8192, 1024))),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.strict_json import Garbled
 from dialectic.providers.sse import Event, EventParser, Numbering
-from dialectic.providers.strict_json import Garbled
 
 
 def parse(*pieces: bytes) -> list[Event]:

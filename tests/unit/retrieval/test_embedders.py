@@ -9,10 +9,9 @@ import pytest
 
 from dialectic.errors import ConfigurationError, KeyMissing
 from dialectic.providers.catalog import Catalog, build_catalog
-from dialectic.retrieval.embedders import Embedders, open_embedder
-from dialectic.retrieval.minilm import MiniLMEmbedder
-from dialectic.retrieval.remote import PIECE_TOKENS_MAX, RemoteEmbedder
-from dialectic.retrieval.static import StaticEmbedder
+from dialectic.retrieval.embedders import PIECE_TOKENS_MAX, Embedders, RemoteEmbedder, open_embedder
+from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
+from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.settings import Settings
 
 LOCAL = """

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dialectic.retrieval import item
+from dialectic.retrieval import scoring
 from dialectic.retrieval.base import Piece
 from dialectic.retrieval.extract import Extract, extract, find_floor_tokens
-from dialectic.tokens import find_counter, find_counter_of_many
+from dialectic.tokens.counting import find_counter, find_counter_of_many
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
@@ -263,9 +263,9 @@ def test_passages_counted_all_at_once_beside_other_work_are_the_same_choice() ->
     text = "\n\n".join(
         f"## Part {n}\n\n{GENERAL}Valve {n * 37} leaks.\n\n{code}" for n in range(90)
     )
-    assert len(text) > item.ASIDE_CHARS
+    assert len(text) > scoring.ASIDE_CHARS
     singly = load_extract(text, 900)
-    item._remembered.cache_clear()
+    scoring._remembered.cache_clear()
     at_once = shorten(text, 900, is_at_once=True)
     assert at_once == singly
     assert not singly.is_whole

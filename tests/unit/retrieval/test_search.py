@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.db.tables.memory import Match
 from dialectic.retrieval.search import (
     ALL_ANGLES,
     Angle,
@@ -16,8 +17,7 @@ from dialectic.retrieval.search import (
     choose_diverse,
     order_for_reading,
 )
-from dialectic.retrieval.static import StaticEmbedder
-from dialectic.store.memory import Match
+from dialectic.retrieval.static_embedder import StaticEmbedder
 
 EMBEDDER = StaticEmbedder()
 SPACE = UUID(int=1)

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import sys
-import dialectic.engine, dialectic.search, dialectic.retrieval.index, dialectic.retrieval.search
+import dialectic.engine, dialectic.app.search, dialectic.retrieval.index, dialectic.retrieval.search
 heavy = {"numpy", "tokie", "onnxruntime", "wordllama", "semantic_text_splitter", "httpx2"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.domain.bundle import FORMAT, LIMITS, RATIO_FREE_BYTES, VERSION, Limits
+from dialectic.core.transfer.bundle_format import FORMAT, LIMITS, RATIO_FREE_BYTES, VERSION, Limits
 from dialectic.errors import DialecticError, InvalidBundle, UsageError
 from dialectic.storage.archive import open_archive, write_archive
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 
-from dialectic.storage.disk import DiskStore
+from dialectic.storage.local import DiskStore
 
 
 async def test_a_disk_that_hangs_takes_no_thread_from_the_rest_of_the_program(

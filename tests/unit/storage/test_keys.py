@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dialectic.errors import UsageError
-from dialectic.storage.disk import DiskStore
-from tests.unit.storage.shelf import all_files
+from dialectic.storage.local import DiskStore
+from tests.unit.storage.folder_listing import all_files
 
 HOSTILE_KEYS = [
     "",

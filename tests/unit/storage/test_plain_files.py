@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dialectic.errors import StorageUnavailable
-from dialectic.storage.disk import DiskStore
-from tests.unit.storage.shelf import all_files, names_in
+from dialectic.storage.local import DiskStore
+from tests.unit.storage.folder_listing import all_files, names_in
 
 
 async def test_a_link_planted_in_place_of_a_folder_is_not_followed(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dialectic.api.routes import (
-    access,
     account,
-    acting,
     chat,
     contributions,
     events,
     overview,
     projects,
+    session_actions,
     sessions,
+    tokens,
     transfer,
 )
 
@@ -21,11 +21,11 @@ ROUTERS = (
     projects.router,
     sessions.router,
     overview.router,
-    acting.router,
+    session_actions.router,
     contributions.router,
     contributions.documents,
     events.router,
     chat.router,
     account.router,
-    access.router,
+    tokens.router,
 )

@@ -9,20 +9,19 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from dialectic import accounts
-from dialectic.api.desk import Desk, Reading
+from dialectic.api.dependencies import Desk, Reading
 from dialectic.api.fields import Dollars, Slug, View, show_dollars
-from dialectic.api.pages import Listing, Paging, list_numbered, list_whole
+from dialectic.api.pagination import Listing, Paging, list_numbered, list_whole
 from dialectic.api.routes.sessions import SessionId
-from dialectic.domain.process import Process
+from dialectic.app import accounts
+from dialectic.core.process.definition import Process
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists, records
 from dialectic.errors import InvalidProcess
 from dialectic.ledger import audit, wallets
-from dialectic.process_files import Listed, load_named
-from dialectic.process_files import list_processes as find_processes
-from dialectic.providers.listing import build_listing, describe_row
-from dialectic.providers.seen import load_seen
-from dialectic.store import lists, records
-from dialectic.store.database import Connection
+from dialectic.processes.loader import Listed, load_named
+from dialectic.processes.loader import list_processes as find_processes
+from dialectic.providers.model_list import build_listing, describe_row, load_seen
 
 router = APIRouter(tags=["account"])
 

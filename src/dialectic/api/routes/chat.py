@@ -17,20 +17,27 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import AliasChoices, Field, model_validator
 from starlette.responses import StreamingResponse
 
-from dialectic import chat, projects
-from dialectic.api.desk import Act, Reading, Spending, Writing, build_response, tell_repeated
+from dialectic.api.dependencies import (
+    Act,
+    Reading,
+    Spending,
+    Writing,
+    build_response,
+    tell_repeated,
+)
 from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
-from dialectic.api.pages import Listing, Paging, list_page
-from dialectic.api.problem import build_problem
+from dialectic.api.pagination import Listing, Paging, list_page
+from dialectic.api.problems import build_problem
 from dialectic.api.routes.projects import ProjectView
 from dialectic.api.routes.projects import build_view as build_project
 from dialectic.api.routes.sessions import OutputTokens
+from dialectic.app import chat, projects
+from dialectic.app.idempotency import Undertakings
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chats, lists
+from dialectic.db.tables.idempotency import Answer
 from dialectic.errors import DialecticError, NotFound, UsageError
-from dialectic.idempotency import Undertakings
-from dialectic.store import chats, lists
-from dialectic.store.database import Connection
-from dialectic.store.idempotency import Answer
 
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]

@@ -9,18 +9,18 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import Field
 
-from dialectic import contributions, feedback
-from dialectic.api.desk import JSON, Reading, Spending, Writing
+from dialectic.api.dependencies import JSON, Reading, Spending, Writing
 from dialectic.api.fields import Slug, View, Wish, build_etag, matches
 from dialectic.api.openapi import more_problems
-from dialectic.api.pages import Listing, Paging, list_page, list_whole
-from dialectic.api.routes.acting import FeedbackView, JobsView
+from dialectic.api.pagination import Listing, Paging, list_page, list_whole
 from dialectic.api.routes.projects import ResourceView, build_resource, describe_resource
+from dialectic.api.routes.session_actions import FeedbackView, JobsView
 from dialectic.api.routes.sessions import SessionId
+from dialectic.app import contributions, feedback
+from dialectic.app.feedback import RATING_MAX, RATING_MIN
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists, records
 from dialectic.errors import PreconditionFailed
-from dialectic.feedback import RATING_MAX, RATING_MIN
-from dialectic.store import lists, records
-from dialectic.store.database import Connection
 
 router = APIRouter(tags=["contributions"])
 documents = APIRouter(tags=["documents"])

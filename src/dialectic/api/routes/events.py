@@ -9,12 +9,12 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from dialectic.api.desk import Reading, Writing
-from dialectic.api.events import NO_TOKEN, build_stream
+from dialectic.api.dependencies import Reading, Writing
+from dialectic.api.event_stream import NO_TOKEN, build_stream
 from dialectic.api.fields import View
-from dialectic.api.pages import Listing, Paging, list_numbered
-from dialectic.store import lists, notifications
-from dialectic.store.database import Connection
+from dialectic.api.pagination import Listing, Paging, list_numbered
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists, notifications
 
 router = APIRouter(tags=["events"])
 STREAM: dict[int | str, dict[str, Any]] = {

@@ -14,24 +14,24 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field, TypeAdapter
 
-from dialectic import bundle, contributions, projects, sessions
-from dialectic.api.desk import Reading
+from dialectic.api.dependencies import Reading
 from dialectic.api.fields import Name, View
-from dialectic.api.pages import Listing, list_whole
+from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
 from dialectic.api.routes.sessions import SessionId, SessionWish, build_ask
 from dialectic.api.routes.transfer import BYTES, describe_file
-from dialectic.domain.quote import Quote
+from dialectic.app import contributions, projects, sessions, transfer
+from dialectic.app.quotes import SessionQuote, quote_session
+from dialectic.app.quotes import quote_run as find_quote
+from dialectic.core.money.quote import Quote
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chats, records
+from dialectic.db.tables.notifications import Page, read_events
+from dialectic.db.tables.records import find_id
 from dialectic.errors import NotFound
-from dialectic.publish import describe_project, publish_project
-from dialectic.quote import SessionQuote, quote_session
-from dialectic.quote import quote_run as find_quote
-from dialectic.store import chats, records
-from dialectic.store.database import Connection
-from dialectic.store.ids import find_id
-from dialectic.store.notifications import Page, read_events
+from dialectic.publishing.publish import describe_project, publish_project
 
 router = APIRouter(tags=["sessions"])
 QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
@@ -125,7 +125,7 @@ async def find_by_beginning(
     engine, account = desk.engine, desk.account
     match kind:
         case Kind.PROJECT:
-            return FoundIdView(id=await bundle.find(engine, account, text))
+            return FoundIdView(id=await transfer.find(engine, account, text))
         case Kind.SESSION:
             return FoundIdView(id=await sessions.find(engine, account, text))
         case Kind.CONTRIBUTION:

@@ -9,15 +9,15 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from dialectic import projects
-from dialectic.api.desk import Act, Reading, Writing, put_behind
+from dialectic.api.dependencies import Act, Reading, Writing, put_behind
 from dialectic.api.fields import Line, Name, View, Wish
-from dialectic.api.pages import Listing, Paging, list_page
-from dialectic.discard import delete_files
-from dialectic.domain.ask import Given
-from dialectic.domain.place import ResourceKind
-from dialectic.store import lists
-from dialectic.store.database import Connection
+from dialectic.api.pagination import Listing, Paging, list_page
+from dialectic.app import projects
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.run_request import Given
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists
+from dialectic.publishing.deletion import delete_files
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]

@@ -9,21 +9,21 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
-from dialectic import projects, sessions
-from dialectic.api.desk import Desk, Reading, Writing
+from dialectic.api.dependencies import Desk, Reading, Writing
 from dialectic.api.fields import Dollars, DollarsWish, ModelName, Slug, View, Wish, show_dollars
-from dialectic.api.pages import Listing, Paging, list_page
+from dialectic.api.pagination import Listing, Paging, list_page
 from dialectic.api.routes.projects import ProjectId
-from dialectic.domain.ask import TOKENS_MAX, Ask
-from dialectic.domain.model import MODELS_PER_SESSION_MAX, parse_model_list
-from dialectic.domain.price import parse_usd
-from dialectic.domain.process import SHRINK_MAX
-from dialectic.domain.shrink import shrink_process
-from dialectic.process_files import load_named
+from dialectic.app import projects, sessions
+from dialectic.app.quotes import quote_session as find_quote
+from dialectic.core.models.model import MODELS_PER_SESSION_MAX, parse_model_list
+from dialectic.core.money.price import parse_usd
+from dialectic.core.process.definition import SHRINK_MAX
+from dialectic.core.process.reductions import shrink_process
+from dialectic.core.run_request import TOKENS_MAX, Ask
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists, records
+from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
-from dialectic.quote import quote_session as find_quote
-from dialectic.store import lists, records
-from dialectic.store.database import Connection
 
 router = APIRouter(tags=["sessions"])
 SessionId = Annotated[UUID, Path(description="The id of a session.")]

@@ -22,8 +22,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import StreamingResponse
 
-from dialectic import bundle, projects, search
-from dialectic.api.desk import Act, Reading, Writing
+from dialectic.api.dependencies import Act, Reading, Writing
 from dialectic.api.fields import View
 from dialectic.api.files import (
     MULTIPART,
@@ -36,7 +35,7 @@ from dialectic.api.files import (
     take_file,
     while_awaited,
 )
-from dialectic.api.guard import is_json, read_media_type, wrong_media_type
+from dialectic.api.middleware.body_limits import is_json, read_media_type, wrong_media_type
 from dialectic.api.routes.projects import (
     ProjectId,
     ProjectView,
@@ -47,13 +46,14 @@ from dialectic.api.routes.projects import (
     build_resource,
     create,
 )
-from dialectic.domain.access import Scope
-from dialectic.domain.project_rows import ProjectRows
-from dialectic.publish import describe_project
-from dialectic.search import LIMIT_DEFAULT, LIMIT_MAX
+from dialectic.app import projects, search, transfer
+from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
+from dialectic.core.access import Scope
+from dialectic.core.transfer.rows import ProjectRows
+from dialectic.db.pool import Connection
+from dialectic.db.tables import lists
+from dialectic.publishing.publish import describe_project
 from dialectic.storage.archive import open_archive
-from dialectic.store import lists
-from dialectic.store.database import Connection
 
 router = APIRouter(tags=["projects"])
 # Makers of clients know these bytes, and not those of zip files.
@@ -201,7 +201,7 @@ async def export_project(
     # nothing behind. The file itself goes with whoever reads it.
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         out = Path(folder, "export.zip")
-        export = bundle.export_project(
+        export = transfer.export_project(
             desk.engine, desk.account, project_id, out, finished=finished
         )
         with blaming_disk():
@@ -251,11 +251,11 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 async def _import(act: Act, path: Path) -> Response:
     taken: list[ProjectRows] = []
-    with ExitStack() as opened, bundle.refusing_broken_rules():
+    with ExitStack() as opened, transfer.refusing_broken_rules():
         archive = await asyncio.to_thread(
             opened.enter_context, open_archive(path, name="The archive")
         )
-        intake = await bundle.inspect(archive)
+        intake = await transfer.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
             copy_id = uuid5(effect_id, "project")
@@ -278,7 +278,7 @@ async def _import(act: Act, path: Path) -> Response:
 
 async def _publish(act: Act, taken: list[ProjectRows]) -> None:
     for rows in taken[-1:]:
-        await bundle.publish_rows(act.engine, act.account, rows)
+        await transfer.publish_rows(act.engine, act.account, rows)
         await describe_project(act.engine, act.account.tenant_id, rows.project.id)
 
 

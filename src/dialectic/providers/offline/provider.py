@@ -14,13 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from random import Random
 
-from dialectic.domain.message import FinishReason, Message, Reply, Request, Role, Usage, UsageSource
-from dialectic.domain.model import ModelCard
+from dialectic.core.models.messages import (
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    Role,
+    Usage,
+    UsageSource,
+)
+from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, ProviderRejected
 from dialectic.providers.base import OnText
 from dialectic.providers.offline.voices import VOICES
 from dialectic.providers.offline.writing import compose, split_sections
-from dialectic.tokens import count_request_tokens, find_counter
+from dialectic.tokens.counting import count_request_tokens, find_counter
 
 LatencyS = Callable[[Request], float]
 

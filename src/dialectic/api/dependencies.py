@@ -1,0 +1,171 @@
+"""What a route works with: the engine, who asks, and, for what changes something, under which name.
+
+Everything runs in transactions of the caller's tenant. What changes something is done once for each
+`Idempotency-Key`: the answer is kept in the commit of its effect, and given again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Header, Request
+from pydantic import BaseModel
+from starlette.background import BackgroundTask
+from starlette.responses import Response
+
+from dialectic.api.auth import Visitor
+from dialectic.api.fields import build_etag
+from dialectic.app.idempotency import run_once
+from dialectic.core.access import Scope
+from dialectic.db.pool import Connection
+from dialectic.db.tables.idempotency import Answer
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError
+from dialectic.publishing.publish import publish_project
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+JSON = "application/json"
+REPLAYED = "Idempotency-Replayed"
+# Works in a transaction; ids of what it makes follow from the one it is given.
+Work: TypeAlias = Callable[[Connection, UUID], Awaitable[BaseModel]]
+Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The engine, in the name of whoever asks."""
+
+    engine: Engine
+    visitor: Visitor
+
+    @property
+    def account(self) -> Account:
+        return self.visitor.account
+
+    async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run work in one transaction of the caller's tenant."""
+        return await self.engine.db.transact(self.account.tenant_id, work)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A request that changes something."""
+
+    desk: Desk
+    key: str | None
+    # What was asked: a second request of the same name must ask the same.
+    fingerprint: bytes
+
+    @property
+    def engine(self) -> Engine:
+        return self.desk.engine
+
+    @property
+    def account(self) -> Account:
+        return self.desk.account
+
+    async def answer(
+        self,
+        work: Work,
+        *,
+        status: int = 200,
+        has_etag: bool = False,
+        then: Then | None = None,
+    ) -> Response:
+        """Do the work in one commit and answer with what it gives; the rest is done behind it."""
+
+        async def once(connection: Connection, effect_id: UUID) -> Answer:
+            body = (await work(connection, effect_id)).model_dump_json(by_alias=True).encode()
+            return Answer(status, body, {"ETag": build_etag(body)} if has_etag else {})
+
+        caller = self.desk.visitor.caller
+        answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
+        return build_response(answer, then)
+
+    async def publish(self, project_ids: Iterable[UUID]) -> None:
+        """Carry files to storage; those of an answer that is told again are there already."""
+        for project_id in dict.fromkeys(project_ids):
+            await publish_project(self.engine, self.account.tenant_id, project_id)
+
+
+def build_response(answer: Answer, then: Then | None = None) -> Response:
+    """Build the response of an answer; one that is told again says so."""
+    headers = {**answer.headers, **tell_repeated(answer)}
+    media_type = headers.pop("content-type", JSON)
+    behind = None if then is None else put_behind(then)
+    return Response(answer.body, answer.status, headers, media_type, behind)
+
+
+def tell_repeated(answer: Answer) -> dict[str, str]:
+    """Build the header of an answer that was given before."""
+    return {REPLAYED: "true"} if answer.is_repeated else {}
+
+
+def put_behind(then: Then) -> BackgroundTask:
+    """Let something be done when the answer is sent, which holds whatever becomes of it.
+
+    Files that stay are carried by workers.
+    """
+
+    async def behind() -> None:
+        try:
+            await then()
+        except DialecticError as error:
+            logger.warning("what an answer leaves to do was not done: %s", error.code)
+
+    return BackgroundTask(behind)
+
+
+def _find_desk(request: Request) -> Desk:
+    return Desk(request.app.state.engine, request.state.visitor)
+
+
+def allow(scope: Scope) -> Callable[[Request], Desk]:
+    """Build the dependency of routes that need a scope and change nothing."""
+
+    def open_desk(request: Request) -> Desk:
+        desk = _find_desk(request)
+        desk.visitor.caller.require(scope)
+        return desk
+
+    return open_desk
+
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A name for this request: sent again with it, it is done once.",
+        examples=["7b1f0e9c-2f64-4c55-9a3e-0d2a6f0f5b11"],
+    ),
+]
+
+
+def allow_act(scope: Scope) -> Callable[[Request, str | None], Act]:
+    """Build the dependency of routes that need a scope and change something."""
+
+    def open_act(request: Request, key: Key = None) -> Act:
+        desk = _find_desk(request)
+        desk.visitor.caller.require(scope)
+        query = request.scope["query_string"]
+        asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
+        body = getattr(request.state, "body_sha256", b"")
+        return Act(desk, key, hashlib.sha256(asked + b"\0" + body).digest())
+
+    return open_act
+
+
+Reading = Annotated[Desk, Depends(allow(Scope.READ))]
+Writing = Annotated[Act, Depends(allow_act(Scope.WRITE))]
+Spending = Annotated[Act, Depends(allow_act(Scope.SPEND))]

@@ -1,0 +1,155 @@
+"""Pages of lists: cursors that clients hand back unread, and how a page is answered.
+
+Knows not what is listed: that is fetched and shown by functions it is given.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, Field
+
+from dialectic.api.dependencies import Desk
+from dialectic.db.pool import Connection
+from dialectic.db.tables.lists import Page, Rows
+from dialectic.errors import InvalidCursor
+
+T = TypeVar("T")
+LIMIT_MAX = 200
+LIMIT_DEFAULT = 50
+DIGITS_MAX = 19
+
+Cursor = Annotated[
+    str | None,
+    Query(description="`next_cursor` of the page before this one.", max_length=200),
+]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which page a client asks for."""
+
+    cursor: str | None
+    limit: int
+
+
+def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Wanted:
+    return Wanted(cursor, limit)
+
+
+Paging: TypeAlias = Annotated[Wanted, Depends(_read_wanted)]
+
+
+class Listing(BaseModel, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    next_cursor: str | None = Field(
+        description="Give it as `cursor` to read on; null if there is no more."
+    )
+
+
+def build_cursor(kind: str, *key: datetime | UUID | int) -> str:
+    """Build a cursor of a row's key; the kind of list keeps those of others away."""
+    parts = [part.isoformat() if isinstance(part, datetime) else str(part) for part in key]
+    return base64.urlsafe_b64encode(json.dumps([kind, *parts]).encode()).decode().rstrip("=")
+
+
+def parse_cursor(kind: str, cursor: str) -> list[str]:
+    """Read the parts of a key out of a cursor of this kind of list."""
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, RecursionError):
+        raise InvalidCursor from None
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise InvalidCursor
+    if not found or found[0] != kind:
+        raise InvalidCursor
+    return found[1:]
+
+
+def parse_number(kind: str, cursor: str) -> int:
+    """Read the number out of a cursor of a list that has numbers."""
+    match parse_cursor(kind, cursor):
+        case [number] if number.isascii() and number.isdecimal() and len(number) < DIGITS_MAX:
+            return int(number)
+        case _:
+            raise InvalidCursor
+
+
+def build_page(kind: str, cursor: str | None, limit: int) -> Page:
+    """Build the page that a client asks for; one row more tells whether there is another."""
+    if cursor is None:
+        return Page(limit + 1)
+    match parse_cursor(kind, cursor):
+        case [when, row_id]:
+            try:
+                at = datetime.fromisoformat(when)
+                key = (at, UUID(row_id))
+            except ValueError:
+                raise InvalidCursor from None
+            if at.tzinfo is None or not datetime(1970, 1, 1, tzinfo=UTC) < at:
+                raise InvalidCursor
+            return Page(limit + 1, key)
+        case _:
+            raise InvalidCursor
+
+
+def build_listing(
+    kind: str, rows: Sequence[dict[str, Any]], limit: int
+) -> tuple[Sequence[dict[str, Any]], str | None]:
+    """Cut what was fetched to a page, with the cursor of the next one if there is more."""
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    return rows[:limit], build_cursor(kind, last["created_at"], last["id"])
+
+
+async def list_page(
+    desk: Desk,
+    kind: str,
+    wanted: Wanted,
+    fetch: Callable[[Connection, Page], Awaitable[Rows]],
+    build: Callable[[dict[str, Any]], T],
+    *,
+    within: Callable[[Connection], Awaitable[object]] | None = None,
+) -> Listing[T]:
+    """Answer with a page of rows by their time and id; `within` raises if there is no such list."""
+    page = build_page(kind, wanted.cursor, wanted.limit)
+
+    async def work(connection: Connection) -> Rows:
+        if within is not None:
+            await within(connection)
+        return await fetch(connection, page)
+
+    kept, following = build_listing(kind, await desk.transact(work), wanted.limit)
+    return Listing(items=[build(row) for row in kept], next_cursor=following)
+
+
+async def list_numbered(
+    desk: Desk,
+    kind: str,
+    wanted: Wanted,
+    fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
+    build: Callable[[dict[str, Any]], T],
+) -> Listing[T]:
+    """Answer with a page of rows by their number, the highest first."""
+    limit = wanted.limit
+    before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
+    rows = await desk.transact(lambda connection: fetch(connection, before, limit + 1))
+    following = build_cursor(kind, rows[limit - 1]["id"]) if len(rows) > limit else None
+    return Listing(items=[build(row) for row in rows[:limit]], next_cursor=following)
+
+
+def list_whole(items: Sequence[T]) -> Listing[T]:
+    """Answer with all there is of a list that is never long."""
+    return Listing(items=list(items), next_cursor=None)

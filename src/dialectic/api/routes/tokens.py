@@ -1,0 +1,223 @@
+"""Tokens, browsers, organisations and their members over HTTP.
+
+A secret is told once and kept nowhere, so what makes one takes no `Idempotency-Key`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import Field
+
+from dialectic.api.dependencies import Act, Desk, Reading, allow, allow_act
+from dialectic.api.fields import Name, View, Wish
+from dialectic.api.pagination import Listing, list_whole
+from dialectic.app import accounts
+from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, BrowserSession
+from dialectic.core.access import Role, Scope, build_csrf_token, parse_authorization
+from dialectic.core.local_trust import Knock, build_set_cookie, find_cookie
+from dialectic.db.pool import Connection
+from dialectic.errors import NotFound
+
+router = APIRouter(tags=["access"])
+Managing = Annotated[Desk, Depends(allow(Scope.ADMIN))]
+
+
+class TokenWish(Wish):
+    """A token to be made."""
+
+    name: Name = Field(examples=["laptop"])
+    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Else all of yours.")
+    life_days: int = Field(default=LIFE_DAYS, ge=1, le=LIFE_DAYS_MAX)
+
+
+class TokenView(View):
+    """A token, without its secret."""
+
+    id: UUID
+    user_name: str
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
+class NewTokenView(View):
+    """A token that was made, with its secret for the first and last time."""
+
+    id: UUID
+    name: str
+    scopes: list[Scope]
+    expires_at: datetime
+    token: str = Field(examples=["dlk_…"])
+
+
+class BrowserView(View):
+    """A browser that was let in; its cookie is set, and pages send `X-CSRF-Token` beside it."""
+
+    csrf_token: str
+    expires_at: datetime
+
+
+class SwitchWish(Wish):
+    """The tenant to go over to."""
+
+    tenant_id: UUID
+
+
+class OrganizationWish(Wish):
+    """An organisation to be made."""
+
+    name: Name = Field(examples=["Bakers"])
+
+
+class OrganizationView(View):
+    """An organisation that was made."""
+
+    id: UUID
+
+
+class MemberWish(Wish):
+    """A user who is taken in, or given another role."""
+
+    name: Name = Field(examples=["bob"])
+    role: Role = Role.MEMBER
+
+
+class MemberView(View):
+    """A user in the tenant."""
+
+    user_id: UUID
+    name: str
+    role: Role
+    created_at: datetime
+
+
+@router.get("/tokens")
+async def list_tokens(desk: Managing) -> Listing[TokenView]:
+    """List the tokens you may manage; secrets are not among what is kept."""
+    found = await accounts.list_tokens(desk.engine.db, desk.visitor.caller)
+    return list_whole([TokenView.model_validate(one) for one in found])
+
+
+@router.post("/tokens", status_code=201)
+async def create_token(wish: TokenWish, desk: Managing) -> NewTokenView:
+    """Make a token that acts for you here, with your scopes or fewer. It is shown once."""
+    issued = await accounts.issue_token(
+        desk.engine.db,
+        desk.visitor.caller,
+        name=wish.name,
+        scopes=wish.scopes,
+        life_days=wish.life_days,
+    )
+    return NewTokenView(
+        id=issued.id,
+        name=issued.name,
+        scopes=sorted(issued.scopes),
+        expires_at=issued.expires_at,
+        token=issued.secret.reveal(),
+    )
+
+
+@router.delete("/tokens/{token_id}", status_code=204)
+async def revoke_token(
+    token_id: Annotated[UUID, Path(description="The id of a token.")], desk: Managing
+) -> Response:
+    """Revoke a token, and every browser that came in with it."""
+    await accounts.revoke_token(desk.engine.db, desk.visitor.caller, token_id)
+    return Response(status_code=204)
+
+
+# -- browsers -------------------------------------------------------------------------------------
+
+
+@router.post("/browser-session", status_code=201)
+async def open_browser_session(request: Request, response: Response, desk: Reading) -> BrowserView:
+    """Let a browser in with the token that this request carries: sets its cookie."""
+    token = parse_authorization(request.headers.get("authorization"))
+    per_minute = desk.engine.settings.requests_per_minute
+    begun = await accounts.open_session(desk.engine.db, token, requests_per_minute=per_minute)
+    return _set_cookie(request, response, begun)
+
+
+@router.get("/browser-session")
+async def get_browser_session(request: Request, desk: Reading) -> BrowserView:
+    """Tell a browser that came in its `csrf_token` again, for a page that is loaded anew."""
+    expires_at = desk.visitor.caller.expires_at
+    cookie = find_cookie(request.headers.get("cookie"), _read_knock(request))
+    if "authorization" in request.headers or cookie is None or expires_at is None:
+        raise NotFound("No browser's session came with this request. Sign in to begin one.")
+    return BrowserView(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
+
+
+@router.post("/browser-session/switch")
+async def switch_browser_session(
+    request: Request, response: Response, wish: SwitchWish, desk: Reading
+) -> BrowserView:
+    """Go over to another tenant you belong to; the session before it ends."""
+    caller = desk.visitor.caller
+    begun = await accounts.switch_session(desk.engine.db, caller, wish.tenant_id)
+    return _set_cookie(request, response, begun)
+
+
+@router.delete("/browser-session", status_code=204)
+async def close_browser_session(request: Request, desk: Reading) -> Response:
+    """Let a browser out: takes its cookie away."""
+    await accounts.close_session(desk.engine.db, desk.visitor.caller)
+    cookie = build_set_cookie("", _read_knock(request), max_age_s=0)
+    return Response(status_code=204, headers={"Set-Cookie": cookie})
+
+
+def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> BrowserView:
+    age_s = int(accounts.SESSION_LIFE.total_seconds())
+    cookie = build_set_cookie(begun.cookie.reveal(), _read_knock(request), max_age_s=age_s)
+    response.headers["Set-Cookie"] = cookie
+    return BrowserView(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
+
+
+def _read_knock(request: Request) -> Knock:
+    return Knock.read(request.headers, request.scope.get("scheme", "http"))
+
+
+# -- organisations --------------------------------------------------------------------------------
+
+
+@router.post("/organizations", status_code=201, response_model=OrganizationView)
+async def create_organization(
+    wish: OrganizationWish, act: Annotated[Act, Depends(allow_act(Scope.ADMIN))]
+) -> Response:
+    """Make an organisation that you own."""
+    caller = act.desk.visitor.caller
+
+    async def work(connection: Connection, _effect_id: UUID) -> OrganizationView:
+        made = await accounts.create_organization_in(connection, caller, wish.name)
+        return OrganizationView(id=made)
+
+    return await act.answer(work, status=201)
+
+
+@router.get("/members")
+async def list_members(desk: Reading) -> Listing[MemberView]:
+    """List who belongs to the tenant."""
+    found = await accounts.list_members(desk.engine.db, desk.visitor.caller)
+    return list_whole([MemberView.model_validate(one) for one in found])
+
+
+@router.put("/members", status_code=204)
+async def set_member(wish: MemberWish, desk: Managing) -> Response:
+    """Take a user into the organisation, or give a member another role."""
+    await accounts.set_member(desk.engine.db, desk.visitor.caller, wish.name, wish.role)
+    return Response(status_code=204)
+
+
+@router.delete("/members/{user_id}", status_code=204)
+async def remove_member(
+    user_id: Annotated[UUID, Path(description="The id of a user.")], desk: Managing
+) -> Response:
+    """Let a member of the organisation go; what they made stays, their tokens there end."""
+    await accounts.remove_member(desk.engine.db, desk.visitor.caller, user_id)
+    return Response(status_code=204)

@@ -1,0 +1,255 @@
+"""Chat: a question to one model, answered by one call or by as many as its answer takes.
+
+Used by the command line and the API. Knows no terminal and no HTTP. A question and its answer are
+saved together, in one commit after the last call: what failed has left nothing behind. If a further
+call fails, what was said until then is the answer, and says that it is incomplete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+from dialectic.app.chat_calls import Asking, Turn
+from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.text import clean_text
+from dialectic.db.pool import Connection
+from dialectic.db.tables import chats
+from dialectic.db.tables.chats import Chat, Exchange
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.errors import NotFound, TooLarge, UsageError
+from dialectic.pipeline.assemble import fit
+from dialectic.pipeline.interpret import Finish
+from dialectic.providers.base import OnText
+
+TITLE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a person asks, and how they want it answered."""
+
+    message: str
+    model: str
+    # The chat to go on with; without one a new chat begins, with this system instruction.
+    chat_id: UUID | None = None
+    system: str = ""
+    # Whether a cut-off answer is gone on with, up to CALLS_MAX calls in all.
+    continues: bool = False
+    max_output_tokens: int | None = None
+    # A message of the person's that this one takes the place of: it and what followed are rewound.
+    replaces_id: UUID | None = None
+    # Asked again under the same id, a question that was answered is not asked anew.
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came of a question."""
+
+    chat_id: UUID
+    question_id: UUID
+    message_id: UUID
+    text: str
+    model_name: str
+    finish_reason: FinishReason
+    is_incomplete: bool
+    flags: tuple[str, ...]
+    usage: Usage
+    calls: int
+
+
+async def send(
+    engine: Engine, account: Account, question: Question, on_text: OnText = lambda _piece: None
+) -> Reply:
+    """Ask a question and save it with its answer. Too long a prompt fails before any call.
+
+    Each call is paid for by itself, all of them in the commit that saves the answer. Of a question
+    that was never answered the person pays nothing but what arrived before its call broke off.
+    """
+    card = engine.catalog.load_card(question.model)
+    message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
+    answered = await _find_reply(engine, account, question.id)
+    if answered is not None:
+        return answered
+    chat, earlier = await _open(engine, account, question, message)
+    request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
+    fit(request, card, gives_way=True)
+    # Calls have an id of their own: those of a try that died are not mistaken for ours.
+    asking = Asking(engine, account, card, request, uuid4(), on_text)
+    async with asking.paying():
+        turns, outcome = await asking.converse(continues=question.continues)
+        said = build_exchange(question.id, message, card, turns, outcome)
+
+        async def work(connection: Connection) -> bool:
+            is_kept = chat.is_new or await chats.lock(connection, chat.id)
+            if is_kept and question.replaces_id is not None:
+                await chats.rewind(connection, chat.id, question.replaces_id)
+            if is_kept:
+                await chats.save_exchange(
+                    connection,
+                    tenant_id=account.tenant_id,
+                    user_id=account.user_id,
+                    chat=chat,
+                    said=said,
+                )
+            await asking.settle(connection, turns, said.answer_id)
+            return is_kept
+
+        is_kept = await engine.db.transact(account.tenant_id, work)
+    if not is_kept:
+        # What was asked was answered and is paid for; there is nowhere to keep it.
+        raise NotFound(f"Chat {chat.id} was deleted while its question was answered.")
+    return Reply(
+        chat_id=chat.id,
+        question_id=said.question_id,
+        message_id=said.answer_id,
+        text=said.answer,
+        model_name=said.model_name,
+        finish_reason=said.finish_reason,
+        is_incomplete=said.is_incomplete,
+        flags=said.flags,
+        usage=said.usage,
+        calls=said.calls,
+    )
+
+
+async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Reply | None:
+    """Find the answer of a question that was asked before, by whoever did not live to tell it."""
+
+    async def work(connection: Connection) -> dict[str, Any] | None:
+        return await chats.find_message(connection, derive_answer_id(question_id))
+
+    row = await engine.db.transact(account.tenant_id, work)
+    if row is None:
+        return None
+    usage = row["token_usage"]
+    return Reply(
+        chat_id=row["chat_id"],
+        question_id=question_id,
+        message_id=row["id"],
+        text=row["content"],
+        model_name=row["model_name"],
+        finish_reason=FinishReason(row["finish_reason"]),
+        is_incomplete=row["is_incomplete"],
+        flags=tuple(row["flags"]),
+        usage=Usage(usage["input_tokens"], usage["output_tokens"], UsageSource(usage["source"])),
+        calls=usage["calls"],
+    )
+
+
+def derive_answer_id(question_id: UUID) -> UUID:
+    """Derive the id of an answer from its question's."""
+    return uuid5(question_id, "answer")
+
+
+def check_message(text: str, *, bytes_max: int) -> str:
+    """Make a message fit to be sent and kept; refuse one that says nothing or is far too long."""
+    size = len(text.encode(errors="replace"))
+    if size > bytes_max:
+        raise TooLarge(
+            f"The message has {size:,} bytes; at most {bytes_max:,} are allowed "
+            "(DIALECTIC_MAX_PROMPT_BYTES). Shorten it."
+        )
+    clean, _ = clean_text(text)
+    if not clean.strip():
+        raise UsageError("The message is empty. Say something.")
+    return clean
+
+
+def check_title(title: str) -> str:
+    """Clean a chat's title, as a project's name is cleaned, and refuse one that is empty."""
+    text = " ".join(clean_text(title)[0].split())
+    if not text:
+        raise UsageError("The chat's title is empty. Give it one.")
+    return text
+
+
+async def _open(
+    engine: Engine, account: Account, question: Question, message: str
+) -> tuple[Chat, list[dict[str, Any]]]:
+    chat_id = question.chat_id
+    if chat_id is None:
+        if question.replaces_id is not None:
+            raise UsageError("Name the chat whose message this one takes the place of.")
+        title = message.strip().splitlines()[0][:TITLE_CHARS]
+        system = clean_text(question.system)[0]
+        return Chat(uuid5(question.id, "chat"), title, system, is_new=True), []
+    if question.system:
+        raise UsageError("A chat keeps the system instruction it began with. Begin a new chat.")
+
+    async def work(connection: Connection) -> tuple[Chat, list[dict[str, Any]]]:
+        chat = await chats.load_chat(connection, chat_id)
+        messages = await chats.list_messages(connection, chat_id)
+        return chat, cut_thread(messages, question.replaces_id)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+def cut_thread(messages: list[dict[str, Any]], replaces_id: UUID | None) -> list[dict[str, Any]]:
+    """Keep what was said before a message of the person's; all of it if none is named."""
+    if replaces_id is None:
+        return messages
+    for number, row in enumerate(messages):
+        if row["id"] == replaces_id:
+            if row["role"] != Role.USER:
+                raise UsageError("Only what you said yourself can be said anew.")
+            return messages[:number]
+    raise NotFound(f"There is no message {replaces_id} in the thread of this chat.")
+
+
+def build_prompt(messages: Sequence[dict[str, Any]]) -> str:
+    """Build the prompt of a project out of what was said in a chat."""
+    if len(messages) == 1:
+        return str(messages[0]["content"])
+    heads = {Role.USER: "Question", Role.ASSISTANT: "Answer"}
+    parts = [f"## {heads[Role(row['role'])]}\n\n{row['content'].strip()}" for row in messages]
+    return "\n\n".join(parts) + "\n"
+
+
+def build_request(
+    card: ModelCard,
+    system: str,
+    earlier: Sequence[dict[str, Any]],
+    message: str,
+    max_output_tokens: int | None,
+) -> Request:
+    """Build the first request of an exchange: all that was said, and the question."""
+    history = [Message(Role(row["role"]), row["content"]) for row in earlier]
+    return Request(
+        model=card.name,
+        system=system,
+        messages=(*history, Message(Role.USER, message)),
+        max_output_tokens=min(max_output_tokens or card.max_output_tokens, card.max_output_tokens),
+    )
+
+
+def build_exchange(
+    question_id: UUID, message: str, card: ModelCard, turns: Sequence[Turn], outcome: Finish
+) -> Exchange:
+    """Build the record of an exchange; its usage is that of all calls."""
+    answers = [turn.answer for turn in turns]
+    usages = [answer.reply.usage for answer in answers]
+    is_reported = all(usage.source is UsageSource.REPORTED for usage in usages)
+    notes = [note for answer in answers for note in answer.notes]
+    last = answers[-1].reply.finish_reason
+    return Exchange(
+        question_id=question_id,
+        question=message,
+        answer_id=derive_answer_id(question_id),
+        answer=outcome.text,
+        model_name=card.name,
+        usage=Usage(
+            sum(usage.input_tokens for usage in usages),
+            sum(usage.output_tokens for usage in usages),
+            UsageSource.REPORTED if is_reported else UsageSource.COUNTED,
+        ),
+        calls=len(answers),
+        finish_reason=FinishReason.LENGTH if outcome.is_incomplete else last,
+        is_incomplete=outcome.is_incomplete,
+        flags=(*outcome.flags, *(f"cleaned: {note}" for note in dict.fromkeys(notes))),
+    )

@@ -1,0 +1,251 @@
+"""What a person says about a stage or a contribution, and how they rate it. Later prompts tell it.
+
+Knows nothing of how prompts are made of it. What ends in `_in` works in the transaction of whoever
+asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from dialectic.app.contributions import load_in as load_contribution
+from dialectic.core.documents.file_locations import UserFeedback
+from dialectic.core.documents.file_paths import build_path
+from dialectic.core.text import clean_text
+from dialectic.db.pool import Connection
+from dialectic.db.tables import records
+from dialectic.db.tables.records import SQL, Account, NewResource
+from dialectic.engine import Engine
+from dialectic.errors import Conflict, UsageError
+from dialectic.pipeline.load import Scene, load_scene
+from dialectic.publishing.publish import publish_project
+
+RATING_MIN, RATING_MAX = 1, 5
+
+
+async def give_feedback(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    stage_slug: str,
+    text: str,
+    *,
+    target_id: UUID | None = None,
+) -> str:
+    """Keep what a person says about a stage, or about one of its contributions; return the path."""
+    said = Said(stage_slug, content=text, target_id=target_id)
+
+    async def work(connection: Connection) -> Kept:
+        return await say_in(engine, connection, account, session_id, [said])
+
+    return await _keep(engine, account, work)
+
+
+async def rate(engine: Engine, account: Account, contribution_id: UUID, rating: int) -> str:
+    """Keep a person's rating of a contribution; later prompts tell it."""
+    rated = Rated(contribution_id, rating)
+
+    async def work(connection: Connection) -> Kept:
+        return await rate_in(engine, connection, account, rated)
+
+    return await _keep(engine, account, work)
+
+
+async def _keep(
+    engine: Engine, account: Account, work: Callable[[Connection], Awaitable[Kept]]
+) -> str:
+    kept = await engine.db.transact(account.tenant_id, work)
+    await publish_project(engine, account.tenant_id, kept.project_id)
+    return kept.path
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person says about a stage, or about one of its contributions."""
+
+    stage_slug: str
+    content: str
+    target_id: UUID | None = None
+    # Given before it is tried, so that trying again says it once.
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """How a person rates a contribution."""
+
+    contribution_id: UUID
+    rating: int
+    id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where feedback stands."""
+
+    path: str
+    project_id: UUID
+
+
+async def rate_in(engine: Engine, connection: Connection, account: Account, rated: Rated) -> Kept:
+    """Keep a rating in the caller's transaction, in the session of what is rated."""
+    row = await load_contribution(connection, rated.contribution_id)
+    return await say_in(engine, connection, account, row["session_id"], [rated])
+
+
+async def say_in(
+    engine: Engine,
+    connection: Connection,
+    account: Account,
+    session_id: UUID,
+    said: Sequence[Said | Rated],
+) -> Kept:
+    """Keep all that a person says of a session at once, in the caller's transaction.
+
+    However much that is, the file of a stage is written once. Returns where the last of it stands.
+    """
+    # The file is written anew from all that was said: two who speak do so one after another.
+    await connection.execute(SQL["lock_session"], session_id)
+    session = await records.load_session(connection, session_id)
+    targets = await _load_targets(connection, session_id, said)
+    found = [_understand(one, targets, session["iteration_count"]) for one in said]
+    scenes = {
+        place: await _load_stage(engine, connection, session_id, place)
+        for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
+    }
+    await connection.executemany(
+        SQL["insert_feedback"],
+        [
+            (
+                account.tenant_id,
+                one.id,
+                session_id,
+                account.user_id,
+                one.stage_slug,
+                one.iteration,
+                one.target_id,
+                one.kind,
+                one.content,
+                one.rating,
+            )
+            for one in found
+        ],
+    )
+    rows = await connection.fetch(SQL["list_feedback"], session_id)
+    files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
+    owner = next(iter(scenes.values())).owner
+    await records.put_resources(connection, account.tenant_id, owner, files)
+    return Kept(files[-1].path, owner.project_id)
+
+
+async def _load_targets(
+    connection: Connection, session_id: UUID, said: Sequence[Said | Rated]
+) -> dict[UUID, dict[str, Any]]:
+    """Load the contributions that are spoken of; all must be of the session."""
+    ids = [one.contribution_id if isinstance(one, Rated) else one.target_id for one in said]
+    found = {
+        target_id: await load_contribution(connection, target_id)
+        for target_id in dict.fromkeys(ids)
+        if target_id is not None
+    }
+    for target_id, row in found.items():
+        if row["session_id"] != session_id:
+            raise UsageError(
+                f"Contribution {target_id} is of session {row['session_id']}, not of {session_id}."
+            )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Feedback:
+    """Feedback as it is kept: about a stage, or about all versions of a contribution."""
+
+    id: UUID
+    kind: str
+    stage_slug: str
+    iteration: int
+    target_id: UUID | None = None
+    content: str = ""
+    rating: int | None = None
+
+
+def _understand(
+    one: Said | Rated, targets: Mapping[UUID, dict[str, Any]], iteration: int
+) -> _Feedback:
+    """Say what feedback is about: a contribution's own iteration, else the session's current."""
+    if isinstance(one, Rated):
+        if not RATING_MIN <= one.rating <= RATING_MAX:
+            raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
+        about = _describe_target(targets[one.contribution_id])
+        return _Feedback(id=one.id, kind="rating", rating=one.rating, **about)
+    content, _ = clean_text(one.content)
+    if not content.strip():
+        raise UsageError(
+            "The feedback is empty. Give it as an argument or with --file (over HTTP: `text`)."
+        )
+    if one.target_id is None:
+        stage = one.stage_slug
+        return _Feedback(
+            id=one.id, kind="stage", stage_slug=stage, iteration=iteration, content=content
+        )
+    about = _describe_target(targets[one.target_id])
+    if about["stage_slug"] != one.stage_slug:
+        raise UsageError(
+            f"Contribution {one.target_id} is of stage {about['stage_slug']!r}, not of "
+            f"{one.stage_slug!r}."
+        )
+    return _Feedback(id=one.id, kind="response", content=content, **about)
+
+
+def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "target_id": row["original_model_contribution_id"] or row["id"],
+        "stage_slug": row["stage"],
+        "iteration": row["iteration_number"],
+    }
+
+
+async def _load_stage(
+    engine: Engine, connection: Connection, session_id: UUID, place: tuple[str, int]
+) -> Scene:
+    """Load the scene of a stage that has begun."""
+    stage_slug, iteration = place
+    scene = await load_scene(engine, connection, session_id, iteration)
+    scene.process.load_stage(stage_slug)  # which there may not be
+    status = await connection.fetchval(SQL["find_stage_status"], session_id, iteration, stage_slug)
+    if status in (None, "waiting"):
+        raise Conflict(
+            f"Stage {stage_slug!r} has not begun in iteration {iteration}: there is nothing to "
+            "say about it yet."
+        )
+    return scene
+
+
+def _build_file(
+    session_id: UUID, place: tuple[str, int], scene: Scene, rows: Sequence[Any]
+) -> NewResource:
+    """Build the file of all that was said about a stage."""
+    stage_slug, iteration = place
+    entries = [
+        _describe(row) for row in rows if (row["stage_slug"], row["iteration_number"]) == place
+    ]
+    folder = scene.build_folder(scene.process.load_stage(stage_slug))
+    return NewResource(
+        resource_type="user_feedback",
+        path=build_path(UserFeedback(folder)),
+        text="\n\n".join(entries) + "\n",
+        session_id=session_id,
+        iteration_number=iteration,
+        stage_slug=stage_slug,
+    )
+
+
+def _describe(row: Any) -> str:
+    about = row["target_contribution_id"]
+    head = f"On contribution {about}: " if about else ""
+    if row["rating"] is not None:
+        return f"{head}rated {row['rating']} of {RATING_MAX}."
+    return f"{head}{row['content'].strip()}"

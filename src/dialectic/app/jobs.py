@@ -1,0 +1,71 @@
+"""What a person asks of one job of a session: wait, go on, end. Knows not how it is carried out.
+
+Each acts in the caller's transaction and is harmless when asked again. What is asked of all jobs of
+a session stands in `sessions`.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from dialectic.core.job import ENDED, JobStatus
+from dialectic.db.pool import Connection
+from dialectic.db.tables import jobs, records
+from dialectic.errors import Conflict, NotFound
+from dialectic.limits import admission
+
+
+async def pause_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+    """Let a job wait that has not begun, or not its next turn, until someone resumes it."""
+    if await jobs.pause_job(connection, session_id, job_id):
+        await _tell(connection, session_id, job_id)
+        return
+    status = await _load_status(connection, session_id, job_id)
+    if status is not JobStatus.PAUSED:
+        raise Conflict(
+            f"Job {job_id} is {status}: only one that waits for its turn can be paused. What runs "
+            "can be cancelled."
+        )
+
+
+async def resume_in(
+    connection: Connection, session_id: UUID, job_id: UUID, *, approves_spend: bool
+) -> None:
+    """Let a job go on that is paused; a call that was too dear only if that is approved."""
+    await admission.allow_probes(connection, session_id)
+    if await jobs.resume_job(connection, session_id, job_id, approves_spend=approves_spend):
+        return
+    status = await _load_status(connection, session_id, job_id)
+    if status in ENDED:
+        raise Conflict(f"Job {job_id} is {status}. `dialectic retry` runs again what failed.")
+    if status is JobStatus.PAUSED:
+        raise Conflict(f"Session {session_id} stands still, and job {job_id} with it. Resume that.")
+
+
+async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+    """End a job; if it runs, its worker hangs up. Whoever cannot do without it ends with it."""
+    if await jobs.cancel_job(connection, session_id, job_id):
+        return
+    status = await _load_status(connection, session_id, job_id)
+    if status is not JobStatus.CANCELLED:
+        raise Conflict(f"Job {job_id} is {status} already: there is nothing to be cancelled.")
+
+
+async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+    row = await jobs.load_job(connection, job_id)
+    assert row is not None, "it was paused a moment ago"
+    news = {
+        "sessionId": str(session_id),
+        "stageSlug": row["stage_slug"],
+        "iterationNumber": row["iteration_number"],
+        "job_id": str(job_id),
+        "error": {"code": "job_paused", "message": "A person has paused it."},
+    }
+    await records.announce(connection, session_id, "contribution_generation_paused", news)
+
+
+async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
+    row = await jobs.load_job(connection, job_id)
+    if row is None or row["session_id"] != session_id:
+        raise NotFound(f"There is no job {job_id} in session {session_id}.")
+    return JobStatus(row["status"])

@@ -1,0 +1,303 @@
+"""Search over all documents of a project: indexed just in time, paid for, asked.
+
+Used by the command line and the API. Knows no terminal and no HTTP. An embedder that costs nothing
+is not paid for; of another the texts it has not read yet are, and the question, each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TypeAlias
+from uuid import UUID, uuid4
+
+from dialectic.core.models.model import ModelCard
+from dialectic.core.models.usage import Counted, judge_usage
+from dialectic.core.money.price import Rates, build_funds_error, decide_hold, is_play, judge_spend
+from dialectic.db.pool import Connection
+from dialectic.db.tables import memory
+from dialectic.db.tables.memory import Document, Scope
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError, UsageError
+from dialectic.ledger import holds, wallets
+from dialectic.ledger.holds import HoldState, NewHold, Purpose
+from dialectic.limits.admission import Outcome, Report
+from dialectic.pipeline.call import attempt
+from dialectic.pipeline.reserve import resolve_failed
+from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
+from dialectic.retrieval.search import Angle, Found, build_queries, find
+
+QUERY_CHARS_MAX = 10_000
+LIMIT_DEFAULT, LIMIT_MAX = 10, 100
+# Vectors that make no sense are asked for once more, and both calls may cost.
+ATTEMPTS_MAX = 2
+# So much is bought at a time: about what goes into one request.
+PART_TOKENS_MAX = 50_000
+
+Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
+"""Keeps vectors, and pays for them in the same commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, and the document it stands in."""
+
+    document_id: UUID
+    session_id: UUID | None
+    path: str
+    heading_path: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a search found, best first, and what it took."""
+
+    hits: tuple[Hit, ...]
+    documents: int
+    embedder: str
+    # What the embedder read for it: texts that were new, and the question.
+    embedded_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One search, for the limits of an endpoint."""
+
+    tenant_id: UUID
+    id: UUID
+    attempt: int = 1
+
+
+async def search_project(
+    engine: Engine,
+    account: Account,
+    project_id: UUID,
+    query: str,
+    limit: int = LIMIT_DEFAULT,
+    *,
+    part_tokens_max: int = PART_TOKENS_MAX,
+) -> Results:
+    """Find passages in the documents of a project, best first.
+
+    Documents that are new to the embedder are bought in parts of so many tokens.
+    """
+    asked = check_query(query, limit)
+    embedder = engine.embedder
+
+    async def look(connection: Connection) -> list[Document]:
+        return await memory.list_searchable(connection, project_id)
+
+    documents = {d.id: d for d in await engine.db.transact(account.tenant_id, look)}
+    if not any(document.text.strip() for document in documents.values()):
+        raise UsageError("The project has no documents yet. Let a stage finish, then search.")
+    sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
+    queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
+    texts = [each.text for each in queries]
+    read_tokens = await _index(
+        engine, account, embedder, project_id, sources, texts, part_tokens_max=part_tokens_max
+    )
+    embedded = await embed_paid(engine, account, embedder, texts)
+    found = await find(
+        engine.db,
+        account.tenant_id,
+        embedder,
+        Scope(project_id=project_id, source_ids=tuple(documents)),
+        queries,
+        embedded.rows,
+        limit=limit,
+    )
+    hits = tuple(_build_hit(piece, documents[piece.source_id]) for piece in found)
+    return Results(hits, len(documents), embedder.name, read_tokens + embedded.tokens)
+
+
+async def _index(
+    engine: Engine,
+    account: Account,
+    embedder: Embedder,
+    project_id: UUID,
+    sources: Sequence[Source],
+    questions: Sequence[str],
+    *,
+    part_tokens_max: int,
+) -> int:
+    """Have an embedder read the documents that are new to it; tell how many tokens that took.
+
+    Whoever searches the same project at this moment waits and finds them read. They are bought in
+    parts: what was paid for is kept when a later part fails.
+    """
+    tenant_id, db = account.tenant_id, engine.db
+    spent = 0
+    async with engine.turns.lock((tenant_id, embedder.name, project_id)):
+        missing = await prepare(db, tenant_id, embedder, sources)
+        known = dict(missing.known)
+        if missing.readings:
+            await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
+        for part in await asyncio.to_thread(split, missing, embedder, part_tokens_max):
+            keep = functools.partial(
+                store, db, tenant_id, embedder, replace(part, known=dict(known))
+            )
+            texts = list(part.readings.values())
+            made = await embed_paid(engine, account, embedder, texts, keep)
+            known |= dict(zip(part.readings, made.rows.tolist(), strict=True))
+            spent += made.tokens
+    return spent
+
+
+def check_query(query: str, limit: int) -> str:
+    """Make a question fit to be asked; refuse one that asks nothing, or for far too much."""
+    asked = " ".join(query.split())
+    if not asked:
+        raise UsageError("The query is empty. Say what to search for.")
+    if len(asked) > QUERY_CHARS_MAX:
+        raise UsageError(
+            f"The query has {len(asked):,} characters; at most {QUERY_CHARS_MAX:,} are allowed. "
+            "Shorten it."
+        )
+    if not 1 <= limit <= LIMIT_MAX:
+        raise UsageError(f"The limit is {limit}; it must be a number from 1 to {LIMIT_MAX}.")
+    return asked
+
+
+def _build_hit(piece: Found, document: Document) -> Hit:
+    return Hit(
+        document_id=document.id,
+        session_id=document.session_id,
+        path=document.path,
+        heading_path=piece.heading_path,
+        text=piece.text,
+        start=piece.start,
+        end=piece.end,
+        score=piece.score,
+    )
+
+
+# -- paying for vectors ----------------------------------------------------------------------------
+
+
+async def judge_all(
+    engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
+) -> None:
+    """Raise if all of these cost more than there is, or than may be spent, before one is bought."""
+    if (card := embedder.card) is None:
+        return
+    amount = _decide_amount(card, await _count(embedder, texts))
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+    purse = await engine.db.transact(
+        account.tenant_id,
+        lambda c: wallets.load_purse(c, account.wallet_id, None, is_play=is_play(card)),
+    )
+    spendable = purse.spendable_credits
+    if spendable is not None and amount > spendable:
+        raise build_funds_error(purse, amount, what="Reading the documents that are new")
+    judge_spend(amount, purse, fraction)
+
+
+async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
+    return await asyncio.to_thread(lambda: sum(map(embedder.count, texts)))
+
+
+def _decide_amount(card: ModelCard, tokens: int) -> int:
+    return decide_hold(ATTEMPTS_MAX * tokens, 0, Rates.of(card))
+
+
+async def embed_paid(
+    engine: Engine,
+    account: Account,
+    embedder: Embedder,
+    texts: Sequence[str],
+    keep: Keep | None = None,
+) -> Embedded:
+    """Have texts embedded, held for before and settled after; outside any job.
+
+    What is kept is paid for in the commit that keeps it, and not at all if that fails.
+    """
+    if (card := embedder.card) is None or not texts:
+        embedded = await embedder.embed(texts)
+        if keep is not None:
+            await keep(embedded, None)
+        return embedded
+    counted = await _count(embedder, texts)
+    purchase = _Purchase(engine, account, card, Caller(account.tenant_id, uuid4()), counted)
+    try:
+        _, embedded, _ = await attempt(
+            engine,
+            purchase.caller,
+            card,
+            hold=purchase.hold,
+            ask=lambda _: embedder.embed(texts),
+            count=lambda: counted,
+            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
+        )
+        settle = functools.partial(purchase.settle, embedded)
+        if keep is None:
+            await engine.db.transact(account.tenant_id, settle)
+        else:
+            await keep(embedded, settle)
+    except (DialecticError, asyncio.CancelledError) as error:
+        await purchase.let_go(error)
+        raise
+    return embedded
+
+
+@dataclass(frozen=True, slots=True)
+class _Purchase:
+    """Vectors on their way, and the money for them."""
+
+    engine: Engine
+    account: Account
+    card: ModelCard
+    caller: Caller
+    counted_tokens: int
+
+    @property
+    def key(self) -> str:
+        return f"search:{self.caller.id}"
+
+    async def hold(self) -> None:
+        rates = Rates.of(self.card)
+        amount = _decide_amount(self.card, self.counted_tokens)
+        fraction = Decimal(str(self.engine.settings.max_spend_fraction))
+        new = NewHold(
+            key=self.key,
+            wallet_id=self.account.wallet_id,
+            is_play=is_play(self.card),
+            purpose=Purpose.EMBEDDING,
+            model_name=self.card.name,
+            amount_credits=amount,
+            rates=rates,
+            counted_input_tokens=self.counted_tokens,
+            output_cap_tokens=0,
+        )
+
+        async def work(connection: Connection) -> None:
+            purse = await wallets.load_purse(connection, new.wallet_id, None, is_play=new.is_play)
+            judge_spend(amount, purse, fraction)
+            await holds.reserve(connection, new)
+
+        await self.engine.db.transact(self.account.tenant_id, work)
+
+    async def settle(self, embedded: Embedded, connection: Connection) -> None:
+        actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
+        await holds.settle(connection, self.key, actual, self.caller.id)
+
+    async def let_go(self, error: BaseException) -> None:
+        """Resolve the hold of a call that came to nothing: what a failed one cost is paid."""
+
+        async def work(connection: Connection) -> None:
+            hold = await holds.find_hold(connection, self.key)
+            if hold is None or hold.state is not HoldState.PENDING:
+                return  # it was not held, or it was paid for and only its commit was not told
+            await resolve_failed(connection, hold, self.card, error)
+
+        with contextlib.suppress(DialecticError):  # then it is swept some time later
+            await self.engine.db.transact(self.account.tenant_id, work)

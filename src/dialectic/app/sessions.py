@@ -1,0 +1,363 @@
+"""What a person asks of a session: generate, go on, iterate, retry, pause, resume, cancel, look.
+
+Each action is one transaction. Knows nothing of how a job is carried out; the jobs it makes find
+their way to a worker by themselves. Sessions are made in `projects`; what is done to single
+contributions stands in `contributions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.app.stages import begin_at, begin_stages
+from dialectic.db.pool import Connection
+from dialectic.db.tables import jobs, records
+from dialectic.db.tables.records import SQL, Account
+from dialectic.engine import Engine
+from dialectic.errors import Conflict
+from dialectic.ledger import wallets
+from dialectic.limits import admission
+from dialectic.pipeline.load import load_scene
+from dialectic.publishing.publish import publish_project
+
+
+async def generate(engine: Engine, account: Account, session_id: UUID) -> list[UUID]:
+    """Start the session's current stage: one plan job per model. Asking twice starts it once.
+
+    On autopilot the stages after it are made too, and wait for what they read.
+    """
+
+    async def work(connection: Connection) -> list[UUID]:
+        return await generate_in(engine, connection, account, session_id)
+
+    job_ids = await engine.db.transact(account.tenant_id, work)
+    await _publish(engine, account, session_id)
+    return job_ids
+
+
+async def generate_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> list[UUID]:
+    """Start the session's current stage in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    return await begin_stages(engine, connection, account, session)
+
+
+async def start_next(engine: Engine, account: Account, session_id: UUID) -> str:
+    """Submit what a person said about the current stage, and start the next one."""
+
+    async def work(connection: Connection) -> str:
+        return await start_next_in(engine, connection, account, session_id)
+
+    slug = await engine.db.transact(account.tenant_id, work)
+    await _publish(engine, account, session_id)
+    return slug
+
+
+async def start_next_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> str:
+    """Start the next stage in the caller's transaction; return which one that is."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    stage_slug, status = session["current_stage_slug"], session["status"]
+    if status == "iteration_complete":
+        raise Conflict(
+            f"Session {session_id} has come to the end of its process. "
+            "`dialectic iterate` begins another iteration."
+        )
+    if status != f"{stage_slug}_generation_complete":
+        raise Conflict(
+            f"Session {session_id} is {status}: the next stage starts when stage "
+            f"{stage_slug!r} is complete. {_advise(status)}"
+        )
+    scene = await load_scene(engine, connection, session_id, session["iteration_count"])
+    following = scene.process.find_next(stage_slug)
+    assert following is not None, "the last stage ends an iteration"
+    until = session["until_stage_slug"]
+    if scene.process.position(until) < scene.process.position(following.slug):
+        until = following.slug
+    iteration = session["iteration_count"]
+    await begin_at(
+        engine, connection, account, session_id, following, until=until, iteration=iteration
+    )
+    return following.slug
+
+
+async def iterate(engine: Engine, account: Account, session_id: UUID) -> int:
+    """Begin the next iteration, with the last outputs and all feedback; return its number."""
+
+    async def work(connection: Connection) -> int:
+        return await iterate_in(engine, connection, account, session_id)
+
+    iteration = await engine.db.transact(account.tenant_id, work)
+    await _publish(engine, account, session_id)
+    return iteration
+
+
+async def iterate_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID
+) -> int:
+    """Begin the next iteration in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    status = session["status"]
+    if status != "iteration_complete" and not status.endswith("_generation_complete"):
+        raise Conflict(
+            f"Session {session_id} is {status}: an iteration begins when the one before it "
+            f"has ended. {_advise(status)}"
+        )
+    iteration: int = session["iteration_count"] + 1
+    scene = await load_scene(engine, connection, session_id, iteration)
+    first, until = scene.process.order[0], session["until_stage_slug"]
+    await begin_at(engine, connection, account, session_id, first, until=until, iteration=iteration)
+    return iteration
+
+
+async def retry(engine: Engine, account: Account, session_id: UUID) -> list[str]:
+    """Run again only what failed, and what could not run because of it; return the stages."""
+
+    async def work(connection: Connection) -> list[str]:
+        return await retry_in(connection, session_id)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+async def retry_in(connection: Connection, session_id: UUID) -> list[str]:
+    """Run again what failed, in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    _refuse_standing(session)
+    iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
+    if session["status"] != f"{stage_slug}_generation_failed":
+        raise Conflict(
+            f"Session {session_id} is {session['status']}: nothing failed that could be run again."
+        )
+    await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
+    await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
+    return await jobs.rerun_failed(connection, session_id, iteration)
+
+
+async def _lock(connection: Connection, session_id: UUID) -> asyncpg.Record:
+    await connection.fetchval(SQL["lock_session"], session_id)
+    return await records.load_session(connection, session_id)
+
+
+def _refuse_cancelled(session: asyncpg.Record) -> None:
+    if session["status"] == "cancelled":
+        raise Conflict(f"Session {session['id']} is cancelled and stays so. Start a new one.")
+
+
+def _refuse_standing(session: asyncpg.Record) -> None:
+    _refuse_cancelled(session)
+    if session["status"] == "paused":
+        raise Conflict(f"Session {session['id']} is paused; resume it first.")
+
+
+def _advise(status: str) -> str:
+    if status.endswith("_generation_failed"):
+        return "`dialectic retry` runs again what failed."
+    if status.startswith("pending_"):
+        return "`dialectic resume` starts it."
+    return "`dialectic watch` follows it."
+
+
+async def _publish(engine: Engine, account: Account, session_id: UUID) -> None:
+    async def find_project(connection: Connection) -> UUID:
+        project_id: UUID = (await records.load_session(connection, session_id))["project_id"]
+        return project_id
+
+    project_id = await engine.db.transact(account.tenant_id, find_project)
+    await publish_project(engine, account.tenant_id, project_id)
+
+
+# -- standing still -------------------------------------------------------------------------------
+
+
+async def pause(engine: Engine, account: Account, session_id: UUID) -> bool:
+    """Start nothing more of this session; what runs finishes its turn.
+
+    Say whether that is new: it may be paused already, also by a try whose answer was lost.
+    """
+
+    async def work(connection: Connection) -> bool:
+        return await pause_in(connection, session_id)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+async def pause_in(connection: Connection, session_id: UUID) -> bool:
+    """Pause a session in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    if session["status"] == "paused":
+        return False
+    _refuse_cancelled(session)
+    await _refuse_finished(connection, session, "paused")
+    await connection.fetchval(SQL["pause_session"], session_id)
+    await jobs.pause_session(connection, session_id)
+    await records.announce(connection, session_id, "session_paused", {"sessionId": str(session_id)})
+    return True
+
+
+async def resume(
+    engine: Engine,
+    account: Account,
+    session_id: UUID,
+    *,
+    approves_spend: bool = False,
+    budget_credits: int | None = None,
+) -> None:
+    """Let everything that is paused go on; harmless when nothing is.
+
+    A call that was too dear to be made unasked is made if that is approved; a new budget counts
+    for the whole session, with what it has spent already.
+    """
+
+    async def work(connection: Connection) -> None:
+        await resume_in(
+            connection, session_id, approves_spend=approves_spend, budget_credits=budget_credits
+        )
+
+    await engine.db.transact(account.tenant_id, work)
+
+
+async def resume_in(
+    connection: Connection, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+) -> None:
+    """Let a session go on, in the caller's transaction."""
+    session = await records.load_session(connection, session_id)
+    _refuse_cancelled(session)
+    await connection.fetchval(SQL["resume_session"], session_id)
+    await admission.allow_probes(connection, session_id)
+    await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+    if budget_credits is not None:  # money is locked last, here as in a worker's commit
+        await wallets.set_budget(connection, session_id, budget_credits)
+        # What has begun to wait for the old budget meanwhile is resumed, too.
+        await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
+
+
+async def cancel(engine: Engine, account: Account, session_id: UUID) -> bool:
+    """End a session for good; what is written stays. Say whether that is new."""
+
+    async def work(connection: Connection) -> bool:
+        return await cancel_in(connection, session_id)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+async def cancel_in(connection: Connection, session_id: UUID) -> bool:
+    """End a session in the caller's transaction."""
+    session = await _lock(connection, session_id)
+    if session["status"] == "cancelled":
+        return False
+    await _refuse_finished(connection, session, "cancelled")
+    await connection.fetchval(SQL["cancel_session"], session_id)
+    await jobs.cancel_session(connection, session_id)
+    await connection.execute(SQL["cancel_stage_runs"], session_id)
+    await records.announce(
+        connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
+    )
+    return True
+
+
+async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
+    """Refuse to change the end of a session that has come to one and has nothing left to do."""
+    stage_slug, status = session["current_stage_slug"], session["status"]
+    is_complete = status == "iteration_complete" or (
+        status == f"{stage_slug}_generation_complete" and stage_slug == session["until_stage_slug"]
+    )
+    if not is_complete and status != f"{stage_slug}_generation_failed":
+        return
+    if await connection.fetchval(SQL["session_has_open_jobs"], session["id"]):
+        return
+    end = "is complete" if is_complete else "has failed"
+    raise Conflict(f"Session {session['id']} {end} already: there is nothing to be {word}.")
+
+
+async def change_in(
+    engine: Engine, connection: Connection, account: Account, session_id: UUID, change: Change
+) -> None:
+    """Change what a session was started with, in the caller's transaction.
+
+    Models can change only before the first stage begins: all that is written counts on them.
+    """
+    session = await _lock(connection, session_id)
+    _refuse_cancelled(session)
+    if change.models is not None and change.models != list(session["model_names"]):
+        if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
+            raise Conflict(
+                f"Session {session_id} has begun with its models. Start another session of the "
+                "project with others."
+            )
+        cards = [engine.catalog.load_card(name) for name in change.models]
+        tenant_id = account.tenant_id
+        model_ids = [await records.keep_model(connection, tenant_id, card) for card in cards]
+        await connection.execute(SQL["change_models"], session_id, model_ids)
+    await connection.execute(
+        SQL["change_session"],
+        session_id,
+        change.continue_until_complete,
+        change.max_output_tokens,
+        change.has_no_cap,
+    )
+    if change.budget_credits is not None:
+        await wallets.set_budget(connection, session_id, change.budget_credits)
+    if change.has_no_budget:
+        await wallets.set_budget(connection, session_id, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be different in a session; None leaves it as it is."""
+
+    models: list[str] | None = None
+    continue_until_complete: bool | None = None
+    max_output_tokens: int | None = None
+    has_no_cap: bool = False
+    budget_credits: int | None = None
+    has_no_budget: bool = False
+
+
+async def find(engine: Engine, account: Account, text: str) -> UUID:
+    """Find a session by its id or the beginning of it."""
+
+    async def work(connection: Connection) -> UUID:
+        return await records.find_session_id(connection, text)
+
+    return await engine.db.transact(account.tenant_id, work)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A session as a person looks at it."""
+
+    session: dict[str, Any]
+    stages: list[dict[str, Any]]
+    jobs: list[dict[str, Any]]
+    contributions: list[dict[str, Any]]
+
+
+async def list_stages_in(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
+    """List the stages that a session has begun, in the caller's transaction."""
+    rows = await connection.fetch(SQL["list_stage_runs"], session_id)
+    return [dict(row) for row in rows]
+
+
+async def look(engine: Engine, account: Account, session_id: UUID) -> Overview:
+    """Load everything about a session that a person may want to see at a glance."""
+
+    async def work(connection: Connection) -> Overview:
+        session = await records.load_session(connection, session_id)
+        written = await connection.fetch(SQL["list_contributions"], session_id)
+        return Overview(
+            session=dict(session),
+            stages=await list_stages_in(connection, session_id),
+            jobs=await jobs.list_of_session(connection, session_id),
+            contributions=[dict(row) for row in written],
+        )
+
+    return await engine.db.transact(account.tenant_id, work)

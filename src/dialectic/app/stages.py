@@ -1,0 +1,133 @@
+"""Start stages of a session: the stage runs, their seed prompt, and one plan job per model.
+
+Works inside the transaction of whoever asks for it. Knows nothing of when a stage may start.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
+from dialectic.core.process.definition import Stage
+from dialectic.core.slug import slugify_name
+from dialectic.db.pool import Connection
+from dialectic.db.tables import jobs, records
+from dialectic.db.tables.records import SQL, Account
+from dialectic.engine import Engine
+from dialectic.pipeline.assemble import build_seed_prompt
+from dialectic.pipeline.load import Scene, load_scene, look_around
+
+
+async def begin_stages(
+    engine: Engine, connection: Connection, account: Account, session: asyncpg.Record
+) -> list[UUID]:
+    """Make the stage that is due and, on autopilot, those that follow by themselves."""
+    scene = await load_scene(engine, connection, session["id"], session["iteration_count"])
+    process, stage_slug = scene.process, session["current_stage_slug"]
+    first = process.load_stage(stage_slug)
+    last = process.load_stage(session["until_stage_slug"]) if scene.is_autopilot else first
+    stages = process.order[process.position(first.slug) - 1 : process.position(last.slug)]
+    roots = {stage.slug: _plan_roots(scene, stage, is_due=stage is first) for stage in stages}
+    for stage in stages:
+        is_new = await _insert_stage_run(connection, account, scene, stage, is_due=stage is first)
+        if not is_new:
+            break
+        if stage is first:
+            await connection.execute(
+                SQL["set_session_status"], scene.session_id, f"generating_{stage.slug}"
+            )
+            around = await look_around(connection, scene, stage.slug, model_index=1)
+            seed = build_seed_prompt(around, stage)
+            await records.put_resources(connection, account.tenant_id, scene.owner, [seed])
+        await jobs.insert_jobs(connection, account.tenant_id, roots[stage.slug])
+    return [job.id for job in roots[first.slug]]
+
+
+async def begin_at(
+    engine: Engine,
+    connection: Connection,
+    account: Account,
+    session_id: UUID,
+    stage: Stage,
+    *,
+    until: str,
+    iteration: int,
+) -> None:
+    """Let a session stand at a stage, and make it and those that follow by themselves."""
+    await connection.execute(
+        SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
+    )
+    session = await records.load_session(connection, session_id)
+    await begin_stages(engine, connection, account, session)
+
+
+async def _insert_stage_run(
+    connection: Connection, account: Account, scene: Scene, stage: Stage, *, is_due: bool
+) -> bool:
+    planned = scene.outline.count_units(stage.slug)
+    is_new = await connection.fetchval(
+        SQL["insert_stage_run"],
+        account.tenant_id,
+        scene.session_id,
+        scene.iteration,
+        stage.slug,
+        scene.process.position(stage.slug),
+        stage is scene.process.order[-1],
+        planned,
+        "generating" if is_due else "waiting",
+    )
+    if is_new is None:
+        return False
+    where = {
+        "sessionId": str(scene.session_id),
+        "stageSlug": stage.slug,
+        "iterationNumber": scene.iteration,
+    }
+    progress = {"current_step": 0, "total_steps": planned, "message": f"0 of {planned} documents"}
+    for kind, data in (
+        ("contribution_generation_started", {"total_steps": planned}),
+        ("dialectic_progress_update", progress),
+    ):
+        await records.announce(connection, scene.session_id, kind, where | data)
+    return True
+
+
+def _plan_roots(scene: Scene, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
+    """Plan one job per model. One whose inputs others still have to make waits for the first."""
+    slots: dict[str, int] = {}
+    planned = []
+    pairs = zip(scene.model_ids, scene.models, strict=True)
+    for index, (model_id, model_name) in enumerate(pairs, start=1):
+        # Counted by slug, not by name: two models whose names slug alike get different files.
+        slug = slugify_name(model_name, fallback="model")
+        slots[slug] = slots.get(slug, 0) + 1
+        awaits = () if is_due else stage.list_awaited(index)
+        planned.append(
+            jobs.NewJob(
+                id=derive_root_job_id(
+                    scene.session_id,
+                    iteration=scene.iteration,
+                    stage_slug=stage.slug,
+                    model_index=index,
+                ),
+                session_id=scene.session_id,
+                stage_slug=stage.slug,
+                iteration_number=scene.iteration,
+                payload=PlanPayload(
+                    model_id=model_id,
+                    model_name=model_name,
+                    model_index=index,
+                    ordinal=slots[slug],
+                    slot=slots[slug],
+                    output_type=stage.output_type,
+                ),
+                max_retries=scene.max_retries,
+                total_steps=max(1, len(stage.steps)),
+                status=JobStatus.WAITING_FOR_PREREQUISITE if awaits else JobStatus.PENDING,
+                status_reason=jobs.describe_awaited(awaits) if awaits else None,
+                awaits=awaits,
+            )
+        )
+    return planned

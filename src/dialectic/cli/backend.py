@@ -1,0 +1,197 @@
+"""The seam of the command line: what commands need, whoever does it.
+
+A command is written once, for a `Desk`. `local` does it with an engine in this process, `remote`
+asks a server. What is shown and how a command leaves is the command's own affair.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, TypeAlias
+from uuid import UUID
+
+from dialectic.app.chat import Question, Reply
+from dialectic.app.contributions import Edited
+from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.search import Results
+from dialectic.app.sessions import Overview
+from dialectic.app.transfer import Exported, Imported
+from dialectic.cli.terminal import load_settings, run_async
+from dialectic.core.models.model import ModelCard
+from dialectic.core.process.definition import Process
+from dialectic.core.run_request import Ask
+from dialectic.errors import ExitCode, NotFound, UsageError
+from dialectic.ledger.audit import Cost, Transfer
+from dialectic.ledger.wallets import Wallet
+from dialectic.processes.loader import Listed
+from dialectic.providers.model_list import Row
+from dialectic.settings import Settings
+
+Record: TypeAlias = dict[str, Any]
+OnText: TypeAlias = Callable[[str], None]
+# So many characters of an id are no accident.
+BEGINNING_MIN = 4
+Conclude: TypeAlias = Callable[[ExitCode], Awaitable[ExitCode]]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Events of a session in their order, none after a while without any; up to which number."""
+
+    seq: int
+    events: list[Record]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a run is to be: an ask, of whose process so much is left out already."""
+
+    ask: Ask
+    shrunk: int = 0
+    # Whether nobody has named models, so that the defaults of the place are taken.
+    takes_defaults: bool = False
+
+
+class Desk(Protocol):
+    """Where commands are carried out, in the name of one person."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def works_here(self) -> bool:
+        """Whether work ends with the command that follows it."""
+
+    def locate(self, path: str) -> str:
+        """Say where a file stands, as a person finds it."""
+
+    def find_card(self, name: str) -> ModelCard | None:
+        """Find the facts about a model whose documents are being followed."""
+
+    # -- finding, by the beginnings of ids
+    async def find_session(self, text: str) -> UUID: ...
+    async def find_contribution(self, text: str) -> UUID: ...
+    async def find_project(self, text: str) -> UUID: ...
+    async def find_chat(self, text: str) -> UUID: ...
+
+    # -- beginning
+    async def load_process(self, name: str) -> Process: ...
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted: ...
+    async def create(self, wanted: Wanted) -> UUID: ...
+    async def generate(self, session_id: UUID) -> None: ...
+
+    # -- looking
+    async def list_sessions(self, limit: int) -> list[Record]: ...
+    async def look(self, session_id: UUID) -> Overview: ...
+    async def quote_session(self, session_id: UUID) -> SessionQuote: ...
+    async def load_contribution(self, contribution_id: UUID) -> Record: ...
+    async def find_chunk(self, text: str) -> Record: ...
+    async def list_files(self, project_id: UUID, slug: str) -> list[str]: ...
+    async def read_file(self, project_id: UUID, path: str) -> bytes: ...
+
+    async def search(self, project_id: UUID, query: str, limit: int) -> Results: ...
+
+    # -- steering
+    async def pause(self, session_id: UUID) -> bool: ...
+    async def resume(
+        self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
+    ) -> None: ...
+    async def cancel(self, session_id: UUID) -> bool: ...
+    async def pause_job(self, session_id: UUID, job_id: UUID) -> None: ...
+    async def resume_job(self, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None: ...
+    async def cancel_job(self, session_id: UUID, job_id: UUID) -> None: ...
+    async def start_next(self, session_id: UUID) -> str: ...
+    async def iterate(self, session_id: UUID) -> int: ...
+    async def retry(self, session_id: UUID) -> list[str]: ...
+    async def give_feedback(
+        self, session_id: UUID, stage: str, text: str, target_id: UUID | None
+    ) -> str: ...
+    async def edit(self, contribution_id: UUID, text: str) -> Edited: ...
+    async def rate(self, contribution_id: UUID, rating: int) -> None: ...
+    async def regenerate(self, contribution_id: UUID) -> UUID: ...
+
+    # -- following
+    def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
+        """Tell what happens behind a number, without an end."""
+
+    async def has_news(self, session_id: UUID, seq: int) -> bool: ...
+    async def find_last_event(self, session_id: UUID) -> int: ...
+    async def attend(
+        self,
+        follow: Coroutine[Any, Any, ExitCode],
+        *,
+        session_id: UUID | None = None,
+        conclude: Conclude | None = None,
+    ) -> ExitCode:
+        """See to it that work is done until what is followed has ended; then conclude."""
+
+    async def finish(self, project_id: UUID, session_id: UUID) -> None:
+        """See that all of a session's documents are where they belong."""
+
+    # -- moving, money, models, chat
+    async def export(
+        self, project_id: UUID, out: Path | None, *, finished: bool
+    ) -> tuple[Exported, str]: ...
+    async def take_in(self, file: Path) -> Imported: ...
+    async def load_wallet(self) -> Wallet: ...
+    async def list_history(self, limit: int) -> list[Transfer]: ...
+    async def list_costs(self, session_id: UUID) -> list[Cost]: ...
+    async def list_models(self) -> list[Row]: ...
+    async def list_processes(self) -> list[Listed]: ...
+    async def choose_model(self, wished: str | None) -> str: ...
+    async def send(self, question: Question, on_text: OnText) -> Reply: ...
+    async def list_chats(self, limit: int) -> list[Record]: ...
+
+
+Act: TypeAlias = Callable[[Desk], Awaitable[ExitCode]]
+Find: TypeAlias = Callable[[str], Awaitable[UUID]]
+
+
+async def find_to_change(find: Find, text: str) -> UUID:
+    """Find what a command is about to change; by more than a slip of the finger.
+
+    Whoever only reads may be as short as they like.
+    """
+    digits = text.replace("-", "").lower()
+    is_slip = len(digits) < BEGINNING_MIN and not digits.strip("0123456789abcdef")
+    short = (
+        f"is too short to change anything by. Give {BEGINNING_MIN} characters of the id or more."
+    )
+    try:
+        found = await find(text)
+    except NotFound:
+        raise
+    except UsageError as error:  # it means several things
+        raise UsageError(f"{text!r} {short}") if is_slip else error from None
+    if is_slip:
+        raise UsageError(f"{text!r} means {str(found)[:8]} at this moment, and {short}")
+    return found
+
+
+@asynccontextmanager
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+    """Open the desk that the settings mean: at a server, or in this process."""
+    if settings.server:
+        from dialectic.cli.remote import open_remote_desk  # the client: only where it is needed
+
+        async with open_remote_desk(settings) as remote:
+            yield remote
+    else:
+        from dialectic.cli.local import open_local_desk
+
+        async with open_local_desk(settings) as local:
+            yield local
+
+
+def act_at_desk(act: Act) -> NoReturn:
+    """Do something at a desk, here or at a server, and leave with the code it gives."""
+
+    async def main() -> ExitCode:
+        async with open_desk(load_settings(knows_server=True)) as desk:
+            return await act(desk)
+
+    sys.exit(run_async(main()))

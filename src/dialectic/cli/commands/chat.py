@@ -1,0 +1,184 @@
+"""`dialectic chat`: a conversation with one model, in the terminal or through pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic.app import chat as service
+from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.input import read_text
+from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.errors import DialecticError, ExitCode
+
+LISTED_MAX = 20
+ASK = "> "
+
+
+@click.command()
+@click.argument("message", required=False)
+@click.option("--model", metavar="M", help="The model to ask, as provider/model.")
+@click.option("--system", metavar="TEXT", default="", help="What the model is told first.")
+@click.option("--chat", "chat_id", metavar="ID", help="Go on with an earlier chat.")
+@click.option(
+    "--full/--no-full",
+    default=True,
+    help="Go on with a cut-off answer, or leave it cut off.  [default: go on]",
+)
+@click.option(
+    "--max-output-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Cap on the length of one call's answer.",
+)
+@click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
+@click.option("--json", "as_json", is_flag=True, help="Answers as JSON, one object a line.")
+def chat(
+    message: str | None,
+    *,
+    model: str | None,
+    system: str,
+    chat_id: str | None,
+    full: bool,
+    max_output_tokens: int | None,
+    lists: bool,
+    as_json: bool,
+) -> None:
+    """Chat with one model. MESSAGE is one question; without it, questions are read line by line
+    from a terminal, or as one question from a pipe."""
+
+    async def act(desk: Desk) -> ExitCode:
+        if lists:
+            await _list(desk, as_json=as_json)
+            return ExitCode.DONE
+        talk = Talk(desk, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
+        talk.model = await desk.choose_model(model)
+        talk.system = system
+        if chat_id is not None:
+            talk.chat_id = await find_to_change(desk.find_chat, chat_id)
+        if message is not None:
+            await talk.ask(message)
+        elif sys.stdin.isatty():
+            await talk.converse()
+        else:
+            await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+class Talk:
+    """One conversation at a terminal."""
+
+    def __init__(
+        self, desk: Desk, *, full: bool, max_output_tokens: int | None, as_json: bool
+    ) -> None:
+        self.desk = desk
+        self.full = full
+        self.max_output_tokens = max_output_tokens
+        self.as_json = as_json
+        self.model = ""
+        self.system = ""
+        self.chat_id: UUID | None = None
+
+    async def converse(self) -> None:
+        """Ask for questions until there are no more; a failed one ends nothing."""
+        say(f"Chatting with {self.model}. An empty line or ^D ends it.")
+        while True:
+            line = await asyncio.to_thread(_read_line)
+            if not line.strip():
+                return
+            try:
+                await self.ask(line)
+            except DialecticError as error:
+                say(f"dialectic: {error.message}")
+
+    async def ask(self, message: str) -> None:
+        """Ask one question and show its answer as it comes."""
+        question = service.Question(
+            message=message,
+            model=self.model,
+            chat_id=self.chat_id,
+            system="" if self.chat_id else self.system,
+            continues=self.full,
+            max_output_tokens=self.max_output_tokens,
+        )
+        shown = _Shown(is_live=not self.as_json and sys.stdout.isatty())
+        reply = await self.desk.send(question, shown.show)
+        self.chat_id = reply.chat_id
+        if self.as_json:
+            echo_json(_describe(reply))
+            return
+        shown.finish(reply.text)
+        say(_sum_up(reply))
+
+
+class _Shown:
+    """What of an answer is on the screen already."""
+
+    def __init__(self, *, is_live: bool) -> None:
+        self._is_live = is_live
+        self._shown = ""
+
+    def show(self, piece: str) -> None:
+        if self._is_live:
+            self._shown += piece
+            click.echo(printable(piece), nl=False)
+
+    def finish(self, text: str) -> None:
+        """Show what is not on the screen yet: all of it where nothing was streamed."""
+        rest = text.removeprefix(self._shown)
+        if self._shown and rest == text:
+            # Another try has said it in other words.
+            click.echo("\n")
+        click.echo(printable(rest))
+
+
+def _read_line() -> str:
+    click.echo(ASK, nl=False, err=True)
+    return sys.stdin.readline()
+
+
+def _sum_up(reply: service.Reply) -> str:
+    usage = reply.usage
+    parts = [
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
+        count(reply.calls, "call"),
+        f"chat {str(reply.chat_id)[:8]}",
+    ]
+    if reply.is_incomplete:
+        parts.insert(0, f"INCOMPLETE ({', '.join(reply.flags)})")
+    return "[" + " · ".join(parts) + "]"
+
+
+def _describe(reply: service.Reply) -> dict[str, Any]:
+    return {
+        "chat_id": str(reply.chat_id),
+        "message_id": str(reply.message_id),
+        "model": reply.model_name,
+        "content": reply.text,
+        "finish_reason": reply.finish_reason.value,
+        "incomplete": reply.is_incomplete,
+        "flags": list(reply.flags),
+        "usage": {
+            "input_tokens": reply.usage.input_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "source": reply.usage.source.value,
+        },
+        "calls": reply.calls,
+    }
+
+
+async def _list(desk: Desk, *, as_json: bool) -> None:
+    rows = await desk.list_chats(LISTED_MAX)
+    if as_json:
+        echo_json(rows)
+        return
+    if not rows:
+        say("There are no chats yet. `dialectic chat` begins one.")
+    for row in rows:
+        click.echo(f"{str(row['id'])[:8]}  {row['messages']:>4}  {printable(row['title'])}")

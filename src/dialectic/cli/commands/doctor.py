@@ -1,0 +1,148 @@
+"""`dialectic doctor`: looks at everything the program needs, and says what to do where it fails."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from dialectic.cli.terminal import load_settings, printable, run_async
+from dialectic.db.pool import redact
+from dialectic.engine import Engine, check_storage, open_engine
+from dialectic.errors import ConfigurationError, DialecticError, ExitCode
+from dialectic.limits.admission import list_endpoints
+from dialectic.postgres import embedded
+from dialectic.providers.catalog import build_catalog, choose_default_models
+from dialectic.retrieval.embedders import check_embedder
+from dialectic.settings import Settings
+
+
+@click.command()
+def doctor() -> None:
+    """Check settings, database, storage, models and embedder; exits 0 only if all is well."""
+    sys.exit(run_async(_examine(load_settings())))
+
+
+async def _examine(settings: Settings) -> ExitCode:
+    _report("program", f"Python {platform.python_version()} on {platform.platform()}")
+    _report("home", str(settings.home))
+    _report("settings", "read")
+    _describe_server(settings)
+    catalog = build_catalog(settings)
+    try:
+        check_embedder(settings.embedder, catalog)
+    except DialecticError as error:
+        _report("embedder", error.message, well=False)
+        return error.exit_code
+    try:
+        async with open_engine(settings, catalog, checks_storage=False) as engine:
+            well = [await _check(name, look, engine) for name, look in CHECKS.items()]
+    except DialecticError as error:
+        _report("database", error.message, well=False)
+        return error.exit_code
+    return ExitCode.DONE if all(well) else ExitCode.CONFIGURATION
+
+
+def _describe_server(settings: Settings) -> None:
+    if settings.database_url:
+        _report("server", redact(settings.database_url))
+        return
+    state = embedded.describe_server(settings.home)
+    running = f"runs as process {state.pid}" if state.running else "starts with each command"
+    data = state.data_version or "none yet"
+    _report("server", f"embedded {state.binaries_version}, {running}; data version {data}")
+
+
+async def _check_database(engine: Engine) -> str:
+    row = (await engine.db.fetch("select version() as version, current_user as role"))[0]
+    return f"{row['version'].split(' on ')[0]}, as {row['role']}, schema up to date"
+
+
+async def _check_storage(engine: Engine) -> str:
+    await check_storage(engine)
+    key = f"doctor/{uuid4().hex}"
+    await engine.files.write(key, b"probe")
+    await engine.files.delete(key)
+    return f"writable: {engine.files.place}"
+
+
+async def _check_models(engine: Engine) -> str:
+    names = choose_default_models(engine.catalog, engine.settings)
+    for name in names:
+        engine.catalog.load_provider(engine.catalog.load_card(name))
+    known, usable = len(engine.catalog.entries), len(engine.catalog.cards)
+    return f"default {', '.join(names)}; {known} known, {usable} of them usable"
+
+
+async def _check_embedder(engine: Engine) -> str:
+    return engine.embedder.name
+
+
+async def _check_endpoints(engine: Engine) -> str:
+    rows = await list_endpoints(engine.db)
+    known = [row for row in rows if row["endpoint"] in engine.catalog.endpoints]
+    faults = [fault for row in known for fault in describe_faults(row)]
+    if faults:
+        raise ConfigurationError(" ".join(faults))
+    slow = [words for row in known if (words := describe_pace(row)) is not None]
+    return " ".join(slow) or f"{len(engine.catalog.endpoints)} set, nothing to tell of them"
+
+
+def describe_faults(row: dict[str, Any]) -> Iterator[str]:
+    """Say what keeps calls from an endpoint, and what to do about it."""
+    name, since = row["endpoint"], row["opened_at"]
+    if row["circuit"] != "closed" and row["reason"] == "provider_quota":
+        yield (
+            f"{name}: its account is empty since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
+            "Top it up, then run `dialectic resume`."
+        )
+    elif row["circuit"] != "closed":
+        wait_s = max(0.0, row["probe_in_s"])
+        probe = (
+            "is tried just now" if row["circuit"] == "probing" else f"is tried in {wait_s:.0f} s"
+        )
+        yield (
+            f"{name}: fails since {since:%Y-%m-%d %H:%M} UTC ({row['message']}) and {probe}; "
+            "until then no call goes there."
+        )
+    if row["key_refused_at"] is not None:
+        yield (
+            f"{name}: its key is refused since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
+            f"({row['key_message']}). Set another one, then run `dialectic retry`."
+        )
+
+
+def describe_pace(row: dict[str, Any]) -> str | None:
+    """Say that an endpoint has asked for patience, if it has."""
+    words = []
+    if row["closed_s"]:
+        words.append(f"takes no call for {row['closed_s']:.0f} s, as it asked")
+    if row["rate_per_minute"] is not None:
+        words.append(f"gets {row['rate_per_minute']:.0f} requests a minute at most, and more soon")
+    return f"{row['endpoint']}: {'; '.join(words)}." if words else None
+
+
+CHECKS: dict[str, Callable[[Engine], Awaitable[str]]] = {
+    "database": _check_database,
+    "storage": _check_storage,
+    "models": _check_models,
+    "embedder": _check_embedder,
+    "endpoints": _check_endpoints,
+}
+
+
+async def _check(name: str, look: Callable[[Engine], Awaitable[str]], engine: Engine) -> bool:
+    try:
+        _report(name, await look(engine))
+    except DialecticError as error:
+        _report(name, error.message, well=False)
+        return False
+    return True
+
+
+def _report(name: str, text: str, *, well: bool = True) -> None:
+    click.echo(printable(f"{'ok  ' if well else 'FAIL'}  {name:<9} {text}"))

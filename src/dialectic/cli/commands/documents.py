@@ -1,0 +1,196 @@
+"""`dialectic show, list, diff`: read what was written."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic.cli.backend import Desk, act_at_desk
+from dialectic.cli.commands.sessions import show_list, show_session
+from dialectic.cli.terminal import echo_json, printable, say
+from dialectic.core.documents.manifest import describe_manifest
+from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
+
+
+@click.command()
+@click.argument("found", metavar="ID")
+@click.option("--prompt", is_flag=True, help="Show what the model was sent instead.")
+@click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
+def show(found: str, *, prompt: bool, as_json: bool) -> None:
+    """Show a contribution, one turn of it, or a session: whatever ID (or its beginning) names."""
+
+    async def act(desk: Desk) -> ExitCode:
+        try:
+            row, facts = await _find_written(desk, found)
+        except NotFound:
+            session_id = await _find_session(desk, found)
+            await show_session(desk, session_id, as_json=as_json)
+            return ExitCode.DONE
+        if prompt:
+            request = await _read_request(desk, row)
+            if as_json:
+                echo_json(request)
+            else:
+                _show_text(_format_prompt(request))
+        elif as_json:
+            echo_json(row)
+        else:
+            for line in facts:
+                say(line)
+            _show_text(row["content"])
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+def _show_text(text: str) -> None:
+    """Show a text as it is, but for what could command a terminal where there is one."""
+    click.echo(printable(text) if sys.stdout.isatty() else text)
+
+
+async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str]]:
+    """Find what a model wrote, a document or one turn of it, and the facts about it."""
+    try:
+        contribution_id = await desk.find_contribution(text)
+    except NotFound:
+        chunk = await desk.find_chunk(text)
+        return chunk, _describe_chunk(chunk)
+    row = await desk.load_contribution(contribution_id)
+    return row, _describe(row)
+
+
+async def _find_session(desk: Desk, text: str) -> UUID:
+    try:
+        return await desk.find_session(text)
+    except DialecticError:
+        raise NotFound(
+            f"There is no contribution and no session {text!r}. `dialectic list` shows sessions, "
+            "`dialectic list SESSION` what is in one."
+        ) from None
+
+
+def _describe(row: dict[str, Any]) -> list[str]:
+    """The facts about a document, above it, on stderr: stdout has the document alone."""
+    by = f"{row['model_name']}, version {row['edit_version']}"
+    lines = [
+        f"{row['contribution_type']} {row['id']} by {by}",
+        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+    ]
+    if row["target_contribution_id"]:
+        lines.append(f"  about {row['target_contribution_id']}")
+    read = (row["results"] or {}).get("read", [])
+    lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
+    if not row["chunks"]:
+        lines += _describe_manifest(row)
+    for chunk in row["chunks"]:
+        took = f"{chunk['tokens_used_output']:,} tokens, {chunk['finish_reason']}"
+        lines.append(f"  turn {chunk['turn_index']}: {chunk['id']} ({took})")
+        lines += [f"  {line}" for line in _describe_manifest(chunk)]
+    marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
+    if marks:
+        lines.append(f"  {', '.join(marks)}")
+    if not row["is_latest_edit"]:
+        lines.append("  there is a newer version of it")
+    return lines
+
+
+def _describe_manifest(row: dict[str, Any]) -> list[str]:
+    """What became of the texts of a prompt that was too long."""
+    manifest = row["manifest"]
+    return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
+
+
+def _describe_chunk(row: dict[str, Any]) -> list[str]:
+    return [
+        f"turn {row['turn_index']} {row['id']} by {row['model_name']}",
+        f"  of contribution {row['root_contribution_id']}",
+        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+        f"  {row['tokens_used_output']:,} tokens, {row['finish_reason']}",
+        *_describe_manifest(row),
+        *([f"  {', '.join(row['flags'])}"] if row["flags"] else []),
+    ]
+
+
+async def _read_request(desk: Desk, row: dict[str, Any]) -> dict[str, Any]:
+    """Read what a model was sent for a document, or for one turn of it."""
+    path = row["raw_response_storage_path"]
+    if path is None:
+        raise UsageError("This version was written by a person; no model was asked for it.")
+    overview = await desk.look(row["session_id"])
+    data = await desk.read_file(overview.session["project_id"], path)
+    request: dict[str, Any] = json.loads(data)["request"]
+    return request
+
+
+def _format_prompt(request: dict[str, Any]) -> str:
+    parts = [f"# System\n\n{request['system']}"]
+    parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
+    return "\n\n".join(parts)
+
+
+@click.command(name="list")
+@click.argument("session", required=False)
+@click.option("--all", "everything", is_flag=True, help="Drafts too, not only finished documents.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
+    """List all sessions, or the contributions of SESSION with their ids."""
+
+    async def act(desk: Desk) -> ExitCode:
+        if session is None:
+            await show_list(desk, as_json=as_json)
+            return ExitCode.DONE
+        session_id = await desk.find_session(session)
+        overview = await desk.look(session_id)
+        rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
+        if as_json:
+            echo_json(rows)
+            return ExitCode.DONE
+        for row in rows:
+            click.echo(printable(_line(row)))
+        if not rows:
+            say("Nothing is written yet.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+def _line(row: dict[str, Any]) -> str:
+    marks = [
+        *(["incomplete"] if row["is_incomplete"] else []),
+        *(["stale"] if row["is_stale"] else []),
+        *(f for f in row["flags"] if f != "cut_off"),
+    ]
+    version = f" v{row['edit_version']}" if row["edit_version"] > 1 else ""
+    note = f"  ({', '.join(marks)})" if marks else ""
+    name = row["storage_path"].rsplit("/", 1)[-1]
+    return f"{row['id']}  {row['iteration_number']}/{row['stage']:<12} {name}{version}{note}"
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+def diff(before: str, after: str) -> None:
+    """Show how contribution B differs from contribution A; exits 0 also if they do."""
+
+    async def act(desk: Desk) -> ExitCode:
+        old, new = [
+            await desk.load_contribution(await desk.find_contribution(text))
+            for text in (before, after)
+        ]
+        lines = difflib.unified_diff(
+            old["content"].splitlines(),
+            new["content"].splitlines(),
+            old["storage_path"],
+            new["storage_path"],
+            lineterm="",
+        )
+        for line in lines:
+            click.echo(printable(line))
+        return ExitCode.DONE
+
+    act_at_desk(act)

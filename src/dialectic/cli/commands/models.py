@@ -1,0 +1,250 @@
+"""`dialectic models`: which models there are, what they cost, and whether they answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import click
+
+from dialectic.cli.backend import open_desk
+from dialectic.cli.local import list_models_here
+from dialectic.cli.terminal import count, load_settings, printable, run_async, say
+from dialectic.core.models.messages import Message, Reply, Request, Role
+from dialectic.core.models.model import ModelCard, parse_tokenizer
+from dialectic.core.money.price import format_credits, is_play, price_call
+from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
+from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.providers.model_list import (
+    Row,
+    Seen,
+    State,
+    build_listing,
+    build_snippet,
+    describe_row,
+    load_seen,
+    save_seen,
+)
+from dialectic.settings import Settings
+from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
+
+TEST_PROMPT = "Reply with the single word OK."
+TEST_OUTPUT_TOKENS = 16
+# A model that thinks before it speaks would have used up those before its first word.
+TEST_THOUGHT_TOKENS = 1_000
+
+
+@click.group()
+def models() -> None:
+    """Models: list them, ask endpoints which they have, try one."""
+
+
+# -- list -----------------------------------------------------------------------------------------
+
+
+@models.command("list", short_help="List the models that are known.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def list_(*, as_json: bool) -> None:
+    """List the models that are known, with windows, prices and what is missing to use them."""
+    settings = load_settings(knows_server=True)
+    rows = run_async(_list(settings)) if settings.server else list_models_here(settings)
+    if as_json:
+        described = {"models": [describe_row(row) for row in rows]}
+        click.echo(json.dumps(described, ensure_ascii=False))
+        return
+    for line in build_table(rows):
+        click.echo(printable(line))
+    say("Prices are US dollars per million tokens, in and out. docs/models.md says more.")
+    if unknown := [row for row in rows if row.state is State.UNCONFIGURED]:
+        path = "the server's config.toml" if settings.server else settings.home / "config.toml"
+        say(f"To use a model that is only listed, add to {path}, with figures for each `?`:")
+        say(build_snippet(unknown[0]))
+
+
+async def _list(settings: Settings) -> list[Row]:
+    async with open_desk(settings) as desk:
+        return await desk.list_models()
+
+
+HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")
+
+
+def build_table(rows: list[Row]) -> list[str]:
+    """Build the list as lines of equal columns."""
+    cells = [HEADINGS, *(_build_cells(row) for row in rows)]
+    widths = [max(len(cell[column]) for cell in cells) for column in range(len(HEADINGS))]
+    return ["  ".join(_align(cell, widths)).rstrip() for cell in cells]
+
+
+def _align(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+    """Put figures to the right and words to the left."""
+    return [
+        cell.rjust(width) if 1 <= column <= 4 else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+
+
+def _build_cells(row: Row) -> tuple[str, ...]:
+    state = f"{row.state}: {row.note}" if row.note else str(row.state)
+    if (card := row.card) is None:
+        return (row.name, "?", "?", "?", "?", "?", "", state)
+    return (
+        row.name,
+        f"{card.context_window_tokens:,}",
+        f"{card.max_output_tokens:,}",
+        show_price(card.input_credits_per_token),
+        show_price(card.output_credits_per_token),
+        "estimate" if parse_tokenizer(card.tokenizer).factor else "exact",
+        _describe_origin(row),
+        state,
+    )
+
+
+def _describe_origin(row: Row) -> str:
+    day = row.card.facts_of if row.card is not None else None
+    return f"{row.origin}, {day}" if day else str(row.origin)
+
+
+def show_price(price: Decimal) -> str:
+    """Show a price with two places at least, and with all it has."""
+    whole, _, places = f"{price.normalize():f}".partition(".")
+    return f"{whole}.{places:0<2}"
+
+
+# -- sync -----------------------------------------------------------------------------------------
+
+
+@models.command()
+@click.argument("endpoint", required=False)
+def sync(endpoint: str | None) -> None:
+    """Ask ENDPOINT, or every one that can be asked, which models it has."""
+    sys.exit(run_async(_sync(load_settings(), endpoint)))
+
+
+async def _sync(settings: Settings, only: str | None) -> ExitCode:
+    catalog = build_catalog(settings)
+    names = [only] if only else list(catalog.endpoints)
+    askable = [name for name in names if name in catalog.endpoints and name in catalog.providers]
+    if not askable:
+        raise _refuse(catalog, only)
+    seen, code = load_seen(settings.home), ExitCode.DONE
+    try:
+        for name in askable:
+            try:
+                seen[name] = await _ask_for_models(catalog, name)
+            except DialecticError as error:
+                say(f"{name}: {error.message}")
+                code = ExitCode.FAILED
+            else:
+                say(f"{name}: {_compare(catalog, name, seen[name])}")
+    finally:
+        await catalog.close()
+    save_seen(settings.home, seen)
+    return code
+
+
+def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
+    if only is not None and only not in catalog.endpoints:
+        return UsageError(
+            f"There is no endpoint {only!r}. Known here: {', '.join(catalog.endpoints)}."
+        )
+    lacking = [catalog.endpoints[only]] if only else catalog.endpoints.values()
+    variables = ", ".join(f"{end.api_key_env} ({end.name})" for end in lacking)
+    return KeyMissing(f"No endpoint can be asked, for no key is set. Set one of: {variables}.")
+
+
+async def _ask_for_models(catalog: Catalog, name: str) -> Seen:
+    provider = catalog.find_remote(name)
+    assert provider is not None, "what has an endpoint is remote"
+    listed = sorted(await provider.list_models(), key=lambda model: model.name)
+    return Seen(datetime.fromtimestamp(time.time(), UTC).date(), tuple(listed))
+
+
+def _compare(catalog: Catalog, name: str, seen: Seen) -> str:
+    rows = [row for row in build_listing(catalog, {name: seen}) if row.name.startswith(f"{name}/")]
+    states = [row.state for row in rows]
+    new, gone = states.count(State.UNCONFIGURED), states.count(State.NO_LONGER_LISTED)
+    return (
+        f"{count(len(seen.models), 'model')} listed, {new} of them not configured; "
+        f"{gone} of those known here no longer listed"
+    )
+
+
+# -- test -----------------------------------------------------------------------------------------
+
+
+@models.command(short_help="Ask MODEL for one word: a real call, booked to no wallet.")
+@click.argument("model")
+def test(model: str) -> None:
+    """Ask MODEL for one word: a real call, of a few tokens, that is not booked to any wallet."""
+    sys.exit(run_async(_test(load_settings(), model)))
+
+
+@dataclass(slots=True)
+class Trial:
+    """One call and what was seen of it."""
+
+    counted: TokenCount
+    # What its provider counts, if it says so.
+    provider_counts: int | None
+    reply: Reply
+    first_text_s: float | None
+    whole_s: float
+
+
+async def _test(settings: Settings, name: str) -> ExitCode:
+    catalog = build_catalog(settings)
+    card = catalog.load_card(name)
+    try:
+        trial = await _try_out(catalog, card)
+    finally:
+        await catalog.close()
+    for label, text in describe_trial(card, trial):
+        click.echo(printable(f"{label:<9} {text}"))
+    return ExitCode.DONE
+
+
+async def _try_out(catalog: Catalog, card: ModelCard) -> Trial:
+    cap = TEST_THOUGHT_TOKENS if card.is_reasoning else TEST_OUTPUT_TOKENS
+    request = Request(
+        model=card.name,
+        system="",
+        messages=(Message(Role.USER, TEST_PROMPT),),
+        max_output_tokens=min(cap, card.max_output_tokens),
+    )
+    remote = catalog.find_remote(card.provider)
+    provider_counts = await remote.count_tokens(card, request) if remote is not None else None
+    pieces: list[float] = []
+    started = time.monotonic()
+    reply = await catalog.load_provider(card).complete(
+        card, request, lambda _piece: pieces.append(time.monotonic() - started)
+    )
+    whole_s = time.monotonic() - started
+    counted = await count_request_tokens_aside(request, card)
+    return Trial(counted, provider_counts, reply, pieces[0] if pieces else None, whole_s)
+
+
+def describe_trial(card: ModelCard, trial: Trial) -> list[tuple[str, str]]:
+    """Put a call into words, line by line."""
+    usage, counted = trial.reply.usage, trial.counted
+    first = f", first words after {trial.first_text_s:.2f} s" if trial.first_text_s else ""
+    margin = f", at most {counted.upper_tokens}" if counted.method is CountMethod.ESTIMATE else ""
+    own = (
+        f"; its provider counts {trial.provider_counts}"
+        if trial.provider_counts is not None
+        else ""
+    )
+    cost = price_call(card, usage.input_tokens, usage.output_tokens)
+    return [
+        ("model", card.name),
+        ("answer", " ".join(trial.reply.text.split()) or "(no word but thoughts)"),
+        ("finish", f"{trial.reply.finish_reason} ({trial.reply.raw_finish_reason})"),
+        ("time", f"{trial.whole_s:.2f} s{first}"),
+        ("usage", f"{usage.input_tokens} in, {usage.output_tokens} out, {usage.source}"),
+        ("counted", f"{counted.tokens} in, {counted.method}{margin}{own}"),
+        ("cost", f"{format_credits(cost, is_play=is_play(card))}, not booked"),
+    ]

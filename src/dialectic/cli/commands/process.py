@@ -1,0 +1,204 @@
+"""`dialectic process`: what a session goes through, before any session does."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from dialectic.cli.backend import open_desk
+from dialectic.cli.display.process_graph import Pen, build_frame_pen, build_plain_pen, draw_process
+from dialectic.cli.terminal import (
+    WIDTH_MIN,
+    count,
+    echo_json,
+    load_settings,
+    printable,
+    run_async,
+    say,
+)
+from dialectic.core.process.definition import (
+    Process,
+    Stage,
+    build_expected_output,
+    build_input_rules,
+)
+from dialectic.pipeline.outline import Outline, build_outline
+from dialectic.processes.loader import Listed, list_processes, load_process
+from dialectic.settings import Settings
+
+MODELS_MAX = 32
+WIDTH_MAX = 100
+
+models_option = click.option(
+    "--models",
+    type=click.IntRange(1, MODELS_MAX),
+    default=3,
+    show_default=True,
+    help="How many models to count the calls for.",
+)
+
+
+@click.group()
+def process() -> None:
+    """Processes: list them, show what one does and in how many calls, check one of your own."""
+
+
+@process.command("list", short_help="List the processes that have a name.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def list_(*, as_json: bool) -> None:
+    """List the processes that have a name: those that are shipped, and your own."""
+    settings = load_settings(knows_server=True)
+    own = settings.own_processes
+    listed = run_async(_list(settings)) if settings.server else list_processes(own)
+    if as_json:
+        echo_json({"processes": [_as_json(one) for one in listed]})
+        return
+    for one in listed:
+        click.echo(printable("\n".join(_describe_listed(one))))
+    where = "processes/NAME in the server's home" if settings.server else own / "NAME"
+    say(f"Your own go to {where}; docs/processes.md says how to write one.")
+
+
+async def _list(settings: Settings) -> list[Listed]:
+    async with open_desk(settings) as desk:
+        return await desk.list_processes()
+
+
+async def _load(settings: Settings, name: str) -> Process:
+    async with open_desk(settings) as desk:
+        return await desk.load_process(name)
+
+
+def _describe_listed(one: Listed) -> list[str]:
+    where = str(one.folder) if one.folder else "shipped"
+    if not isinstance(one.found, Process):
+        return [f"{one.name}: broken", f"    {one.found.message}", f"    {where}"]
+    stages = " > ".join(stage.slug for stage in one.found.order)
+    calls = build_outline(one.found, models=3).calls
+    return [
+        f"{one.name}: {one.found.file.title}",
+        f"    {stages}",
+        f"    {count(calls, 'call')} for 3 models; {where}",
+    ]
+
+
+def _as_json(one: Listed) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": one.name,
+        "is_shipped": one.folder is None,
+        "folder": str(one.folder) if one.folder else None,
+    }
+    if not isinstance(one.found, Process):
+        return row | {"error": {"code": one.found.code, "message": one.found.message}}
+    return row | {
+        "title": one.found.file.title,
+        "content_hash": one.found.content_hash,
+        "stages": [stage.slug for stage in one.found.order],
+    }
+
+
+@process.command()
+@click.argument("name", default="standard")
+@models_option
+@click.option("--prompts", is_flag=True, help="Also what the models are told, word for word.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
+    """Draw a process by its NAME or its folder, with the number of calls."""
+    settings = load_settings(knows_server=True)
+    shown = (
+        run_async(_load(settings, name))
+        if settings.server
+        else load_process(name, own=settings.own_processes)
+    )
+    outline = build_outline(shown, models=models)
+    if as_json:
+        echo_json(describe_process(shown, outline, with_prompts=prompts))
+        return
+    for line in draw_process(shown, outline, _choose_pen()):
+        click.echo(printable(line))
+    if prompts:
+        _show_prompts(shown)
+
+
+def _choose_pen() -> Pen:
+    """Draw frames where they can be seen, and plain characters where they might not be."""
+    if not sys.stdout.isatty():
+        return build_plain_pen()
+    width = max(WIDTH_MIN, min(shutil.get_terminal_size().columns, WIDTH_MAX))
+    can_frame = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return build_frame_pen(width) if can_frame else build_plain_pen(width)
+
+
+def _show_prompts(shown: Process) -> None:
+    for prompt_name, text in shown.prompts.items():
+        click.echo(f"\n=== prompts/{prompt_name}.md\n\n{printable(text.rstrip())}")
+        for overlay in shown.overlays.values():
+            if guidance := overlay.guidance.get(prompt_name):
+                click.echo(printable(f"\n--- guidance in {overlay.domain}: {guidance}"))
+
+
+def describe_process(shown: Process, outline: Outline, *, with_prompts: bool) -> dict[str, Any]:
+    """Describe a process and its figures, for programs."""
+    described = {
+        "name": shown.name,
+        "title": shown.file.title,
+        "description": shown.file.description,
+        "content_hash": shown.content_hash,
+        "domains": list(shown.file.domains),
+        "models": outline.models,
+        "calls": outline.calls,
+        "stages": [_describe_stage(stage, outline) for stage in shown.order],
+    }
+    if with_prompts:
+        described["prompts"] = shown.prompts
+        described["overlays"] = {o.domain: o.guidance for o in shown.overlays.values()}
+    return described
+
+
+def _describe_stage(stage: Stage, outline: Outline) -> dict[str, Any]:
+    figures = [step for step in outline.steps if step.stage_slug == stage.slug]
+    rules = build_input_rules(stage)
+    for step, figure in zip(rules.get("steps", ()), figures, strict=False):
+        step["calls_per_model"], step["calls"] = figure.per_model, figure.calls
+    return {
+        "slug": stage.slug,
+        "display_name": stage.display_name,
+        "description": stage.description,
+        "system_prompt_name": stage.system_prompt_name,
+        "calls": sum(figure.calls for figure in figures),
+        "input_artifact_rules": rules,
+        "expected_output_artifacts": build_expected_output(stage),
+    }
+
+
+@process.command(short_help="Check a process of your own.")
+@click.argument("place", metavar="FILE-OR-FOLDER")
+@models_option
+def check(place: str, *, models: int) -> None:
+    """Check a process file, or the folder that holds one, and its prompts and overlays."""
+    checked = load_process(place, own=load_settings().own_processes)
+    for label, number, detail in _count_parts(checked, build_outline(checked, models=models)):
+        click.echo(printable(f"{label:<12}{number:>5,}  {detail}".rstrip()))
+    click.echo(f"ok: {checked.name} {checked.content_hash[:12]}")
+
+
+def _count_parts(checked: Process, outline: Outline) -> list[tuple[str, int, str]]:
+    steps = [step.name for stage in checked.order for step in stage.steps]
+    documents = [d.key for stage in checked.order for d in stage.expected_output_artifacts]
+    inputs = sum(
+        len(stage.inputs_required) + sum(len(step.inputs_required) for step in stage.steps)
+        for stage in checked.order
+    )
+    return [
+        ("stages", len(checked.order), " > ".join(stage.slug for stage in checked.order)),
+        ("steps", len(steps), ", ".join(steps)),
+        ("inputs", inputs, "each is made before it is read"),
+        ("prompts", len(checked.prompts), "each is there, and is given every variable it uses"),
+        ("documents", len(documents), ", ".join(documents)),
+        ("domains", len(checked.file.domains), ", ".join(checked.file.domains)),
+        ("overlays", len(checked.overlays), ", ".join(checked.overlays)),
+        ("calls", outline.calls, f"for {count(outline.models, 'model')}"),
+    ]

@@ -1,0 +1,141 @@
+"""`dialectic search`: find passages in the documents of a project.
+
+`dialectic export, import`: take a project away, and take one in.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import click
+
+from dialectic.app.search import LIMIT_DEFAULT, Hit, Results, check_query
+from dialectic.cli.backend import Desk, act_at_desk
+from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.errors import ExitCode
+
+EXCERPT_CHARS = 320
+WIDTH = 96
+
+
+@click.command()
+@click.argument("project")
+@click.argument("query")
+@click.option("--limit", type=int, default=LIMIT_DEFAULT, help="How many passages at most.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
+    """Find what answers QUERY in PROJECT (a folder, a name, or an id of it or of a session)."""
+
+    async def act(desk: Desk) -> ExitCode:
+        check_query(query, limit)
+        results = await desk.search(await desk.find_project(project), query, limit)
+        if as_json:
+            echo_json(describe_results(results))
+            return ExitCode.DONE
+        for number, hit in enumerate(results.hits, 1):
+            click.echo(printable(build_entry(number, hit)))
+        passages = count(len(results.hits), "passage")
+        say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+def describe_results(results: Results) -> dict[str, object]:
+    """Build what a program wants to know of a search."""
+    return {
+        "embedder": results.embedder,
+        "embedded_tokens": results.embedded_tokens,
+        "documents": results.documents,
+        "hits": [
+            {
+                "document_id": str(hit.document_id),
+                "session_id": None if hit.session_id is None else str(hit.session_id),
+                "path": hit.path,
+                "heading_path": list(hit.heading_path),
+                "text": hit.text,
+                "start": hit.start,
+                "end": hit.end,
+                "score": round(hit.score, 4),
+            }
+            for hit in results.hits
+        ],
+    }
+
+
+def build_entry(number: int, hit: Hit) -> str:
+    """Build the lines that show one passage: its document, its headings, the start of it."""
+    words = " ".join(hit.text.split())
+    shown = words if len(words) <= EXCERPT_CHARS else f"{words[:EXCERPT_CHARS].rstrip()}…"
+    lines = [f"{number}. {hit.path}  ({str(hit.document_id)[:8]})"]
+    if hit.heading_path:
+        lines.append(f"   {' > '.join(hit.heading_path)}")
+    lines.append(textwrap.fill(shown, WIDTH, initial_indent="     ", subsequent_indent="     "))
+    return "\n".join([*lines, ""])
+
+
+@click.command(name="export")
+@click.argument("project")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write; by default into the project's folder in storage, or here if it is "
+    "a server's.",
+)
+@click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
+    """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
+
+    async def act(desk: Desk) -> ExitCode:
+        project_id = await desk.find_project(project)
+        exported, place = await desk.export(project_id, out, finished=finished)
+        files = exported.manifest.files
+        if as_json:
+            told = {
+                "project_id": str(exported.project_id),
+                "project": exported.slug,
+                "path": place,
+                "contents": exported.manifest.contents,
+                "files": len(files),
+                "size_bytes": sum(entry.size_bytes for entry in files),
+            }
+            echo_json(told)
+        else:
+            click.echo(printable(place))
+            say(f"Exported {exported.slug}: {len(files)} files.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def import_(file: Path, *, as_json: bool) -> None:
+    """Take in a project from FILE, which `dialectic export` has written."""
+
+    async def act(desk: Desk) -> ExitCode:
+        taken = await desk.take_in(file)
+        folder = desk.locate(taken.slug)
+        if as_json:
+            told = {
+                "project_id": str(taken.project_id),
+                "project": taken.slug,
+                "path": folder,
+                "sessions": [str(session_id) for session_id in taken.session_ids],
+                "files": taken.file_count,
+                "is_copy": taken.is_copy,
+            }
+            echo_json(told)
+        else:
+            click.echo(printable(folder))
+            say(f"Imported {taken.name} as {taken.slug}: {taken.file_count} files.")
+            for session_id in taken.session_ids:
+                say(f"Session {session_id}")
+        if taken.waiting:
+            say(f"{len(taken.waiting)} file(s) wait in the database until storage has room.")
+        return ExitCode.DONE
+
+    act_at_desk(act)

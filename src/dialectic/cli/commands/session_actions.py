@@ -1,0 +1,171 @@
+"""`dialectic feedback, edit, rate, next, iterate, retry, regenerate`: what a person does between
+stages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+
+from dialectic.app.feedback import RATING_MAX, RATING_MIN
+from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.display.follow import follow_job, see_all
+from dialectic.cli.display.progress import open_display
+from dialectic.cli.display.results import prepare_out, tell_left, work_and_follow
+from dialectic.cli.input import read_text
+from dialectic.cli.terminal import count, say
+from dialectic.errors import ExitCode
+
+Callback = Callable[..., None]
+
+_out = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+)
+_detach = click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+_file = click.option(
+    "--file", type=click.Path(path_type=Path), help="Read the text from a file, `-` for stdin."
+)
+
+
+def _goes_on(command: Callback) -> Callback:
+    """Give a command what all have that start something in a session and work until it ends."""
+    for decorate in (_json, _detach, _out, click.argument("session")):
+        command = decorate(command)
+    return command
+
+
+@click.command()
+@click.argument("session")
+@click.argument("stage")
+@click.argument("text", required=False)
+@_file
+@click.option("--on", default="", help="The contribution it is about; the whole stage if absent.")
+def feedback(session: str, stage: str, text: str | None, file: Path | None, on: str) -> None:
+    """Say something about STAGE of SESSION; every later prompt carries it."""
+    said = read_text(text, file, what="feedback")
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await find_to_change(desk.find_session, session)
+        target = await find_to_change(desk.find_contribution, on) if on else None
+        path = await desk.give_feedback(session_id, stage, said, target)
+        say(f"Kept in {desk.locate(path)}.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+@click.command()
+@click.argument("contribution")
+@_file
+def edit(contribution: str, file: Path | None) -> None:
+    """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
+    text = read_text(None, file, what="text", has_argument=False)
+
+    async def act(desk: Desk) -> ExitCode:
+        found = await find_to_change(desk.find_contribution, contribution)
+        edited = await desk.edit(found, text)
+        say(f"Version {edited.version} is {edited.id}.")
+        if edited.stale:
+            say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
+        click.echo(desk.locate(edited.path))
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+@click.command()
+@click.argument("contribution")
+@click.argument("rating", type=click.IntRange(RATING_MIN, RATING_MAX))
+def rate(contribution: str, rating: int) -> None:
+    """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
+
+    async def act(desk: Desk) -> ExitCode:
+        found = await find_to_change(desk.find_contribution, contribution)
+        await desk.rate(found, rating)
+        say(f"Contribution {found} is rated {rating}.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+@click.command(name="next")
+@_goes_on
+def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Submit the feedback on SESSION's stage and start the next one."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        stage = await desk.start_next(session_id)
+        say(f"Session {session_id} goes on with {stage}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+@click.command()
+@_goes_on
+def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Run SESSION's process once more, with its last outputs and all feedback as input."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        number = await desk.iterate(session_id)
+        say(f"Session {session_id} begins iteration {number}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+@click.command()
+@_goes_on
+def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
+    """Run again what failed in SESSION; nothing that is saved is done again."""
+
+    async def begin(desk: Desk, session_id: UUID) -> None:
+        stages = await desk.retry(session_id)
+        say(f"Session {session_id} runs again what failed in {', '.join(stages)}.")
+
+    _begin(begin, session, out=out, detach=detach, as_json=as_json)
+
+
+def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **options: Any) -> None:
+    """Start something in a session and, unless told to leave, work until it ends."""
+    detach, as_json, out = options["detach"], options["as_json"], options["out"]
+    prepare_out(out, detach=detach)
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await find_to_change(desk.find_session, session)
+        seen = await see_all(desk, session_id)
+        await begin(desk, session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
+
+    act_at_desk(act)
+
+
+@click.command()
+@click.argument("contribution")
+@_detach
+@_json
+def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
+    """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
+
+    async def act(desk: Desk) -> ExitCode:
+        found = await find_to_change(desk.find_contribution, contribution)
+        session_id: UUID = (await desk.load_contribution(found))["session_id"]
+        job_id = await desk.regenerate(found)
+        if detach:
+            click.echo(job_id)
+            return ExitCode.DONE
+
+        async def follow() -> ExitCode:
+            with open_display(desk, as_json=as_json) as display:
+                return await follow_job(desk, session_id, job_id, display)
+
+        code = await desk.attend(follow())
+        if code is ExitCode.INTERRUPTED:
+            tell_left(desk, session_id)
+        return code
+
+    act_at_desk(act)

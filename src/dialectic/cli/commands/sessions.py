@@ -1,0 +1,261 @@
+"""`dialectic status, watch, pause, resume, cancel`: look at a session and steer it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import click
+
+from dialectic.app.quotes import SessionQuote
+from dialectic.app.sessions import Overview
+from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.display.follow import find_end_of, follow_session
+from dialectic.cli.display.progress import open_display
+from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
+from dialectic.cli.display.results import (
+    has_stage_to_read,
+    prepare_out,
+    say_what_next,
+    work_and_follow,
+)
+from dialectic.cli.options import name_command
+from dialectic.cli.terminal import count, echo_json, printable, say, show_time
+from dialectic.core.job import JobStatus
+from dialectic.core.money.price import parse_usd
+from dialectic.errors import ExitCode, UsageError
+
+LIST_MAX = 50
+job_option = click.option(
+    "--job", metavar="JOB", help="Only this job of it: an id that `status` shows, or its beginning."
+)
+
+
+async def find_job(desk: Desk, session_id: UUID, text: str) -> UUID:
+    """Find a job of a session by its id or the beginning of it."""
+    digits = text.replace("-", "").lower()
+    ids = [job["id"] for job in (await desk.look(session_id)).jobs]
+    found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
+    if len(found) != 1 or not digits:
+        problem = "More than one job begins" if len(found) > 1 else "No job of the session begins"
+        raise UsageError(f"{problem} with {text!r}. `dialectic status SESSION` shows their ids.")
+    return UUID(str(found[0]))
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--quote", "with_quote", is_flag=True, help="Also what is left, and its price.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
+    """Show all sessions, or SESSION (an id or the beginning of one) in detail."""
+    if with_quote and session is None:
+        raise UsageError("--quote is about one session. Name it: `dialectic status SESSION`.")
+
+    async def act(desk: Desk) -> ExitCode:
+        if session is None:
+            await show_list(desk, as_json=as_json)
+        else:
+            session_id = await desk.find_session(session)
+            await show_session(desk, session_id, with_quote=with_quote, as_json=as_json)
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+async def show_list(desk: Desk, *, as_json: bool) -> None:
+    """Show the newest sessions."""
+    rows = await desk.list_sessions(LIST_MAX + 1)
+    has_more = len(rows) > LIST_MAX
+    del rows[LIST_MAX:]
+    if as_json:
+        echo_json({"sessions": rows, "has_more": has_more})
+        return
+    width = max((len(row["status"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(
+            printable(
+                f"{str(row['id'])[:8]}  {show_time(row['created_at'])}  "
+                f"{count(row['model_count'], 'model'):<9}  {row['status']:<{width}}  "
+                f"{row['project_name']}"
+            )
+        )
+    if not rows:
+        command = name_command('run "…"')
+        say(f"There is no session yet. `{command}` starts one.")
+    if has_more:
+        say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
+
+
+async def show_session(
+    desk: Desk, session_id: UUID, *, as_json: bool, with_quote: bool = False
+) -> None:
+    """Show how far a session is and what went wrong in it."""
+    overview = await desk.look(session_id)
+    quote = await desk.quote_session(session_id) if with_quote else None
+    if as_json:
+        echo_json(
+            {
+                "session": overview.session,
+                "stages": overview.stages,
+                "jobs": overview.jobs,
+                "contributions": overview.contributions,
+                **({"quote": quote.as_dict()} if quote is not None else {}),
+            }
+        )
+        return
+    click.echo(printable("\n".join(_describe(desk, overview))))
+    if quote is not None:
+        click.echo(printable("\n".join(_describe_quote(quote))))
+
+
+def _describe_quote(quote: SessionQuote) -> Iterator[str]:
+    for is_play in (False, True):
+        forecast = quote.build_forecast(is_play=is_play)
+        if forecast.whole.calls:
+            yield f"Cost      {describe_forecast(forecast, is_play=is_play)}"
+    if quote.rest.lines:
+        yield "\nWhat is left:\n"
+        yield from draw_quote(quote.rest)
+
+
+def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
+    short_id = str(overview.session["id"])[:8]
+    yield f"Session   {overview.session['id']}"
+    yield f"Project   {overview.session['project_name']}"
+    yield f"Status    {overview.session['status']}"
+    yield f"Models    {', '.join(overview.session['model_names'])}"
+    if not overview.session["continue_until_complete"]:
+        yield "Cut off   an answer that is cut off stays so (--no-continue)"
+    for row in overview.stages:
+        done = f"{row['finished_units']} of {row['planned_units']} documents"
+        number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
+        yield f"Stage     {number}{row['stage_slug']}: {done}, {row['status']}"
+    for job in overview.jobs:
+        if job["status"] == JobStatus.COMPLETED and not job["error_details"]:
+            continue
+        reason = f" ({job['status_reason']})" if job["status_reason"] else ""
+        yield f"Job       {str(job['id'])[:8]} {job['model_name']}: {job['status']}{reason}"
+        for error in job["error_details"]:
+            yield f"            attempt {error['attempt']}: {error['message']}"
+    for row in overview.contributions:
+        if row["is_intermediate"]:
+            continue
+        cut = "  incomplete" if row["is_incomplete"] else ""
+        cut += "  stale" if row["is_stale"] else ""
+        path = desk.locate(row["storage_path"])
+        yield f"Document  {path}{cut}"
+    if find_end_of(overview) is ExitCode.WAITING:
+        command = "next" if has_stage_to_read(overview.session) else "resume"
+        yield f"Waits     `{name_command(f'{command} {short_id}')}` goes on"
+
+
+@click.command()
+@click.argument("session")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+def watch(session: str, *, as_json: bool) -> None:
+    """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await desk.find_session(session)
+        with open_display(desk, as_json=as_json) as display:
+            code = await follow_session(desk, session_id, display, awaits_workers=True)
+        overview = await desk.look(session_id)
+        if code is ExitCode.FUNDS:
+            say("\n".join(describe_shortage(overview)))
+        if code is ExitCode.WAITING:
+            say_what_next(overview.session)
+        return code
+
+    try:
+        act_at_desk(act)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+@click.command()
+@click.argument("session")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
+)
+@click.option("--approve-spend", is_flag=True, help="Make the calls that were too dear unasked.")
+@click.option("--budget", metavar="USD", help="The most the session may spend in all, from now on.")
+@click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+@job_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
+def resume(
+    session: str,
+    out: Path | None,
+    budget: str | None,
+    job: str | None,
+    *,
+    approve_spend: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Go on with SESSION where it stopped; nothing that is saved is done again."""
+    budget_credits = None if budget is None else parse_usd(budget)
+    if job is not None and budget is not None:
+        raise UsageError("A budget is the whole session's. Leave out --job, or --budget.")
+    prepare_out(out, detach=detach)
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await find_to_change(desk.find_session, session)
+        if job is not None:
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
+            await desk.resume_job(session_id, job_id, approves_spend=approve_spend)
+        else:
+            await desk.resume(
+                session_id, approves_spend=approve_spend, budget_credits=budget_credits
+            )
+        # Whoever made the session may have died before its stage began.
+        await desk.generate(session_id)
+        if detach:
+            return ExitCode.DONE
+        return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+
+    act_at_desk(act)
+
+
+@click.command()
+@click.argument("session")
+@job_option
+def pause(session: str, job: str | None) -> None:
+    """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await find_to_change(desk.find_session, session)
+        if job is not None:
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
+            await desk.pause_job(session_id, job_id)
+            how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
+            say(f"Job {job_id} is paused. `{how}` goes on.")
+            return ExitCode.DONE
+        is_new = await desk.pause(session_id)
+        command = name_command(f"resume {str(session_id)[:8]}")
+        say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` goes on.")
+        return ExitCode.DONE
+
+    act_at_desk(act)
+
+
+@click.command()
+@click.argument("session")
+@job_option
+def cancel(session: str, job: str | None) -> None:
+    """End SESSION for good; what is written stays."""
+
+    async def act(desk: Desk) -> ExitCode:
+        session_id = await find_to_change(desk.find_session, session)
+        if job is not None:
+            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
+            await desk.cancel_job(session_id, job_id)
+            say(f"Job {job_id} is cancelled.")
+            return ExitCode.DONE
+        is_new = await desk.cancel(session_id)
+        say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
+        return ExitCode.DONE
+
+    act_at_desk(act)

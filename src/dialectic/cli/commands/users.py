@@ -1,0 +1,198 @@
+"""`dialectic user`: who there is, and the tokens they come in with over HTTP. For the operator."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import click
+
+from dialectic.app import accounts
+from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, IssuedToken, build_owner
+from dialectic.cli.local import LocalDesk, act_here
+from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.core.access import Caller, Scope
+from dialectic.db.pool import Database
+from dialectic.db.tables import accounts as store
+from dialectic.db.tables.accounts import Token
+from dialectic.errors import ExitCode, NotFound, UsageError
+
+TOKEN_NAME = "command line"  # noqa: S105  what a token is called
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+
+
+@click.group()
+def user() -> None:
+    """Users and their tokens: add, token, list, revoke."""
+
+
+@user.command()
+@click.argument("name")
+@click.option("--token", is_flag=True, help="Make a token too, and print it.")
+def add(name: str, *, token: bool) -> None:
+    """Make a user with an account of their own."""
+
+    async def act(desk: LocalDesk) -> ExitCode:
+        caller = build_owner(await accounts.add_user(desk.engine.db, name))
+        say(f"There is now a user {name!r}.")
+        if token:
+            _show(await accounts.issue_token(desk.engine.db, caller, name=TOKEN_NAME))
+        return ExitCode.DONE
+
+    act_here(act)
+
+
+@user.command("token")
+@click.argument("name")
+@click.option("--name", "label", default=TOKEN_NAME, show_default=True, help="What to call it.")
+@click.option(
+    "--expires",
+    "life_days",
+    type=click.IntRange(1, LIFE_DAYS_MAX),
+    default=LIFE_DAYS,
+    show_default=True,
+    metavar="DAYS",
+    help="After how many days it ends.",
+)
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice([scope.value for scope in Scope]),
+    multiple=True,
+    help="What it may be used for; may be given several times. All if not given.",
+)
+@click.option("--org", "organization", help="Let it act in this organisation: its id or name.")
+def token_(
+    name: str, label: str, life_days: int, scopes: tuple[str, ...], organization: str | None
+) -> None:
+    """Make another token for user NAME and print it."""
+
+    async def act(desk: LocalDesk) -> ExitCode:
+        db = desk.engine.db
+        caller = build_owner(await accounts.load_user(db, name))
+        if organization is not None:
+            caller = await enter_organization(db, caller, organization)
+        wanted = [Scope(scope) for scope in scopes] or None
+        issued = await accounts.issue_token(
+            db, caller, name=label, scopes=wanted, life_days=life_days
+        )
+        _show(issued)
+        return ExitCode.DONE
+
+    act_here(act)
+
+
+def _show(issued: IssuedToken) -> None:
+    """Show a token, once: alone on the last line of stdout."""
+    say(
+        f"Token {issued.id} ({', '.join(sorted(issued.scopes))}) ends on "
+        f"{issued.expires_at:%Y-%m-%d}. It is shown this once; `dialectic serve` now asks "
+        "everyone for a token."
+    )
+    click.echo(issued.secret.reveal())
+
+
+async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
+    """Let a user act in one of their organisations, by its id or its name."""
+    tenants = await accounts.list_tenants(db, caller)
+    found = [
+        tenant
+        for tenant in tenants
+        if tenant.kind == "organization" and text in (str(tenant.id), tenant.name)
+    ]
+    if not found:
+        raise NotFound(
+            f"There is no organisation {text!r} of this user. `dialectic org list --as USER` shows "
+            "to which USER belongs."
+        )
+    if len(found) > 1:
+        raise UsageError(f"More than one organisation is called {text!r}. Give its id.")
+    return Caller(found[0].id, caller.user_id, caller.scopes, token_id=None)
+
+
+@user.command("list")
+@click.argument("name", required=False)
+@as_json_option
+def list_(name: str | None, *, as_json: bool) -> None:
+    """List all users, or the tokens of user NAME."""
+
+    async def act(desk: LocalDesk) -> ExitCode:
+        if name is None:
+            await _list_users(desk.engine.db, as_json=as_json)
+        else:
+            await _list_tokens(desk.engine.db, name, as_json=as_json)
+        return ExitCode.DONE
+
+    act_here(act)
+
+
+async def _list_users(db: Database, *, as_json: bool) -> None:
+    for found in await store.list_users(db):
+        if as_json:
+            echo_json({"name": found.name, "created_at": found.created_at, "tokens": found.tokens})
+        else:
+            made = f"{found.created_at:%Y-%m-%d}"
+            click.echo(printable(f"{found.name:<24} since {made}  {count(found.tokens, 'token')}"))
+
+
+async def _list_tokens(db: Database, name: str, *, as_json: bool) -> None:
+    for caller in await list_callers(db, name):
+        for token in await accounts.list_tokens(db, caller):
+            if token.user_id != caller.user_id:
+                continue
+            if as_json:
+                echo_json(_describe_token(token, caller))
+            else:
+                used = f"{token.last_used_at:%Y-%m-%d}" if token.last_used_at else "never"
+                click.echo(
+                    printable(
+                        f"{token.id}  {token.name:<20} ends {token.expires_at:%Y-%m-%d}  "
+                        f"used {used}  {','.join(token.scopes)}"
+                    )
+                )
+
+
+def _describe_token(token: Token, caller: Caller) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "tenant_id": caller.tenant_id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "last_used_at": token.last_used_at,
+    }
+
+
+async def list_callers(db: Database, name: str) -> list[Caller]:
+    """List a user as they are in each of their tenants."""
+    caller = build_owner(await accounts.load_user(db, name))
+    return [
+        Caller(tenant.id, caller.user_id, caller.scopes, token_id=None)
+        for tenant in await accounts.list_tenants(db, caller)
+    ]
+
+
+@user.command(short_help="Revoke a token of user NAME, at once and for good.")
+@click.argument("name")
+@click.argument("token_id", type=click.UUID, required=False)
+@click.option("--all", "is_all", is_flag=True, help="Every token of the user.")
+def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
+    """Revoke a token of user NAME, at once and for good; `user list NAME` shows their ids."""
+    if (token_id is None) is not is_all:
+        raise UsageError("Give the id of a token, or --all.")
+
+    async def act(desk: LocalDesk) -> ExitCode:
+        db = desk.engine.db
+        revoked = 0
+        for caller in await list_callers(db, name):
+            for token in await accounts.list_tokens(db, caller):
+                if token.user_id == caller.user_id and (is_all or token.id == token_id):
+                    await accounts.revoke_token(db, caller, token.id)
+                    revoked += 1
+        if not revoked and not is_all:
+            raise NotFound(f"{name!r} has no token {token_id}. `dialectic user list {name}`.")
+        say(f"Revoked {count(revoked, 'token')}.")
+        return ExitCode.DONE
+
+    act_here(act)

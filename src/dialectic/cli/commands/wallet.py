@@ -1,0 +1,334 @@
+"""`dialectic wallet`: what there is to spend, where it went, and whether the books are right."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+from uuid import UUID, uuid4
+
+import click
+
+from dialectic.app import accounts
+from dialectic.app.accounts import build_owner
+from dialectic.cli.backend import Act, Desk, act_at_desk
+from dialectic.cli.commands.users import enter_organization, list_callers
+from dialectic.cli.local import LocalAct, LocalDesk, act_here
+from dialectic.cli.terminal import count, echo_json, printable, say, show_time
+from dialectic.core.money.price import format_credits, parse_usd
+from dialectic.core.text import clean_text
+from dialectic.db.pool import Connection, Database
+from dialectic.db.tables import jobs
+from dialectic.db.tables.accounts import list_users
+from dialectic.errors import ExitCode, UsageError
+from dialectic.ledger import audit, wallets
+from dialectic.ledger.audit import Breach, Cost, Size, Transfer
+from dialectic.ledger.wallets import Deposit, Wallet
+
+HISTORY_MAX = 10_000
+NOTE_CHARS_MAX = 500
+# A minus at the beginning is part of an amount, to be refused in words, and no option.
+AMOUNT = {"ignore_unknown_options": True}
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+user_option = click.option(
+    "--as", "user", metavar="USER", help="The wallet of this user; without it, your own."
+)
+org_option = click.option(
+    "--org", metavar="ORG", help="That of an organisation the user belongs to: its id or name."
+)
+
+
+@click.group()
+def wallet() -> None:
+    """Money: what there is, where it went, and whether the books are right."""
+
+
+# -- whose it is -----------------------------------------------------------------------------------
+
+
+async def go_to(desk: LocalDesk, user: str | None, org: str | None) -> LocalDesk:
+    """Take the place of a user, or of an organisation they belong to, as an operator can."""
+    if user is None and org is None:
+        return desk
+    db = desk.engine.db
+    account = desk.account if user is None else await accounts.load_user(db, user)
+    if org is not None:
+        caller = await enter_organization(db, build_owner(account), org)
+        account = await accounts.load_account(db, caller)
+    return dataclasses.replace(desk, account=account)
+
+
+def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
+    """Do something with the wallet of whoever is named, where the database is."""
+
+    async def act_there(desk: LocalDesk) -> ExitCode:
+        return await act(await go_to(desk, user, org))
+
+    act_here(act_there)
+
+
+def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
+    """Look at one's own wallet, here or at a server; at another's where the database is."""
+    if user is None and org is None:
+        act_at_desk(act)
+    act_for(act, user, org)
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+@wallet.command(short_help="Show what the wallet holds.")
+@user_option
+@org_option
+@as_json_option
+def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
+    """Show what the wallet holds, what is set aside for calls not settled yet, and the rest."""
+
+    async def work(desk: Desk) -> ExitCode:
+        found = await desk.load_wallet()
+        if as_json:
+            echo_json(dataclasses.asdict(found))
+        else:
+            click.echo("\n".join(describe_wallet(found)))
+        return ExitCode.DONE
+
+    look_for(work, user, org)
+
+
+def describe_wallet(found: Wallet) -> Iterator[str]:
+    """Put a wallet into words, play money apart."""
+    yield _describe_money(found.balance_credits, found.held_credits, is_play=False)
+    yield _describe_money(found.play_balance_credits, found.play_held_credits, is_play=True)
+    if found.is_count_only:
+        yield "unlimited: everything is counted, nothing is refused for want of money"
+
+
+def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -> str:
+    shown = format_credits(balance_credits, is_play=is_play)
+    if not held_credits:
+        return shown
+    held, left = (
+        format_credits(amount, is_play=is_play)
+        for amount in (held_credits, balance_credits - held_credits)
+    )
+    return f"{shown}, of which {held} is set aside for calls not settled yet; {left} is available"
+
+
+@wallet.command(context_settings=AMOUNT)
+@click.argument("amount_usd")
+@click.option("--note", help="What to remember about it.")
+@click.option("--play", is_flag=True, help="Play money, for offline models.")
+@click.option("--grant", is_flag=True, help="A gift of the operator's, booked as one.")
+@user_option
+@org_option
+def topup(
+    amount_usd: str, note: str | None, user: str | None, org: str | None, *, play: bool, grant: bool
+) -> None:
+    """Put AMOUNT_USD dollars into the wallet, as in `20` or `0.5`."""
+    remembered = " ".join(clean_text(note or "")[0].split())
+    if len(remembered) > NOTE_CHARS_MAX:
+        raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
+    put_in = wallets.grant if grant else wallets.top_up
+    # Named before it is tried: however often the database is asked, it is put in once.
+    deposit = Deposit(
+        key=str(uuid4()),
+        amount_credits=parse_usd(amount_usd),
+        is_play=play,
+        note=remembered or None,
+    )
+
+    async def work(desk: LocalDesk) -> ExitCode:
+        owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
+
+        async def put_in_and_wake(connection: Connection) -> list[UUID]:
+            await put_in(connection, desk.account.wallet_id, owned)
+            return await jobs.resume_funded(connection, desk.account.wallet_id)
+
+        woken = await desk.engine.db.transact(desk.account.tenant_id, put_in_and_wake)
+        say(f"Put in {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
+        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
+        _tell_woken(woken, is_own=user is None and org is None)
+        return ExitCode.DONE
+
+    act_for(work, user, org)
+
+
+def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
+    for session_id in woken:
+        how = f"`dialectic resume {str(session_id)[:8]}`" if is_own else "any worker"
+        say(f"Session {session_id} waited for money: {how} goes on with it.")
+
+
+@wallet.command()
+@click.option("--off", is_flag=True, help="Let the wallet have its limit again.")
+@user_option
+@org_option
+def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
+    """Let the wallet only count what is spent, without a limit."""
+
+    async def work(desk: LocalDesk) -> ExitCode:
+        async def set_and_wake(connection: Connection) -> list[UUID]:
+            wallet_id = desk.account.wallet_id
+            await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
+            return [] if off else await jobs.resume_funded(connection, wallet_id)
+
+        woken = await desk.engine.db.transact(desk.account.tenant_id, set_and_wake)
+        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
+        _tell_woken(woken, is_own=user is None and org is None)
+        return ExitCode.DONE
+
+    act_for(work, user, org)
+
+
+# -- where it went ---------------------------------------------------------------------------------
+
+
+@wallet.command()
+@click.option(
+    "--limit",
+    type=click.IntRange(1, HISTORY_MAX),
+    default=50,
+    show_default=True,
+    help="How many lines at most.",
+)
+@user_option
+@org_option
+@as_json_option
+def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> None:
+    """Show what happened to the wallet, the newest first."""
+
+    async def work(desk: Desk) -> ExitCode:
+        found = await desk.list_history(limit)
+        if as_json:
+            echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
+        for transfer in () if as_json else found:
+            click.echo(printable(describe_transfer(transfer)))
+        return ExitCode.DONE
+
+    look_for(work, user, org)
+
+
+def describe_transfer(transfer: Transfer) -> str:
+    """Put one row of the journal into words."""
+    amount = format_credits(
+        transfer.change_credits or transfer.amount_credits, is_play=transfer.is_play
+    )
+    after = format_credits(transfer.balance_after_credits, is_play=transfer.is_play)
+    parts = (
+        transfer.purpose,
+        transfer.model_name,
+        transfer.stage_slug,
+        str(transfer.session_id)[:8] if transfer.session_id else None,
+        transfer.notes,
+        None if transfer.change_credits else "not charged to the wallet",
+    )
+    about = ", ".join(part for part in parts if part)
+    return (
+        f"{show_time(transfer.created_at)}  {transfer.transaction_type:<8}"
+        f"  {amount:>16}  {after:>20}  {about}"
+    ).rstrip()
+
+
+@wallet.command(short_help="Show what SESSION has spent, by stage and model.")
+@click.argument("session")
+@user_option
+@org_option
+@as_json_option
+def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> None:
+    """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
+
+    async def work(desk: Desk) -> ExitCode:
+        session_id = await desk.find_session(session)
+        found = await desk.list_costs(session_id)
+        if as_json:
+            echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
+            return ExitCode.DONE
+        for line in describe_costs(found):
+            click.echo(printable(line))
+        if not found:
+            say("This session has spent nothing yet.")
+        return ExitCode.DONE
+
+    look_for(work, user, org)
+
+
+def describe_costs(found: list[Cost]) -> Iterator[str]:
+    """Put costs into a table, each kind of money with a sum of its own."""
+    for cost in found:
+        kind = "" if cost.purpose == "call" else f" {cost.purpose}"
+        spent = format_credits(cost.charged_credits, is_play=cost.is_play)
+        yield (
+            f"{cost.stage_slug or '-':<14}  {cost.model_name + kind:<28}"
+            f"  {count(cost.calls, 'call'):>9}  {cost.input_tokens:>11,} read"
+            f"  {cost.output_tokens:>9,} written  {spent:>14}{_describe_rest(cost)}"
+        )
+    for is_play in (False, True):
+        of_kind = [cost for cost in found if cost.is_play is is_play]
+        if of_kind:
+            total = sum(cost.charged_credits for cost in of_kind)
+            calls = sum(cost.calls for cost in of_kind)
+            yield f"total  {count(calls, 'call')}, {format_credits(total, is_play=is_play)}"
+
+
+def _describe_rest(cost: Cost) -> str:
+    def tell(words: str, amount: int) -> Iterable[str]:
+        if amount:
+            yield f"; {words} {format_credits(amount, is_play=cost.is_play)}"
+
+    return "".join(
+        [
+            *tell("set aside", cost.held_credits),
+            *tell("beyond what was held, not charged:", cost.overrun_credits),
+            *tell(f"{count(cost.lost_calls, 'answer')} lost, not charged:", cost.lost_credits),
+        ]
+    )
+
+
+# -- whether the books are right -------------------------------------------------------------------
+
+
+@wallet.command()
+@click.option("--all", "is_all", is_flag=True, help="The books of every user and organisation.")
+@user_option
+@org_option
+@as_json_option
+def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) -> None:
+    """Check the books; exits 1 with what is wrong in them."""
+    if is_all and (user is not None or org is not None):
+        raise UsageError("--all names everyone. Leave out --as and --org.")
+
+    async def work(desk: LocalDesk) -> ExitCode:
+        db = desk.engine.db
+        tenants = await _list_tenants(db) if is_all else [desk.account.tenant_id]
+        breaches: list[Breach] = []
+        size = Size(0, 0, 0)
+        for tenant_id in tenants:
+            breaches += await audit.verify_tenant(db, tenant_id)
+            size = size.add(await db.transact(tenant_id, audit.count_all))
+        _tell_checked(breaches, size, as_json=as_json)
+        return ExitCode.FAILED if breaches else ExitCode.DONE
+
+    act_for(work, user, org)
+
+
+async def _list_tenants(db: Database) -> list[UUID]:
+    """List every user's own account and every organisation, each once."""
+    callers = [
+        caller for user in await list_users(db) for caller in await list_callers(db, user.name)
+    ]
+    return list(dict.fromkeys(caller.tenant_id for caller in callers))
+
+
+def _tell_checked(breaches: list[Breach], size: Size, *, as_json: bool) -> None:
+    if as_json:
+        found = [dataclasses.asdict(breach) for breach in breaches]
+        echo_json({"breaches": found, **dataclasses.asdict(size)})
+        return
+    for breach in breaches:
+        click.echo(printable(f"{breach.invariant:<4} {breach.place}: {breach.detail}"))
+    checked = (
+        f"{count(size.wallets, 'wallet')}, {count(size.holds, 'hold')} and "
+        f"{count(size.transfers, 'transfer')}"
+    )
+    say(f"Checked {checked}: {f'{len(breaches)} wrong' if breaches else 'all is right'}.")

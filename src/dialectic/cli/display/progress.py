@@ -1,0 +1,173 @@
+"""The live view of a session in a terminal: a bar per stage, what each model has done, what it cost
+so far, and a line per document as it lands. Offline models cost play money, and it says so."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from dialectic.cli.backend import Desk
+from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, describe_event
+from dialectic.cli.display.quote import describe_forecast
+from dialectic.cli.terminal import count, printable, say
+from dialectic.core.money.price import format_roughly, is_play, price_call
+from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a session has written while we looked, in figures; with a quote, what it will come to.
+
+    Where any model costs money, the price is that of those; elsewhere it is play money.
+    """
+
+    quote: Quote | None = None
+    documents: dict[str, int] = field(default_factory=dict)
+    done: dict[LineKey, Amount] = field(default_factory=dict)
+    # What of it was paid for in play money.
+    played: set[LineKey] = field(default_factory=set)
+
+    def add(self, desk: Desk, row: dict[str, Any]) -> None:
+        """Count one contribution; an edit by a person has no tokens."""
+        name = row["model_name"]
+        self.documents[name] = self.documents.get(name, 0) + 1
+        read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
+        card = desk.find_card(name)
+        price = price_call(card, read, written) if card is not None else 0
+        key = (row["stage"], row["contribution_type"], row["model_index"])
+        self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
+        if card is not None and is_play(card):
+            self.played.add(key)
+
+    def describe(self) -> str:
+        """Say it in one line."""
+        documents = count(sum(self.documents.values()), "document")
+        done = add_up(self.done.values())
+        return (
+            f"{documents}, {done.input_tokens:,} tokens read, "
+            f"{done.output_tokens:,} written, {self._describe_cost()}"
+        )
+
+    def _describe_cost(self) -> str:
+        is_all_play = self.done.keys() <= self.played
+        if self.quote is not None:
+            is_all_play = all(line.is_play for line in self.quote.lines)
+        paid = {key: a for key, a in self.done.items() if (key in self.played) is is_all_play}
+        if self.quote is not None:
+            forecast = build_forecast(self.quote.only(is_play=is_all_play), paid)
+            if forecast.rest.calls:
+                return describe_forecast(forecast, is_play=is_all_play)
+        return format_roughly(add_up(paid.values()).credits, is_play=is_all_play)
+
+
+class Counting:
+    """A display that also counts what passes."""
+
+    def __init__(self, desk: Desk, display: Display, quote: Quote | None) -> None:
+        self.tally = Tally(quote)
+        self._desk, self._display = desk, display
+
+    def show(self, event: dict[str, Any]) -> None:
+        kind, data = event["type"], event["data"]
+        if kind == "dialectic_contribution_received":
+            self.tally.add(self._desk, data["contribution"])
+        is_end = kind == "contribution_generation_complete" and data["status"] != "complete"
+        if is_end or kind == "session_cancelled":
+            self.tally.quote = None  # there will be no more than there is
+        self._display.show(event)
+
+
+@contextmanager
+def open_display(desk: Desk, *, as_json: bool, quote: Quote | None = None) -> Iterator[Display]:
+    """Choose the display: JSON if asked for, a live view in a terminal, plain lines elsewhere."""
+    if as_json:
+        yield JsonDisplay()
+        return
+    started = time.monotonic()
+    if sys.stderr.isatty():
+        live = LiveDisplay()
+        counting = Counting(desk, live, quote)
+        live.tally = counting.tally
+        with live:
+            yield counting
+    else:
+        counting = Counting(desk, LineDisplay(), quote)
+        yield counting
+    if counting.tally.documents:
+        say(f"{counting.tally.describe()}, {time.monotonic() - started:.1f} s.")
+
+
+class LiveDisplay:
+    """Bars at the bottom, finished documents above them."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+        self._is_over = False
+        self._console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:<12}", markup=False),
+            BarColumn(bar_width=30),
+            TextColumn("{task.completed:>4}/{task.total:<4}"),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
+        self._tasks: dict[tuple[int, str], TaskID] = {}
+        self._live = Live(
+            get_renderable=self._draw, console=self._console, refresh_per_second=8, transient=False
+        )
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # What it came to is said once, with the time that it took.
+        self._is_over = True
+        self._live.stop()
+
+    def _draw(self) -> Group:
+        models = "   ".join(f"{name} {count}" for name, count in self.tally.documents.items())
+        below = [] if self._is_over else [Text(printable(self.tally.describe()), "dim")]
+        return Group(self._bars, Text(printable(models), style="cyan"), *below)
+
+    def show(self, event: dict[str, Any]) -> None:
+        data = event["data"]
+        match event["type"]:
+            case "dialectic_progress_update":
+                self._move_bar(data)
+            case "dialectic_contribution_received" if data["contribution"]["is_intermediate"]:
+                pass  # the bar shows it; a line for each draft would drown the documents
+            case "dialectic_contribution_received":
+                self._say(_describe_document(data["contribution"]))
+            case _:
+                if (line := describe_event(event)) is not None:
+                    self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._console.print(printable(line), markup=False, highlight=False)
+
+    def _move_bar(self, data: dict[str, Any]) -> None:
+        """Show a stage's progress; the clock of one that waits stands still."""
+        key = (data["iterationNumber"], data["stageSlug"])
+        if key not in self._tasks:
+            self._tasks[key] = self._bars.add_task(
+                printable(data["stageSlug"]), total=data["total_steps"], start=False
+            )
+        if data["current_step"] > 0:
+            self._bars.start_task(self._tasks[key])
+        self._bars.update(self._tasks[key], completed=data["current_step"])
+
+
+def _describe_document(row: dict[str, Any]) -> str:
+    """Name a document that landed; who wrote it and in which stage stands in its name."""
+    name = row["storage_path"].rsplit("/", 1)[-1]
+    return f"  {name}  {row['size_bytes']:,} bytes{' (incomplete)' if row['is_incomplete'] else ''}"

@@ -1,0 +1,111 @@
+"""Text that a person gives to a command: as an argument, on standard input, or in a file.
+
+Knows how much of it is read; what becomes of it is for those who asked.
+"""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from dialectic.cli.terminal import say
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.run_request import Given
+from dialectic.errors import UsageError
+from dialectic.uploads.kinds import LIMITS, is_document
+from dialectic.uploads.read import Uploaded, read_upload
+
+# The longest text that is not a prompt; that one has a setting.
+TEXT_BYTES_MAX = 10_000_000
+
+
+def read_text(
+    text: str | None,
+    file: Path | None,
+    *,
+    what: str,
+    bytes_max: int = TEXT_BYTES_MAX,
+    has_argument: bool = True,
+) -> str:
+    """Read a text from an argument, a file or standard input; exactly one must be named."""
+    _check_one(text, file, what, has_argument=has_argument)
+    try:
+        if file is not None and str(file) != "-":
+            with file.open("rb") as opened:
+                return _read_some(opened, f"{what} in {file}", bytes_max).decode("utf-8-sig")
+        if file is not None or text == "-":
+            source = f"{what} on standard input"
+            return _read_some(sys.stdin.buffer, source, bytes_max).decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"The {what} file {file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"The {what} in {file or 'standard input'} is not UTF-8 text (byte {error.start}). "
+            "Convert it first."
+        ) from None
+    assert text is not None
+    return text
+
+
+def read_prompt(
+    text: str | None, file: Path | None, *, bytes_max: int
+) -> tuple[str, tuple[str, ...]]:
+    """Read a prompt, and what there is to say about it; its file may be a document."""
+    _check_one(text, file, "prompt")
+    if file is None or str(file) == "-":
+        return read_text(text, file, what="prompt", bytes_max=bytes_max), ()
+    read = _read_document(file, "prompt", bytes_max)
+    return read.text, read.notes
+
+
+def read_resource(given: str, *, bytes_max: int) -> Given:
+    """Read a resource that is given as KIND=FILE, and say what was noted about it."""
+    kind, _, file = given.partition("=")
+    known = [entry.value for entry in ResourceKind]
+    if kind not in known or not file:
+        raise UsageError(
+            f"--resource {given!r} is not KIND=FILE with one of these kinds: {', '.join(known)}."
+        )
+    path = Path(file)
+    if file == "-":
+        text = read_text(None, path, what="resource", bytes_max=bytes_max)
+        return Given(ResourceKind(kind), path.stem, text)
+    read = _read_document(path, "resource", bytes_max)
+    for note in read.notes:
+        say(f"  {path.name}: {note}")
+    return Given(ResourceKind(kind), path.stem, read.text)
+
+
+def _check_one(
+    text: str | None, file: Path | None, what: str, *, has_argument: bool = True
+) -> None:
+    if file is None and not has_argument:
+        raise UsageError(f"Give the {what} with --file F, or --file - for standard input.")
+    if (text is None) == (file is None):
+        raise UsageError(f"Give the {what} either as an argument, or as `-`, or with --file.")
+
+
+def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
+    """Read no more than is allowed: a device, say, has no end."""
+    data = source.read(bytes_max + len(codecs.BOM_UTF8) + 1)
+    if len(data.removeprefix(codecs.BOM_UTF8)) > bytes_max:
+        raise UsageError(
+            f"The {name} has more than {bytes_max:,} bytes. Shorten it. (For prompts and resources "
+            "DIALECTIC_MAX_PROMPT_BYTES allows more.)"
+        )
+    return data
+
+
+def _read_document(file: Path, what: str, bytes_max: int) -> Uploaded:
+    """Read a file that may be a document; of one that is none, no more than a text may have."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(len(codecs.BOM_UTF32_LE))
+            rest_bytes_max = LIMITS.file_bytes_max if is_document(head) else bytes_max
+            data = head + opened.read(rest_bytes_max + 1)
+    except OSError as error:
+        raise UsageError(f"The {what} file {file} cannot be read: {error.strerror}.") from None
+    return read_upload(str(file), data, replace(LIMITS, text_bytes_max=bytes_max))

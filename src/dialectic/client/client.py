@@ -1,0 +1,158 @@
+"""`Client`: asks a server and waits. The same verbs as `AsyncClient`, described in `verbs`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import UUID
+
+import httpx2
+
+from dialectic.client import account, chats, projects, transport
+from dialectic.client.call import Call
+from dialectic.client.chats import Reply
+from dialectic.client.events import Event, Parser, Place
+from dialectic.client.files import check_plain, writing_whole
+from dialectic.client.operations import Sync, Verbs
+from dialectic.client.problems import build_error
+from dialectic.client.projects import Imported
+from dialectic.client.retry import Heard, decide_wait
+from dialectic.client.transport import (
+    TIMEOUT_S,
+    Server,
+    is_passing,
+    parse_server,
+    read_said,
+    read_streamed,
+)
+from dialectic.core.access import Secret
+from dialectic.errors import DialecticError, ServerUnreachable
+
+T = TypeVar("T")
+
+
+class Client(Sync, Verbs):
+    """A server, asked by a program that waits for its answers."""
+
+    def __init__(
+        self, url: str, *, token: str | Secret | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.server: Server = parse_server(url, token, timeout_s)
+        self._http = httpx2.Client(**self.server.options)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call, again where that is safe, and read the answer to it."""
+        named = transport.name(call)
+        return self._persist(named, lambda: self._try(self.server.build_request(named)))
+
+    def _persist(self, call: Call[T], send: Callable[[], Heard | ServerUnreachable]) -> T:
+        tries = 0
+        while True:
+            tries += 1
+            heard = send()
+            answer = heard if isinstance(heard, Heard) else None
+            wait_s = decide_wait(tries, can_repeat=call.can_repeat, heard=answer)
+            if wait_s is None:
+                return self.server.read(call, heard)
+            time.sleep(wait_s)
+
+    def _try(self, request: dict[str, Any]) -> Heard | ServerUnreachable:
+        try:
+            return transport.hear(self._http.request(**request))
+        except httpx2.TransportError as error:
+            return self.server.describe_loss(error)
+
+    @contextmanager
+    def _open(self, request: dict[str, Any]) -> Iterator[httpx2.Response]:
+        with self._http.stream(**request) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise build_error(answer.status_code, answer.content)
+            yield answer
+
+    def events(self, *, after: str | None = None, session: UUID | None = None) -> Iterator[Event]:
+        """Follow what happens; a stream that is lost is resumed behind the last event it told.
+
+        `after` is the id of the last event that was seen, or "0" for all that is kept.
+        """
+        place = Place(after)
+        while True:
+            try:
+                call = account.follow_events(after=place.after, session_id=session)
+                place.begin()
+                with self._open(self.server.build_stream(call)) as answer:
+                    for piece in answer.iter_raw():
+                        yield from place.feed(piece)
+                trouble: DialecticError = self.server.describe_end()
+            except httpx2.TransportError as error:
+                trouble = self.server.describe_loss(error)
+            except DialecticError as error:
+                trouble = error
+                if not is_passing(error):
+                    raise
+            except ValueError:
+                raise self.server.describe_nonsense() from None
+            wait_s = place.decide_wait()
+            if wait_s is None:
+                raise trouble
+            time.sleep(wait_s)
+
+    def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | Reply]:
+        """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
+        call = transport.name(chats.ask(message, model, stream=True, **wishes))
+        parser = Parser()
+        try:
+            with self._open(self.server.build_stream(call)) as answer:
+                for piece in answer.iter_raw():
+                    for said in map(read_said, parser.feed(piece)):
+                        yield said
+                        if isinstance(said, Reply):
+                            return
+        except httpx2.TransportError:
+            pass
+        except (ValueError, LookupError):
+            raise self.server.describe_nonsense() from None
+        # The question goes on without us: sent again as it was, it is answered, and asked once.
+        yield self.send(replace(call, read=read_streamed))
+
+    def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
+        """Write a project into a zip file, which is there when it is whole."""
+        call = projects.export_project(project_id, finished=finished)
+        try:
+            with writing_whole(out) as file, self._open(self.server.build_stream(call)) as answer:
+                for piece in answer.iter_bytes():
+                    file.write(piece)
+        except httpx2.TransportError as error:
+            raise self.server.describe_loss(error) from None
+
+    def import_project(self, path: Path, *, key: str | None = None) -> Imported:
+        """Take a project in from a zip file, which is sent as it is read."""
+        call = transport.name(projects.import_project(key=key))
+        check_plain(path, "read")
+
+        def send() -> Heard | ServerUnreachable:
+            with path.open("rb") as file:
+                content = iter(lambda: file.read(transport.PIECE_BYTES), b"")
+                return self._try({**self.server.build_upload(call), "content": content})
+
+        return self._persist(call, send)

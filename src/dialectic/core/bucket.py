@@ -1,0 +1,133 @@
+"""Where a bucket is and how its server is asked: an S3 address and the settings beside it. Pure.
+
+Knows nothing of keys or bytes, and asks no server. What an address holds may be a secret that was
+put in the wrong place, so no message repeats one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from dialectic.core.access import Secret
+from dialectic.errors import ConfigurationError
+
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]")
+_HOST = re.compile(r"[a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]")
+_REGION = re.compile(r"[a-zA-Z0-9-]{1,64}")
+# What is left of the 1,024 bytes of an object's name is for the document's own path.
+PREFIX_BYTES_MAX = 200
+_PREFIX = re.compile(r"[^\x00-\x1f\x7f\\/]+(?:/[^\x00-\x1f\x7f\\/]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the server of a bucket is asked, as an operator set it."""
+
+    endpoint: str = ""
+    region: str = "us-east-1"
+    is_path_style: bool = True
+    allows_http: bool = False
+    key_id: Secret | None = None
+    key: Secret | None = None
+    session_token: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket, the folder of it that is ours, and everything needed to ask for it."""
+
+    name: str
+    prefix: str
+    # With the bucket's name in the host unless it stands in the path.
+    endpoint: str
+    region: str
+    is_path_style: bool
+    allows_http: bool
+    key_id: Secret
+    key: Secret
+    session_token: Secret | None
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.name}/{self.prefix}".removesuffix("/")
+
+
+def parse_bucket(address: SplitResult, access: Access) -> Bucket:
+    """Parse `s3://bucket/prefix` and what is set beside it; refuse what could not work."""
+    name, prefix = address.netloc, unquote(address.path).strip("/")
+    if NAME.fullmatch(name) is None or address.query or address.fragment:
+        raise ConfigurationError(
+            "DIALECTIC_STORAGE_URL must be s3:// and a bucket's name, and may name a folder in it,"
+            " as in s3://documents/dialectic. The server is set in DIALECTIC_STORAGE_ENDPOINT, keys"
+            " in DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY."
+        )
+    if prefix and not _is_folder(prefix):
+        raise ConfigurationError(
+            "The folder in DIALECTIC_STORAGE_URL must be plain names parted by /, no . or .. among"
+            f" them, and {PREFIX_BYTES_MAX} bytes at most, as in s3://documents/dialectic."
+        )
+    if access.key_id is None or access.key is None:
+        raise ConfigurationError(
+            "DIALECTIC_STORAGE_URL names an S3 bucket, but its key is not set. Set both"
+            " DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY."
+        )
+    if _REGION.fullmatch(access.region) is None:
+        raise ConfigurationError(
+            "DIALECTIC_STORAGE_REGION must be the name of a region, as in us-east-1."
+        )
+    return Bucket(
+        name=name,
+        prefix=prefix,
+        endpoint=_build_endpoint(name, access),
+        region=access.region,
+        is_path_style=access.is_path_style,
+        allows_http=access.allows_http,
+        key_id=access.key_id,
+        key=access.key,
+        session_token=access.session_token,
+    )
+
+
+def _is_folder(prefix: str) -> bool:
+    return (
+        _PREFIX.fullmatch(prefix) is not None
+        and len(prefix.encode(errors="replace")) <= PREFIX_BYTES_MAX
+        and not {".", ".."} & set(prefix.split("/"))
+        and prefix.isprintable()
+    )
+
+
+def _build_endpoint(bucket: str, access: Access) -> str:
+    """Build the address that requests go to, without a slash at its end."""
+    endpoint = access.endpoint or f"https://s3.{access.region}.amazonaws.com"
+    try:
+        address = urlsplit(endpoint)
+        host, port = address.hostname or "", address.port
+    except ValueError:
+        _refuse_endpoint()
+    if ":" in host:
+        host = f"[{host}]"
+    if (
+        address.scheme not in ("http", "https")
+        or _HOST.fullmatch(host) is None
+        or (address.username or address.password or address.query or address.fragment)
+        or address.path not in ("", "/")
+    ):
+        _refuse_endpoint()
+    if address.scheme == "http" and not access.allows_http:
+        raise ConfigurationError(
+            "DIALECTIC_STORAGE_ENDPOINT begins with http://, so documents would travel unencrypted."
+            " Use https://, or allow it with DIALECTIC_STORAGE_ALLOW_HTTP=true."
+        )
+    where = host if access.is_path_style else f"{bucket}.{host}"
+    return f"{address.scheme}://{where}{f':{port}' if port else ''}"
+
+
+def _refuse_endpoint() -> NoReturn:
+    raise ConfigurationError(
+        "DIALECTIC_STORAGE_ENDPOINT must be the address of an S3 server and nothing more, as in"
+        " https://minio.example.org:9000; the bucket stands in DIALECTIC_STORAGE_URL."
+    )

@@ -1,0 +1,1 @@
+"""Documents: their parts, names, places and metadata."""

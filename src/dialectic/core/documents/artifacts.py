@@ -1,0 +1,193 @@
+"""Documents that are cut out of an answer, by the rule the process declares. Pure; never invented.
+
+A heading owns what stands below it up to the next heading of the same or a higher level, word for
+word. A heading is a line that begins with `#` marks, outside of code fences; a line that is
+underlined is text, because a rule below a paragraph looks the same. Of a heading that stands
+several times, the first with text below it counts. An answer that is wrapped into one fence as
+markdown is read without it. Every answer is read in time that grows with its length alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dialectic.core.process.definition import ExpectedDocument
+from dialectic.core.text import clean_text
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
+# What follows the backticks of a fence holds no backtick: else it is code within a line.
+_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
+# Whatever begins otherwise, as most lines do, is neither.
+_MARKS = frozenset("#`~")
+
+_STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What was found of the documents that a stage promises."""
+
+    found: dict[str, str]
+    missing: tuple[str, ...]
+    # Whether JSON had to be put right before it could be read.
+    is_repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    level: int
+    title: str
+    # Where its line begins in the text, and where the line below it does.
+    start: int
+    body_start: int
+
+
+def cut_documents(
+    text: str, expected: Sequence[ExpectedDocument], *, is_complete: bool = True
+) -> Cut:
+    """Cut the expected documents out of an answer; one that is not there is named, not made up.
+
+    JSON is only read out of an answer that is complete: half of it would be taken for all of it.
+    """
+    sections: dict[tuple[int, str], str] = {}
+    for heading, body in _split_sections(text):
+        if body:
+            sections.setdefault((heading.level, _fold(heading.title)), body)
+    wants_json = is_complete and any(document.json_key is not None for document in expected)
+    values, is_repaired = _read_json(text) if wants_json else ({}, False)
+    found: dict[str, str] = {}
+    for document in expected:
+        if document.heading is not None:
+            body = sections.get(_read_heading(document.heading), "")
+        else:
+            body = _write_value(values.get(document.json_key or ""))
+        if body:
+            found[document.key] = body
+    missing = tuple(document.key for document in expected if document.key not in found)
+    return Cut(found, missing, is_repaired)
+
+
+def list_sections(text: str, level: int) -> list[tuple[str, str]]:
+    """List the sections of one level by title, in order, each with the text below its heading."""
+    return [(head.title, body) for head, body in _split_sections(text) if head.level == level]
+
+
+def raise_headings(text: str, levels: int) -> str:
+    """Raise the headings of a section with its own, which became a title so many levels higher.
+
+    None becomes a second title.
+    """
+    parts, position = [], 0
+    for heading in _find_headings(text):
+        marks = text.index("#", heading.start)
+        parts.append(text[position:marks])
+        position = marks + max(0, min(levels, heading.level - 2))
+    return "".join(parts) + text[position:]
+
+
+def _split_sections(text: str) -> list[tuple[_Heading, str]]:
+    text = _unwrap(text)
+    headings = list(_find_headings(text))
+    # Walked from the end: where the nearest heading of each level begins that is not below it.
+    ends = [len(text)] * 7
+    sections = []
+    for heading in reversed(headings):
+        sections.append((heading, text[heading.body_start : ends[heading.level]].strip()))
+        ends[heading.level :] = [heading.start] * (7 - heading.level)
+    return sections[::-1]
+
+
+def _unwrap(text: str) -> str:
+    """Some models put their whole answer into a fence, as if to show the markdown."""
+    opening, _, rest = text.strip().partition("\n")
+    mark = _FENCE.match(opening)
+    if mark is None or opening.strip("`~ \t\r").casefold() not in ("markdown", "md"):
+        return text
+    fence = mark[1] or mark[2]
+    return rest.removesuffix(fence) if rest.endswith(f"\n{fence}") else text
+
+
+def _find_headings(text: str) -> Iterator[_Heading]:
+    fence = ""
+    position = 0
+    for line in io.StringIO(text, newline=""):
+        start, position = position, position + len(line)
+        if line.lstrip(" ")[:1] not in _MARKS:
+            continue
+        if (mark := _FENCE.match(line)) is not None:
+            found = mark[1] or mark[2]
+            if not fence:
+                fence = found
+            elif found.startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif not fence and (head := _HEADING.match(line)) is not None:
+            yield _Heading(len(head[1]), _read_title(line[head.end() :]), start, position)
+
+
+@functools.lru_cache(256)  # those of a process come with every answer
+def _read_heading(line: str) -> tuple[int, str]:
+    (heading,) = _find_headings(line)
+    return heading.level, _fold(heading.title)
+
+
+def _read_title(rest: str) -> str:
+    """Read a heading's words without the marks that may close it; `C#` keeps its own."""
+    title = rest.strip()
+    opened = title.rstrip("#")
+    return opened.rstrip() if opened[-1:] in ("", " ", "\t") else title
+
+
+def _fold(title: str) -> str:
+    """Models differ in case, blanks and apostrophes where they mean the same heading."""
+    return " ".join(title.replace("’", "'").split()).casefold()
+
+
+def _read_json(text: str) -> tuple[dict[str, Any], bool]:
+    """Read the object of an answer, and say whether it had to be put right for that.
+
+    Commas too many are taken out, and words with braces around a fenced object passed over; what
+    is not closed is not closed here either.
+    """
+    outer = text[text.find("{") : text.rfind("}") + 1]
+    inner = _find_fenced_json(text)
+    tries = [outer, _drop_trailing_commas(outer), inner, _drop_trailing_commas(inner)]
+    for attempt, words in enumerate(tries):
+        try:
+            value = json.loads(words)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value, attempt > 0
+    return {}, False
+
+
+def _find_fenced_json(text: str) -> str:
+    """Find what stands in the first fence that says it holds JSON."""
+    begin = re.search(r"^```json[ \t]*\n", text, re.MULTILINE)
+    if begin is None:
+        return ""
+    end = re.compile(r"^```[ \t]*$", re.MULTILINE).search(text, begin.end())
+    return text[begin.end() : end.start()] if end is not None else ""
+
+
+def _drop_trailing_commas(words: str) -> str:
+    """Leave out commas that nothing follows, but none within a text."""
+    return _STRING_OR_COMMA.sub(lambda found: found[1] or "", words)
+
+
+def _write_value(value: Any) -> str:
+    if value in (None, [], {}):
+        return ""
+    if not isinstance(value, str):
+        try:
+            value = json.dumps(value, ensure_ascii=False, indent=2)
+        except RecursionError:
+            return ""
+    # Escapes in JSON can hold what the answer itself was cleaned of.
+    return clean_text(value)[0].strip()

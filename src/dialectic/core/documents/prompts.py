@@ -1,0 +1,131 @@
+"""Prompts: templates rendered once, and foreign text put into labelled, delimited blocks.
+
+Pure. Values are inserted as they are and never rendered again: what a user or a model writes
+cannot become template code.
+
+Neutral labels: who reads a document does not learn who wrote it. Pure; the session is the seed.
+
+A label tells from which thesis a document descends by a letter, and whose it is by a number; which
+letter and number, only the record of the job knows.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from dialectic.errors import InvalidProcess
+
+# What a template can raise by what it calculates, beside the engine's own errors.
+TEMPLATE_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def build_block(label: str, text: str) -> str:
+    """Fence a text off by a mark that does not stand in it, so the text cannot end its block."""
+    mark = _hash(f"{label}\n{text}")
+    while mark in text:
+        mark = _hash(mark)
+    return f"<<<BEGIN {label} [{mark}]>>>\n{text.rstrip()}\n<<<END [{mark}]>>>"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@functools.lru_cache(maxsize=256)  # as below: whoever makes a session looks through its process
+def find_variables(name: str, template: str) -> frozenset[str]:
+    """Find what a template wants to be given."""
+    import jinja2.meta
+
+    environment = _environment()
+    try:
+        found = jinja2.meta.find_undeclared_variables(environment.parse(template))
+    except jinja2.TemplateSyntaxError as error:
+        words = str(error.message).rstrip(".")
+        raise InvalidProcess(
+            f"Prompt {name!r} is not a valid template, line {error.lineno}: {words}."
+        ) from error
+    except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
+        raise InvalidProcess(f"Prompt {name!r} is not a valid template: {error}.") from error
+    return frozenset(found - environment.globals.keys())
+
+
+def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
+    """Render a template; a variable it uses and nobody gives is an error that names it."""
+    import jinja2
+
+    try:
+        text: str = _compile(template).render(values)
+        return text.strip() + "\n"
+    except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
+        raise InvalidProcess(f"Prompt {name!r} cannot be rendered: {error}.") from error
+
+
+@functools.lru_cache(maxsize=256)  # milliseconds each, and every turn of a step has the same
+def _compile(template: str) -> Any:
+    return _environment().from_string(template)
+
+
+@functools.cache
+def _environment() -> Any:
+    import jinja2
+    import jinja2.sandbox  # 60 ms that only a process which renders prompts should pay
+
+    return jinja2.sandbox.ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # prompts are markdown, not HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _shuffled(seed: str, count: int) -> list[int]:
+    numbers = list(range(1, count + 1))
+    digest = hashlib.sha256(seed.encode()).digest()
+    random.Random(digest).shuffle(numbers)  # noqa: S311  the same in every process, no secret
+    return numbers
+
+
+def build_label(
+    header: str, *, session_id: UUID, models: int, origin: int, model_index: int, is_origin: bool
+) -> str:
+    """Build the label of a document: `Thesis B`, or `Critique B2` for what was made of it."""
+    letter = _letters(_shuffled(f"letter:{session_id}", models).index(origin))
+    if is_origin:
+        return f"{header} {letter}"
+    number = _shuffled(f"number:{session_id}", models).index(model_index) + 1
+    return f"{header} {letter}{number}"
+
+
+def _letters(index: int) -> str:
+    """Count in letters: A to Z, then AA."""
+    rest, last = divmod(index, 26)
+    return (_letters(rest - 1) if rest else "") + chr(ord("A") + last)
+
+
+def tell_apart(labels: Sequence[str]) -> list[str]:
+    """Number the labels of one reader that are the same: `Draft B2 (1)`, `Draft B2 (2)`."""
+    numbers = {label: itertools.count(1) for label in labels}
+    return [
+        f"{label} ({next(numbers[label])})" if labels.count(label) > 1 else label
+        for label in labels
+    ]
+
+
+def order_for_reader(job_id: UUID, items: Sequence[UUID]) -> list[UUID]:
+    """Order documents for one reader, so that none is always read first."""
+    order = _shuffled(f"order:{job_id}", len(items))
+    return [items[number - 1] for number in order]

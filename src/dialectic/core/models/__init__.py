@@ -1,0 +1,1 @@
+"""Models, endpoints, messages and usage."""

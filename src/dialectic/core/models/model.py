@@ -1,0 +1,138 @@
+"""Facts about a model: windows, limits, prices, tokenizer. Data, never branches in code.
+
+One credit is one millionth of a US dollar, so a price in dollars per million tokens is the same
+number as the rate in credits per token. Rates are exact decimals; they are never floats.
+
+How a model's tokens are counted, by a name in its card. Says what a name means; counts nothing.
+
+A vocabulary's name or `chars:N` says: this is how the model itself counts. With a factor behind it,
+`o200k_base*1.4`, it says: the model counts otherwise, and so many times as much is a fair guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dialectic.errors import ConfigurationError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What the engine knows of one model, by its name `provider/model`."""
+
+    name: str
+    context_window_tokens: int
+    max_input_tokens: int
+    max_output_tokens: int
+    input_credits_per_token: Decimal
+    output_credits_per_token: Decimal
+    # How its tokens are counted, see `tokens`.
+    tokenizer: str
+    # The name its endpoint knows it by, if that is not the second part of `name`.
+    wire_name: str | None = None
+    # Without one, the system instruction opens the first user message.
+    supports_system_prompt: bool = True
+    # A model that thinks before it speaks may be silent for minutes.
+    is_reasoning: bool = False
+    # Sent along with every request, as the operator wrote it.
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    # For a model that makes vectors, and nothing else: how many numbers each of them has.
+    embedding_dimensions: int | None = None
+    # The day on which these facts were true, if they are not the operator's own.
+    facts_of: date | None = None
+
+    @property
+    def provider(self) -> str:
+        return self.name.split("/", 1)[0]
+
+    @property
+    def sent_name(self) -> str:
+        return self.wire_name or self.name.split("/", 1)[1]
+
+    def as_config(self) -> dict[str, Any]:
+        """Build the record that is kept with a session, under the names used since the start."""
+        return {
+            "api_identifier": self.name,
+            "context_window_tokens": self.context_window_tokens,
+            "provider_max_input_tokens": self.max_input_tokens,
+            "provider_max_output_tokens": self.max_output_tokens,
+            "input_token_cost_rate": str(self.input_credits_per_token),
+            "output_token_cost_rate": str(self.output_credits_per_token),
+            "tokenization_strategy": self.tokenizer,
+        }
+
+
+MODELS_PER_SESSION_MAX = 12
+
+
+def parse_model_list(text: str) -> list[str]:
+    """Read `a/b,c/d*3` as a list of names; repeats ask for several contributions by one model."""
+    names: list[str] = []
+    for part in (piece.strip() for piece in text.split(",")):
+        if not part:
+            continue
+        name, star, times = part.partition("*")
+        count = _parse_count(part, times) if star else 1
+        names.extend([_checked_name(name.strip())] * count)
+    if not names:
+        raise UsageError(f"No model is named in {text!r}. Give at least one, as `provider/model`.")
+    if len(names) > MODELS_PER_SESSION_MAX:
+        raise UsageError(
+            f"{len(names)} models are asked for; the most a session takes is "
+            f"{MODELS_PER_SESSION_MAX}. Every model reads every other: choose fewer."
+        )
+    return names
+
+
+def _parse_count(part: str, times: str) -> int:
+    if not times.strip().isdecimal() or not 1 <= int(times) <= MODELS_PER_SESSION_MAX:
+        raise UsageError(
+            f"In {part!r} a number from 1 to {MODELS_PER_SESSION_MAX} must follow the `*`."
+        )
+    return int(times)
+
+
+def _checked_name(name: str) -> str:
+    provider, slash, model = name.partition("/")
+    if not (slash and provider and model) or any(c.isspace() for c in name):
+        raise UsageError(f"{name!r} is not the name of a model. Write it as `provider/model`.")
+    return name
+
+
+VOCABULARIES = ("o200k_base", "cl100k_base")
+KNOWN = (
+    "`o200k_base`, `cl100k_base` or `chars:N` with N characters to a token; where that is a guess, "
+    "with a factor from 0.5 to 10 behind it, as in `o200k_base*1.4`"
+)
+
+_NAME = re.compile(
+    rf"(?:({'|'.join(VOCABULARIES)})|chars:([1-9][0-9]{{0,2}}))"
+    r"(?:\*([0-9]{1,2}(?:\.[0-9]{1,3})?))?",
+    re.ASCII,
+)
+_FACTORS = (Fraction(1, 2), Fraction(10))
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A way of counting: by a vocabulary, or by characters."""
+
+    vocabulary: str | None
+    chars_per_token: int
+    # Of a guess; None if the model counts in just this way.
+    factor: Fraction | None
+
+
+def parse_tokenizer(name: str) -> Tokenizer:
+    """Read the name of a tokenizer."""
+    found = _NAME.fullmatch(name)
+    factor = Fraction(found[3]) if found and found[3] else None
+    if found is None or (factor is not None and not _FACTORS[0] <= factor <= _FACTORS[1]):
+        raise ConfigurationError(f"Tokenizer {name!r} is not known. Known: {KNOWN}.")
+    return Tokenizer(found[1], int(found[2] or 0), factor)

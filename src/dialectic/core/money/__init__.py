@@ -1,0 +1,1 @@
+"""Prices, quotes and statistics of earlier output."""

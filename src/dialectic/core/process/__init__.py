@@ -1,0 +1,1 @@
+"""A process: its definition, its checks, its reductions."""

@@ -1,0 +1,401 @@
+"""Check a process as a whole: what no single field can tell. Pure; every error names its place.
+
+A place is the file, then the stage and the step by their names, then the field. The first fault
+that is found is the one that is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.prompts import find_variables
+from dialectic.core.job import COMBINED
+from dialectic.core.process.definition import (
+    FEEDBACK,
+    FORMS,
+    ExpectedDocument,
+    InputRule,
+    OnChildFailure,
+    Overflow,
+    Overlay,
+    Process,
+    ProcessFile,
+    Shrink,
+    Stage,
+    Step,
+    Strategy,
+    Transition,
+)
+from dialectic.core.process.reductions import find_sample_troubles, find_shrink_troubles
+from dialectic.errors import InvalidProcess, UsageError
+
+# What every prompt is given.
+VARIABLES = frozenset({"domain", "request", "context", "feedback", "inputs", "listing", "guidance"})
+
+# How many kinds of contribution a strategy deals out; None for any number.
+KINDS_READ = {
+    Strategy.PER_SOURCE_DOCUMENT: 1,
+    Strategy.PAIRWISE_BY_ORIGIN: 2,
+    Strategy.PER_SOURCE_GROUP: 1,
+    Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE: 1,
+    Strategy.ALL_TO_ONE: None,
+    Strategy.PER_MODEL: None,
+}
+
+# What stands in a list, by the name of the list: its word, and what an entry must look like.
+_ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
+    "stages": ("stage", Stage),
+    "steps": ("step", Step),
+    "transitions": ("transition", Transition),
+    "shrink": ("shrink", Shrink),
+    "inputs_required": ("inputs_required", InputRule),
+    "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
+}
+
+Kind: TypeAlias = tuple[str, str]
+"""A kind of contribution: the stage that makes it, and its type."""
+
+
+def build_process(
+    content: dict[str, Any],
+    prompts: dict[str, str],
+    overlays: list[dict[str, Any]],
+    *,
+    place: str,
+    overlay_places: Sequence[str] = (),
+) -> Process:
+    """Check a process and put its stages in order."""
+    try:
+        file = ProcessFile.model_validate(content)
+    except ValidationError as error:
+        raise InvalidProcess(f"{place}: {_describe(error, content, ProcessFile)}") from None
+    for trouble in _find_troubles(file, prompts):
+        raise InvalidProcess(f"{place}: {trouble}")
+    order = _order_stages(file, place)
+    for trouble in _find_input_troubles(order):
+        raise InvalidProcess(f"{place}: {trouble}")
+    used = {name: prompts[name] for name in sorted(_list_prompts(file))}
+    places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
+    return Process(file, used, _build_overlays(file, overlays, places, used), order)
+
+
+def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> str:
+    """Tell the first fault of form: where it is, by names, and what should stand there."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    words: list[str] = []
+    holder, last_list = whole, ""
+    node = content
+    for part in first["loc"]:
+        if isinstance(part, int):
+            node = node[part]
+            word, holder = _ENTRIES.get(last_list, (last_list, whole))
+            words[-1] = f"{word} {_name_entry(node, part)}"
+        else:
+            node = node.get(part) if isinstance(node, dict) else None
+            last_list = part
+            words.append(f"`{part}`")
+    match first["type"]:
+        case "missing":
+            wanted = "it is missing"
+        case "extra_forbidden":
+            wanted = f"there is no such field; there are: {', '.join(holder.model_fields)}"
+        case "string_pattern_mismatch":
+            wanted = f"it must be {FORMS[first['ctx']['pattern']]}"
+        case _:
+            wanted = first["msg"]
+    return f"{': '.join(words) or 'the file'}: {wanted}."
+
+
+def _name_entry(node: Any, index: int) -> str:
+    names = [node.get(key) for key in ("slug", "name", "key", "type")] if type(node) is dict else []
+    return next((repr(n[:80]) for n in names if isinstance(n, str) and n), str(index + 1))
+
+
+def _list_prompts(file: ProcessFile) -> set[str]:
+    names = {name for s in file.stages for name in (s.system_prompt_name, s.prompt_template_name)}
+    return names | {step.prompt_template_name for s in file.stages for step in s.steps}
+
+
+def _find_double(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _find_troubles(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
+    if double := _find_double(file.domains):
+        yield f"`domains`: {double!r} stands there twice; remove one."
+    if double := _find_double(stage.slug for stage in file.stages):
+        yield f"stage {double!r}: two stages have this `slug`; rename one."
+    for stage in file.stages:
+        where = f"stage {stage.slug!r}"
+        yield from _find_name_troubles(where, stage.slug, stage.output_type)
+        yield from _find_prompt_troubles(where, stage, prompts)
+        yield from _find_step_list_troubles(where, stage)
+        yield from _find_document_troubles(where, stage.expected_output_artifacts)
+        for step in stage.steps:
+            inner = f"{where}: step {step.name!r}"
+            yield from _find_name_troubles(inner, stage.slug, step.output_type)
+            yield from _find_template_troubles(
+                f"{inner}: `prompt_template_name`",
+                step.prompt_template_name,
+                prompts,
+                needed=("request", "inputs"),
+            )
+            yield from _find_step_troubles(inner, step)
+            yield from find_sample_troubles(inner, step)
+    yield from find_shrink_troubles(file)
+
+
+def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
+    """Hold names against the rules for paths, which a form cannot tell: devices, lengths."""
+    try:
+        StageFolder("project", "0" * 8, 1, 1, stage_slug)
+    except UsageError as error:
+        yield f"{where}: `slug`: {error.message}"
+    try:
+        ContributionName("model", 1, output_type)
+    except UsageError as error:
+        yield f"{where}: `output_type`: {error.message}"
+    if output_type == FEEDBACK:
+        yield f"{where}: `output_type`: {FEEDBACK!r} is what the user writes; choose another word."
+    if output_type == COMBINED:
+        yield f"{where}: `output_type`: {COMBINED!r} is what `overflow` makes; choose another word."
+
+
+def _find_prompt_troubles(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
+    yield from _find_template_troubles(
+        f"{where}: `system_prompt_name`", stage.system_prompt_name, prompts
+    )
+    needed: tuple[str, ...] = ()
+    if not stage.steps:  # then this prompt is what is sent, and not just a summary for the reader
+        reads = any(not rule.is_feedback for rule in stage.inputs_required)
+        needed = ("request", "inputs") if reads else ("request",)
+    yield from _find_template_troubles(
+        f"{where}: `prompt_template_name`", stage.prompt_template_name, prompts, needed=needed
+    )
+
+
+def _find_template_troubles(
+    where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
+) -> Iterator[str]:
+    if name not in prompts:
+        yield f"{where} is {name!r}, but there is no prompts/{name}.md beside the process file."
+        return
+    try:
+        found = find_variables(name, prompts[name])
+    except InvalidProcess as error:
+        yield f"{where}: prompts/{name}.md: {error.message}"
+        return
+    if unknown := sorted(found - VARIABLES):
+        known = ", ".join(sorted(VARIABLES))
+        yield f"{where}: prompts/{name}.md uses {unknown[0]!r}, which nobody gives. Given: {known}."
+    if lost := [variable for variable in needed if variable not in found]:
+        yield (
+            f"{where}: prompts/{name}.md never uses {lost[0]!r}, so the model would not see it; "
+            f"write {{{{ {lost[0]} }}}} where it belongs."
+        )
+
+
+def _find_step_list_troubles(where: str, stage: Stage) -> Iterator[str]:
+    if not stage.steps:
+        return
+    if stage.expected_output_tokens is not None:
+        yield (
+            f"{where}: `expected_output_tokens`: the answers are those of its steps; say it there."
+        )
+    if double := _find_double(step.name for step in stage.steps):
+        yield f"{where}: step {double!r}: two steps have this `name`; rename one."
+    if double := _find_double(step.output_type for step in stage.steps):
+        yield f"{where}: two steps have the `output_type` {double!r}; each must make its own."
+    *others, last = stage.steps
+    if last.output_type != stage.output_type:
+        yield (
+            f"{where}: `output_type` is {stage.output_type!r}, but the last step {last.name!r} "
+            f"makes {last.output_type!r}; they must be the same."
+        )
+    if last.is_intermediate:
+        yield (
+            f"{where}: step {last.name!r}: `is_intermediate`: the last step makes the stage's "
+            "documents; leave it out."
+        )
+    for step in others:
+        if not step.is_intermediate:
+            yield (
+                f"{where}: step {step.name!r}: `is_intermediate`: only the last step makes the "
+                "stage's documents; set it to true."
+            )
+
+
+def _find_document_troubles(where: str, documents: Sequence[ExpectedDocument]) -> Iterator[str]:
+    field = f"{where}: `expected_output_artifacts`"
+    for document in documents:
+        if (document.heading is None) == (document.json_key is None):
+            yield f"{field} {document.key!r}: give either `heading` or `json_key`."
+    if double := _find_double(document.key for document in documents):
+        yield f"{field}: two documents have the `key` {double!r}; rename one."
+    if double := _find_double(d.heading.casefold() for d in documents if d.heading is not None):
+        yield f"{field}: two documents are cut by the `heading` {double!r}; change one."
+    if double := _find_double(d.json_key for d in documents if d.json_key is not None):
+        yield f"{field}: two documents are cut by the `json_key` {double!r}; change one."
+
+
+def _find_step_troubles(where: str, step: Step) -> Iterator[str]:
+    if step.overflow is Overflow.RETRIEVE and not _begins_lineage(step):
+        yield (
+            f"{where}: `overflow`: {Overflow.RETRIEVE.value!r} searches all inputs together, so it "
+            f"goes with {Strategy.ALL_TO_ONE} and {Strategy.PER_MODEL}; use "
+            f"{Overflow.COMPRESS.value!r} or {Overflow.COMBINE.value!r}."
+        )
+    if (step.on_child_failure is OnChildFailure.QUORUM) != (step.quorum_min is not None):
+        yield f"{where}: `quorum_min`: it goes with on_child_failure = 'quorum', and only with it."
+    kinds = [rule for rule in step.inputs_required if not rule.is_feedback]
+    wanted = KINDS_READ[step.granularity_strategy]
+    if wanted is not None and len(kinds) != wanted:
+        yield (
+            f"{where}: `inputs_required`: {step.granularity_strategy} reads {wanted} kind(s) of "
+            f"contribution, and {len(kinds)} are named."
+        )
+    elif not kinds:
+        yield f"{where}: `inputs_required`: no kind of contribution is named; name what it reads."
+
+
+def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
+    """Walk the transitions from the starting stage; every stage must be met exactly once."""
+    stages = {stage.slug: stage for stage in file.stages}
+    following: dict[str, str] = {}
+    for arrow in file.transitions:
+        for end in (arrow.source, arrow.target):
+            if end not in stages:
+                raise InvalidProcess(f"{place}: a transition names {end!r}, which is no stage.")
+        if arrow.source in following:
+            raise InvalidProcess(
+                f"{place}: stage {arrow.source!r} has two transitions out of it; remove one."
+            )
+        following[arrow.source] = arrow.target
+    order: list[Stage] = []
+    slug: str | None = file.starting_stage
+    while slug is not None:
+        if slug not in stages:
+            raise InvalidProcess(f"{place}: `starting_stage` is {slug!r}, which is no stage.")
+        if stages[slug] in order:
+            raise InvalidProcess(f"{place}: the transitions lead in a circle to {slug!r}.")
+        order.append(stages[slug])
+        slug = following.get(slug)
+    if lost := stages.keys() - {stage.slug for stage in order}:
+        raise InvalidProcess(
+            f"{place}: stage {min(lost)!r} is not reached from the start; add a transition to it."
+        )
+    return tuple(order)
+
+
+def _find_input_troubles(order: Sequence[Stage]) -> Iterator[str]:
+    """Every input must have been made by then, and stand in the lineage its strategy goes by."""
+    origins: dict[Kind, Kind] = {}
+    for stage in order:
+        where = f"stage {stage.slug!r}"
+        yield from _find_rule_troubles(where, stage.inputs_required, stage, order, origins)
+        for step in stage.steps:
+            inner = f"{where}: step {step.name!r}"
+            yield from _find_rule_troubles(inner, step.inputs_required, stage, order, origins)
+            kinds = [
+                (rule.stage_slug or stage.slug, rule.type)
+                for rule in step.inputs_required
+                if not rule.is_feedback
+            ]
+            yield from _find_lineage_troubles(inner, step, kinds, origins)
+            made = (stage.slug, step.output_type)
+            origins[made] = made if _begins_lineage(step) else origins[kinds[0]]
+        if not stage.steps:
+            made = (stage.slug, stage.output_type)
+            origins[made] = made
+
+
+def _begins_lineage(step: Step) -> bool:
+    return step.granularity_strategy in (Strategy.ALL_TO_ONE, Strategy.PER_MODEL)
+
+
+def _find_rule_troubles(
+    where: str,
+    rules: Sequence[InputRule],
+    stage: Stage,
+    order: Sequence[Stage],
+    made: Mapping[Kind, Kind],
+) -> Iterator[str]:
+    where = f"{where}: `inputs_required`"
+    named: set[Kind] = set()
+    earlier = [other.slug for other in order[: order.index(stage)]]
+    for rule in rules:
+        source = rule.stage_slug or stage.slug
+        if (source, rule.type) in named:
+            yield f"{where}: {rule.type!r} of stage {source!r} is named twice; remove one."
+        named.add((source, rule.type))
+        if source != stage.slug and source not in earlier:
+            known = ", ".join(earlier) or "none"
+            yield f"{where}: stage {source!r} does not come before this one. Earlier are: {known}."
+        elif rule.is_feedback and source == stage.slug:
+            yield f"{where}: {FEEDBACK!r}: name the earlier stage it is about with `stage_slug`."
+        elif not rule.is_feedback and (source, rule.type) not in made:
+            known = ", ".join(kind for slug, kind in made if slug == source) or "nothing"
+            yield (
+                f"{where}: nobody makes {rule.type!r} in stage {source!r} before this. "
+                f"Made by then: {known}."
+            )
+
+
+def _find_lineage_troubles(
+    where: str, step: Step, kinds: Sequence[Kind], origins: Mapping[Kind, Kind]
+) -> Iterator[str]:
+    where = f"{where}: `inputs_required`"
+    match step.granularity_strategy:
+        case Strategy.PAIRWISE_BY_ORIGIN:
+            first, second = kinds
+            if first == second or origins[second] != first:
+                yield (
+                    f"{where}: {second[1]!r} does not descend from {first[1]!r}, so there are no "
+                    "pairs; name the origin first and what was made from it second."
+                )
+        case Strategy.PER_SOURCE_GROUP | Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE:
+            if origins[kinds[0]] == kinds[0]:
+                yield (
+                    f"{where}: {kinds[0][1]!r} descends from nothing, so it has no groups; use "
+                    f"{Strategy.PER_SOURCE_DOCUMENT} or {Strategy.ALL_TO_ONE}."
+                )
+        case Strategy.PER_SOURCE_DOCUMENT | Strategy.ALL_TO_ONE | Strategy.PER_MODEL:
+            pass
+
+
+def _build_overlays(
+    file: ProcessFile,
+    contents: Sequence[dict[str, Any]],
+    places: Sequence[str],
+    prompts: Mapping[str, str],
+) -> dict[str, Overlay]:
+    built: dict[str, Overlay] = {}
+    for content, place in zip(contents, places, strict=True):
+        try:
+            overlay = Overlay.model_validate(content)
+        except ValidationError as error:
+            raise InvalidProcess(f"{place}: {_describe(error, content, Overlay)}") from None
+        for trouble in _find_overlay_troubles(file, overlay, built, prompts):
+            raise InvalidProcess(f"{place}: {trouble}")
+        built[overlay.domain] = overlay
+    return dict(sorted(built.items()))
+
+
+def _find_overlay_troubles(
+    file: ProcessFile, overlay: Overlay, built: Mapping[str, Overlay], prompts: Mapping[str, str]
+) -> Iterator[str]:
+    if overlay.domain not in file.domains:
+        known = ", ".join(file.domains)
+        yield f"`domain` is {overlay.domain!r}, which the process lacks. It has: {known}."
+    if overlay.domain in built:
+        yield f"`domain` is {overlay.domain!r}, which another overlay is for already."
+    for name in sorted(overlay.guidance):
+        if name not in prompts:
+            yield f"`guidance`: no stage and no step uses a prompt {name!r}."
+        elif "guidance" not in find_variables(name, prompts[name]):
+            yield f"`guidance`: prompts/{name}.md never uses 'guidance', so {name!r} would be lost."

@@ -1,0 +1,327 @@
+"""A process: stages, steps, their inputs and their words, as data. Knows no files and no database.
+
+A process is checked as a whole when it is loaded, and pinned to a session by the hash of its whole
+content: what a session started with is what it goes on with, whatever happens to the files.
+
+A stage as the tables hold it: its recipe and its promised documents as JSON. Pure.
+
+The keys are those of the process file; what a file leaves to its default is written out, so that
+a query need not know the defaults.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from dialectic.errors import NotFound
+
+FEEDBACK = "feedback"
+STAGES_MAX = 20
+STEPS_MAX = 20
+SHRINK_MAX = 20
+EXPECTED_TOKENS_MAX = 1_000_000
+
+# What a text must look like, and the same in words. Names that become parts of file names
+# must also meet the rules of `core.documents.file_locations`; `core.process.check` checks that.
+SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
+STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
+STEP_NAME = r"^[a-z][a-z0-9_]{0,39}$"
+OUTPUT_TYPE = r"^[a-z][a-z0-9]*(_[a-z][a-z0-9]*)*$"
+DOCUMENT_KEY = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
+HEADING = r"^#{1,6} \S([^\r\n]*\S)?$"
+ONE_LINE = r"^\S([^\r\n]*\S)?$"
+FORMS = {
+    SLUG: "1 to 64 of a-z, 0-9 and -",
+    STAGE_SLUG: "at most 40 of a-z, 0-9 and -, a letter first",
+    STEP_NAME: "at most 40 of a-z, 0-9 and _, a letter first",
+    OUTPUT_TYPE: "words of a-z and 0-9 joined by _, each with a letter first",
+    DOCUMENT_KEY: "words of a-z and 0-9 joined by _, a letter first",
+    HEADING: "a heading as it stands in the answer, such as '## Risks'",
+    ONE_LINE: "one line of text without blanks around it",
+}
+
+
+class Strategy(enum.StrEnum):
+    """How the inputs of a step are dealt out to its children; `pipeline.strategies` does it."""
+
+    PER_SOURCE_DOCUMENT = "per_source_document"
+    PAIRWISE_BY_ORIGIN = "pairwise_by_origin"
+    PER_SOURCE_GROUP = "per_source_group"
+    PER_SOURCE_DOCUMENT_BY_LINEAGE = "per_source_document_by_lineage"
+    ALL_TO_ONE = "all_to_one"
+    PER_MODEL = "per_model"
+
+
+class Scope(enum.StrEnum):
+    """Whose documents are read: the model's own, or those of all models."""
+
+    OWN = "own"
+    ALL = "all"
+
+
+class OnChildFailure(enum.StrEnum):
+    """What a step does when one of its jobs fails for good."""
+
+    ALL = "all"
+    QUORUM = "quorum"
+    ANY = "any"
+
+
+class Overflow(enum.StrEnum):
+    """What is done when a job's inputs do not fit the model's window."""
+
+    COMPRESS = "compress"
+    COMBINE = "combine"
+    RETRIEVE = "retrieve"
+
+
+class Compressor(enum.StrEnum):
+    """How a text that does not fit is made shorter: by its own passages, or by a model's words."""
+
+    EXTRACT = "extract"
+    ABSTRACT = "abstract"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InputRule(_Part):
+    """One kind of document that is read: a type of contribution, or the user's feedback."""
+
+    type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    # The stage that made it; the step's own stage if absent.
+    stage_slug: str | None = None
+    scope: Scope = Scope.ALL
+    # Where none of it was made, the work cannot be done.
+    required: StrictBool = True
+    header: str = Field(pattern=ONE_LINE, max_length=80)
+
+    @property
+    def is_feedback(self) -> bool:
+        return self.type == FEEDBACK
+
+    def name_awaited(self, model_index: int) -> str:
+        """Name what a model's plan job awaits by this rule: a type, or its own of that type.
+
+        By the name those who make something find those who are to look again.
+        """
+        return self.type if self.scope is Scope.ALL else f"{self.type}@{model_index}"
+
+
+class ExpectedDocument(_Part):
+    """A document that is cut out of a finished answer, by its heading or by a key of its JSON."""
+
+    key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
+    title: str = Field(min_length=1)
+    heading: str | None = Field(default=None, pattern=HEADING)
+    json_key: str | None = Field(default=None, min_length=1)
+    # Of the lead: each section one level below becomes a file of the agreed plan, in Pending/.
+    fills_pending: StrictBool = False
+
+
+class Step(_Part):
+    """One step of a stage: what each of its jobs reads and makes."""
+
+    name: str = Field(pattern=STEP_NAME)
+    description: str = ""
+    prompt_template_name: str
+    granularity_strategy: Strategy
+    output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    is_intermediate: StrictBool = False
+    inputs_required: tuple[InputRule, ...] = Field(min_length=1)
+    on_child_failure: OnChildFailure = OnChildFailure.ALL
+    quorum_min: StrictInt | None = Field(default=None, ge=1)
+    overflow: Overflow = Overflow.COMPRESS
+    compressor: Compressor = Compressor.EXTRACT
+    # Of all models, so many do each of its jobs; of what descends from one document, each model
+    # reads so much. `pipeline.strategies` chooses.
+    readers_max: StrictInt | None = Field(default=None, ge=1)
+    per_source_max: StrictInt | None = Field(default=None, ge=1)
+    # About how long one answer is, for a quote that can rest on nothing better.
+    expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether some of its jobs are left out."""
+        return self.readers_max is not None or self.per_source_max is not None
+
+
+class Stage(_Part):
+    """One stage: what it asks every model for, in one call or in steps."""
+
+    slug: str = Field(pattern=STAGE_SLUG)
+    display_name: str = Field(min_length=1)
+    description: str = ""
+    system_prompt_name: str
+    # The template of the seed prompt. In a stage without steps it is the whole prompt.
+    prompt_template_name: str
+    output_type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
+    inputs_required: tuple[InputRule, ...] = ()
+    steps: tuple[Step, ...] = Field(default=(), max_length=STEPS_MAX)
+    expected_output_artifacts: tuple[ExpectedDocument, ...] = ()
+    # As in a step, for a stage without steps.
+    compressor: Compressor = Compressor.EXTRACT
+    expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    def list_sources(self) -> list[InputRule]:
+        """List the rules that ask for contributions, not for feedback."""
+        return [rule for rule in self.inputs_required if not rule.is_feedback]
+
+    def list_awaited(self, model_index: int) -> tuple[str, ...]:
+        """List what other stages must make before a model's work can begin."""
+        rules = [*self.inputs_required, *(r for step in self.steps for r in step.inputs_required)]
+        names = [
+            rule.name_awaited(model_index)
+            for rule in rules
+            if not rule.is_feedback and rule.stage_slug not in (None, self.slug)
+        ]
+        return tuple(dict.fromkeys(names))
+
+    def load_step(self, name: str) -> Step:
+        return next(step for step in self.steps if step.name == name)
+
+    def list_outputs(self) -> list[str]:
+        """List the types of contribution that the stage makes, in order."""
+        return [step.output_type for step in self.steps] or [self.output_type]
+
+
+class Transition(_Part):
+    """An arrow between two stages."""
+
+    source: str
+    target: str
+
+
+class Shrink(_Part):
+    """Something that may be left out when money is short: a step that reads less."""
+
+    stage_slug: str
+    step: str
+    readers_max: StrictInt | None = Field(default=None, ge=1)
+    per_source_max: StrictInt | None = Field(default=None, ge=1)
+
+
+class ProcessFile(_Part):
+    """The process file as it is written."""
+
+    name: str = Field(pattern=SLUG)
+    title: str = Field(min_length=1)
+    description: str = ""
+    starting_stage: str
+    domains: tuple[str, ...] = Field(default=("General",), min_length=1)
+    stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
+    transitions: tuple[Transition, ...] = ()
+    # What is left out first stands first.
+    shrink: tuple[Shrink, ...] = Field(default=(), max_length=SHRINK_MAX)
+
+
+class Overlay(_Part):
+    """What a domain adds to the prompts, by the prompt's name."""
+
+    domain: str = Field(min_length=1)
+    guidance: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A checked process with its words: everything a session needs to know of it."""
+
+    file: ProcessFile
+    prompts: dict[str, str]
+    overlays: dict[str, Overlay]
+    order: tuple[Stage, ...]
+
+    # Two with the same content are one process: whoever remembers something by it asks often.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Process):
+            return NotImplemented
+        return self is other or self.content_hash == other.content_hash
+
+    def __hash__(self) -> int:
+        return hash(self.content_hash)
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    def as_definition(self) -> dict[str, Any]:
+        """Build the complete content, as it is stored and hashed."""
+        return {
+            "file": self.file.model_dump(mode="json"),
+            "prompts": self.prompts,
+            "overlays": {name: o.model_dump(mode="json") for name, o in self.overlays.items()},
+        }
+
+    @functools.cached_property
+    def content_hash(self) -> str:
+        text = json.dumps(self.as_definition(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def load_stage(self, slug: str) -> Stage:
+        for stage in self.order:
+            if stage.slug == slug:
+                return stage
+        known = ", ".join(stage.slug for stage in self.order)
+        raise NotFound(f"Process {self.name!r} has no stage {slug!r}. It has: {known}.")
+
+    def position(self, slug: str) -> int:
+        """Find a stage's place in the order, from 1."""
+        return self.order.index(self.load_stage(slug)) + 1
+
+    def find_next(self, slug: str) -> Stage | None:
+        """Find the stage that follows; None after the last."""
+        position = self.position(slug)
+        return self.order[position] if position < len(self.order) else None
+
+    def find_guidance(self, domain: str, prompt_name: str) -> str:
+        """Find what a domain adds to a prompt; nothing if it adds none."""
+        overlay = self.overlays.get(domain)
+        return overlay.guidance.get(prompt_name, "") if overlay else ""
+
+
+def build_input_rules(stage: Stage) -> dict[str, Any]:
+    """Build a stage's recipe: what its seed prompt reads, then its steps, if it has any."""
+    rules: dict[str, Any] = {
+        "prompt_template_name": stage.prompt_template_name,
+        "sources": [_build_source(rule, stage) for rule in stage.inputs_required],
+    }
+    if stage.steps:
+        rules["processing_strategy"] = {"type": "task_isolation"}
+        rules["steps"] = [
+            _build_step(number, step, stage) for number, step in enumerate(stage.steps, start=1)
+        ]
+    return rules
+
+
+def build_expected_output(stage: Stage) -> dict[str, Any]:
+    """Build what a stage makes: the type of its contributions, and the documents cut from them."""
+    documents = [
+        document.model_dump(mode="json", exclude_none=True)
+        for document in stage.expected_output_artifacts
+    ]
+    return {
+        "output_type": stage.output_type,
+        "documents": documents,
+        "expected_output_tokens": stage.expected_output_tokens,
+        "compressor": stage.compressor.value,
+    }
+
+
+def _build_step(number: int, step: Step, stage: Stage) -> dict[str, Any]:
+    return {
+        "step": number,
+        **step.model_dump(mode="json", exclude={"inputs_required"}),
+        "inputs_required": [_build_source(rule, stage) for rule in step.inputs_required],
+    }
+
+
+def _build_source(rule: InputRule, stage: Stage) -> dict[str, Any]:
+    return {**rule.model_dump(mode="json"), "stage_slug": rule.stage_slug or stage.slug}

@@ -1,0 +1,140 @@
+"""How a process shrinks when money is short: what may be left out, in the order it declares. Pure.
+
+Leaving something out makes another version of the process, in which steps read less. Whatever reads
+a process, planning, quotes, documents, needs to know no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dialectic.core.process.definition import (
+    Process,
+    ProcessFile,
+    Scope,
+    Shrink,
+    Stage,
+    Step,
+    Strategy,
+)
+from dialectic.errors import UsageError
+
+# Those that make many jobs of which some can be left out; of the others each is needed.
+_CAN_SAMPLE = (Strategy.PER_SOURCE_DOCUMENT, Strategy.PAIRWISE_BY_ORIGIN)
+
+
+def find_sample_troubles(where: str, step: Step) -> Iterator[str]:
+    """Find what is wrong with a step that is to read less."""
+    for key in _list_keys(step):
+        if step.granularity_strategy not in _CAN_SAMPLE:
+            known = " and ".join(_CAN_SAMPLE)
+            yield f"{where}: `{key}`: only steps with {known} can read less."
+    if step.readers_max is not None and any(
+        rule.scope is Scope.OWN for rule in step.inputs_required if not rule.is_feedback
+    ):
+        yield (
+            f"{where}: `readers_max`: a document of scope 'own' has one reader only; read those of "
+            "all models, or leave it out."
+        )
+
+
+def find_shrink_troubles(file: ProcessFile) -> Iterator[str]:
+    """Find what is wrong with the order in which a process shrinks."""
+    stages = {stage.slug: stage for stage in file.stages}
+    for number, rung in enumerate(file.shrink, start=1):
+        where = f"`shrink` {number}"
+        stage = stages.get(rung.stage_slug)
+        if stage is None:
+            known = ", ".join(stages)
+            yield f"{where}: `stage_slug` is {rung.stage_slug!r}, which is no stage of {known}."
+            return
+        before = next((step for step in stage.steps if step.name == rung.step), None)
+        if before is None:
+            known = ", ".join(step.name for step in stage.steps) or "none"
+            yield f"{where}: stage {stage.slug!r} has no `step` {rung.step!r}. It has: {known}."
+            return
+        if not _list_keys(rung):
+            yield f"{where}: nothing is left out; give `readers_max` or `per_source_max`."
+        for key in _list_keys(rung):
+            now, then = getattr(before, key), getattr(rung, key)
+            if now is not None and now <= then:
+                yield f"{where}: `{key}` is {then}, but {now} is what is left before it; give less."
+        after = _change_step(before, rung)
+        yield from find_sample_troubles(where, after)
+        stages[stage.slug] = _change_stage(stage, after)
+
+
+def _list_keys(part: Step | Shrink) -> list[str]:
+    return [key for key in ("readers_max", "per_source_max") if getattr(part, key) is not None]
+
+
+def _change_step(step: Step, rung: Shrink) -> Step:
+    return step.model_copy(update={key: getattr(rung, key) for key in _list_keys(rung)})
+
+
+def _change_stage(stage: Stage, changed: Step) -> Stage:
+    steps = tuple(changed if step.name == changed.name else step for step in stage.steps)
+    return stage.model_copy(update={"steps": steps})
+
+
+def shrink_process(process: Process, rungs: int) -> Process:
+    """Build the version of a process that leaves out the first so many of what it may."""
+    if not 0 <= rungs <= len(process.file.shrink):
+        raise UsageError(
+            f"Process {process.name!r} can leave out {len(process.file.shrink)} things at most, "
+            f"and {rungs} are asked for. `dialectic run --dry-run` lists them."
+        )
+    stages = {stage.slug: stage for stage in process.file.stages}
+    for rung in process.file.shrink[:rungs]:
+        stage = stages[rung.stage_slug]
+        stages[stage.slug] = _change_stage(stage, _change_step(stage.load_step(rung.step), rung))
+    update = {"stages": tuple(stages.values()), "shrink": process.file.shrink[rungs:]}
+    return Process(
+        file=process.file.model_copy(update=update),
+        prompts=process.prompts,
+        overlays=process.overlays,
+        order=tuple(stages[stage.slug] for stage in process.order),
+    )
+
+
+def decide_shrink(
+    process: Process, price_of: Callable[[Process], int], budget_credits: int
+) -> int | None:
+    """Decide how many things to leave out: the fewest that fit a budget; None if none do."""
+    for rungs in range(len(process.file.shrink) + 1):
+        if price_of(shrink_process(process, rungs)) <= budget_credits:
+            return rungs
+    return None
+
+
+def describe_rung(process: Process, rung: int, *, models: int) -> str:
+    """Say what the next thing is that a process leaves out, from 1; what came before it is too."""
+    wanted = process.file.shrink[rung - 1]
+    step = shrink_process(process, rung).load_stage(wanted.stage_slug).load_step(wanted.step)
+    return describe_sample(step, models=models) or f"{step.name}: nothing with so few models"
+
+
+def describe_sample(step: Step, *, models: int) -> str | None:
+    """Say what a step leaves out with so many models; None if it is nothing."""
+    said = []
+    if step.readers_max is not None and step.readers_max < models:
+        said.append(f"each document is read by {step.readers_max} of {models} models")
+    if step.per_source_max is not None and step.per_source_max < models:
+        said.append(f"of what was made from a document, each model reads {step.per_source_max}")
+    return f"{step.name}: {'; '.join(said)}" if said else None
+
+
+def list_left_out(
+    process: Process, *, models: int, until: tuple[str, str] | None = None
+) -> tuple[str, ...]:
+    """List what a process leaves out, in its order, on the way to a stage's kind of document."""
+    said = []
+    for stage in process.order:
+        for step in stage.steps:
+            if (what := describe_sample(step, models=models)) is not None:
+                said.append(f"{stage.slug}, {what}")
+            if until == (stage.slug, step.output_type):
+                return tuple(said)
+        if until == (stage.slug, stage.output_type):
+            break
+    return tuple(said)

@@ -1,0 +1,105 @@
+"""What a person wants argued, by whom, and how far; and whether it can be. Pure.
+
+Knows nothing of projects or sessions that exist, nor which models there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.process.definition import Process
+from dialectic.core.text import clean_text
+from dialectic.errors import TooLarge, UsageError
+
+DERIVED_NAME_CHARS_MAX = 60
+NAME_CHARS_MAX = 500
+TOKENS_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Material that a person gives to a project beside the prompt."""
+
+    kind: ResourceKind
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a person wants argued, by whom, and how far."""
+
+    prompt: str
+    models: list[str]
+    process: Process
+    name: str = ""
+    domain: str = "General"
+    until: str = ""
+    # The model whose last documents are the agreed ones; the first one if none is named.
+    lead: str = ""
+    # Whether stages follow each other by themselves, or wait for a person between them.
+    is_autopilot: bool = True
+    continue_until_complete: bool = True
+    max_output_tokens: int | None = None
+    resources: tuple[Given, ...] = ()
+    # The most it may spend of each kind of money; None for no limit but the wallet's.
+    budget_credits: int | None = None
+
+
+def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
+    """Clean a prompt and refuse one that is empty or too long, before anything else is done."""
+    size = len(prompt.encode("utf-8", errors="replace"))
+    if size > bytes_max:
+        raise TooLarge(
+            f"The prompt has {size:,} bytes; MAX_PROMPT_BYTES allows {bytes_max:,}. "
+            "Shorten it, or raise DIALECTIC_MAX_PROMPT_BYTES."
+        )
+    text, notes = clean_text(prompt)
+    if not text.strip():
+        raise UsageError(
+            "The prompt is empty. Give it as an argument, with --file, or on standard input as `-` "
+            "(over HTTP: `prompt`)."
+        )
+    return text, notes
+
+
+def check_name(name: str) -> str:
+    """Clean a project's name and refuse one that is too long; one that is empty is derived."""
+    text = " ".join(clean_text(name)[0].split())
+    if len(text) > NAME_CHARS_MAX:
+        raise UsageError(
+            f"The project's name has {len(text):,} characters; {NAME_CHARS_MAX} are the most. "
+            "Shorten --name (over HTTP: `name`)."
+        )
+    return text
+
+
+def check_ask(process: Process, *, until: str, domain: str) -> None:
+    """Refuse a stage or a domain that the process does not know."""
+    process.load_stage(until or process.order[-1].slug)
+    if domain not in process.file.domains:
+        known = ", ".join(process.file.domains)
+        raise UsageError(
+            f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
+            "Choose one with --domain (over HTTP: `domain`)."
+        )
+
+
+def find_lead(models: Sequence[str], lead: str) -> int:
+    """Find the lead among the models, from 1."""
+    if not lead:
+        return 1
+    if lead not in models:
+        raise UsageError(f"The lead {lead!r} is not among the models: {', '.join(models)}.")
+    return list(models).index(lead) + 1
+
+
+def derive_name(prompt: str) -> str:
+    """Name a project by the first words of its prompt."""
+    first_line = next(line for line in prompt.splitlines() if line.strip())
+    words = " ".join(first_line.strip("#*- \t").split()) or "project"
+    if len(words) <= DERIVED_NAME_CHARS_MAX:
+        return words
+    return words[:DERIVED_NAME_CHARS_MAX].rsplit(" ", 1)[0]

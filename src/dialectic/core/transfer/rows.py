@@ -1,0 +1,404 @@
+"""A project as rows that belong to nobody: what an export writes down and an import takes in.
+
+Pure. Each class is a table and its fields are the columns that travel, in the order in which they
+are written. Tenants, users, wallets, jobs and the times of files stay behind: they belong to the
+place, not to the project. `project_export` builds these rows, `project_import` reads them back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+from dialectic.core.documents.manifest import check_manifest
+from dialectic.core.transfer.bundle_format import Several
+
+# Columns that belong to the place where a row stands.
+OWNERS = frozenset({"tenant_id", "user_id"})
+# As many as a file of the largest size has, with each in a line of its own.
+VALUES_MAX = 2_000_000
+
+Json = dict[str, Any]
+RowT = TypeVar("RowT", bound="Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Marks a column that holds ids of a table's rows; `is_loose` where one may be gone."""
+
+    table: str
+    is_loose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InStorage:
+    """Marks a column that holds the path of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellsSources:
+    """Marks a column that holds a manifest, in which contributions are named."""
+
+
+def _to_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+def _refuse_flight(status: str) -> str:
+    if status == "paused" or status.startswith("generating_"):
+        raise ValueError("a bundle holds no work in flight")
+    return status
+
+
+def _check_manifest(manifest: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if manifest is None else check_manifest(manifest)
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+ManifestJson = Annotated[dict[str, Any] | None, AfterValidator(_check_manifest), TellsSources()]
+Count = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+Nth = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# Where the row's text is found: it is the file, or the file behind its front matter, or neither.
+ContentIn = Literal["file", "body", "row"]
+
+_Domain = Ref("dialectic_domains")
+_Process = Ref("dialectic_process_templates")
+_Model = Ref("ai_providers")
+_Project = Ref("dialectic_projects")
+_Session = Ref("dialectic_sessions")
+_Contribution = Ref("dialectic_contributions")
+_Chunk = Ref("dialectic_chunks")
+_Feedback = Ref("dialectic_feedback")
+_Resource = Ref("dialectic_project_resources")
+
+
+class Row(BaseModel):
+    """A row of some table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: ClassVar[str]
+    # Columns that stay behind, beside the owners.
+    left_behind: ClassVar[frozenset[str]] = frozenset()
+    # Fields that say something about the row and are no columns of it.
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def pick(cls: type[RowT], columns: Json) -> RowT:
+        """Take from a row of the database what travels."""
+        return cls.model_validate({name: columns[name] for name in cls.model_fields})
+
+    @classmethod
+    def marked(cls, kind: type[Ref | InStorage | TellsSources]) -> Iterator[tuple[str, Any]]:
+        for name, field in cls.model_fields.items():
+            for mark in field.metadata:
+                if isinstance(mark, kind):
+                    yield name, mark
+
+
+class DomainRow(Row):
+    """The field a project is of."""
+
+    table = "dialectic_domains"
+    left_behind = frozenset({"parent_domain_id"})
+
+    id: Annotated[UUID, _Domain]
+    name: str = Field(min_length=1, max_length=200)
+    description: str
+    is_enabled: bool
+
+
+class ProcessRow(Row):
+    """A process as a session pinned it."""
+
+    table = "dialectic_process_templates"
+    left_behind = frozenset({"created_at"})
+
+    id: Annotated[UUID, _Process]
+    name: str
+    description: str
+    # These two follow from the definition, and stand here for readers.
+    title: str
+    starting_stage_id: UUID | None
+    content_hash: Sha256
+    definition: Json
+
+
+class ModelRow(Row):
+    """A model and the facts about it."""
+
+    table = "ai_providers"
+    left_behind = frozenset({"updated_at"})
+
+    id: Annotated[UUID, _Model]
+    api_identifier: str = Field(pattern=r"^[^/]+/.+$", max_length=200)
+    provider: str
+    config: Json
+
+
+class ProjectRow(Row):
+    """The project itself."""
+
+    table = "dialectic_projects"
+
+    id: Annotated[UUID, _Project]
+    project_name: str = Field(min_length=1, max_length=500)
+    slug: Slug
+    domain_id: Annotated[UUID, _Domain]
+    user_domain_overlay_values: Json
+    initial_user_prompt: str = Field(min_length=1)
+    status: Literal["new", "active", "archived"]
+    created_at: Moment
+
+
+class SessionRow(Row):
+    """One run of a process; never one with work in flight."""
+
+    table = "dialectic_sessions"
+    left_behind = frozenset({"wallet_id", "idempotency_key", "status_before_pause"})
+
+    id: Annotated[UUID, _Session]
+    project_id: Annotated[UUID, _Project]
+    process_template_id: Annotated[UUID, _Process]
+    session_description: str
+    selected_model_ids: Annotated[Several[UUID], _Model, Field(min_length=1, max_length=12)]
+    lead_model_index: Nth
+    current_stage_slug: str
+    until_stage_slug: str
+    iteration_count: Nth
+    status: Annotated[str, AfterValidator(_refuse_flight)]
+    is_autopilot: bool
+    continue_until_complete: bool
+    max_output_tokens: Nth | None
+    max_retries: Count
+    created_at: Moment
+
+
+class StageRunRow(Row):
+    """One stage of one iteration, ended."""
+
+    table = "dialectic_stage_runs"
+
+    session_id: Annotated[UUID, _Session]
+    iteration_number: Nth
+    stage_slug: str
+    position: Nth
+    is_last: bool
+    status: Literal["complete", "failed", "cancelled"]
+    planned_units: Nth
+    finished_units: Count
+    started_at: Moment | None
+    completed_at: Moment
+
+
+class FileRow(Row):
+    """A file; its bytes stand in the archive."""
+
+    table = "dialectic_files"
+    left_behind = frozenset({"project_id", "content", "written_at", "tried_at", "created_at"})
+
+    path: Annotated[str, InStorage()]
+    mime_type: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    sha256: Sha256
+
+
+class ContributionRow(Row):
+    """What a model wrote, or a person made of it."""
+
+    table = "dialectic_contributions"
+    left_behind = frozenset({"job_id"})
+    added = frozenset({"is_by_user", "content_in"})
+
+    id: Annotated[UUID, _Contribution]
+    session_id: Annotated[UUID, _Session]
+    is_by_user: bool
+    model_id: Annotated[UUID | None, _Model]
+    model_name: str
+    model_index: Nth | None
+    stage: str
+    iteration_number: Nth
+    contribution_type: str
+    rank: Nth | None
+    origin: Nth | None
+    source_group: Annotated[UUID | None, _Contribution]
+    source_contribution_ids: Annotated[Several[UUID], Ref("dialectic_contributions", is_loose=True)]
+    target_contribution_id: Annotated[UUID | None, _Contribution]
+    root_contribution_id: Annotated[UUID, _Contribution]
+    turn_index: Count
+    is_intermediate: bool
+    is_incomplete: bool
+    is_stale: bool
+    flags: Several[str]
+    storage_path: Annotated[str, InStorage()]
+    raw_response_storage_path: Annotated[str | None, InStorage()]
+    mime_type: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    prompt_template_name: str | None
+    tokens_used_input: Count | None
+    tokens_used_output: Count | None
+    usage_source: str | None
+    finish_reason: str | None
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: Count | None
+    edit_version: Nth
+    is_latest_edit: bool
+    original_model_contribution_id: Annotated[UUID | None, _Contribution]
+    # Bundles of earlier programs have none.
+    manifest: ManifestJson = None
+    created_at: Moment
+    content_in: ContentIn
+    content: str | None
+
+
+class ChunkRow(Row):
+    """One turn of a document that took several; of one that never came to its end, too."""
+
+    table = "dialectic_chunks"
+    # What a first turn was asked stands in its raw answer, and nobody goes on with it elsewhere.
+    left_behind = frozenset({"job_id", "opening"})
+    added = frozenset({"content_in"})
+
+    id: Annotated[UUID, _Chunk]
+    session_id: Annotated[UUID, _Session]
+    root_contribution_id: Annotated[UUID, Ref("dialectic_contributions", is_loose=True)]
+    turn_index: Count
+    stage: str
+    iteration_number: Nth
+    model_name: str
+    storage_path: Annotated[str, InStorage()]
+    raw_response_storage_path: Annotated[str, InStorage()]
+    mime_type: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    tokens_used_input: Count
+    tokens_used_output: Count
+    usage_source: str
+    finish_reason: str
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: Count
+    flags: Several[str]
+    manifest: ManifestJson = None
+    created_at: Moment
+    content_in: ContentIn
+    content: str | None
+
+
+class FeedbackRow(Row):
+    """What a person said of a stage or a contribution."""
+
+    table = "dialectic_feedback"
+
+    id: Annotated[UUID, _Feedback]
+    session_id: Annotated[UUID, _Session]
+    stage_slug: str
+    iteration_number: Nth
+    target_contribution_id: Annotated[UUID | None, _Contribution]
+    feedback_type: Literal["stage", "response", "rating"]
+    content: str
+    rating: Annotated[int, Field(ge=1, le=5)] | None
+    created_at: Moment
+
+
+class ResourceRow(Row):
+    """Any other text of the project."""
+
+    table = "dialectic_project_resources"
+    added = frozenset({"content_in"})
+
+    id: Annotated[UUID, _Resource]
+    project_id: Annotated[UUID, _Project]
+    resource_type: str
+    session_id: Annotated[UUID | None, _Session]
+    iteration_number: Nth | None
+    stage_slug: str | None
+    source_contribution_id: Annotated[UUID | None, _Contribution]
+    document_key: str | None
+    storage_path: Annotated[str, InStorage()]
+    mime_type: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    notes: Several[str]
+    created_at: Moment
+    content_in: ContentIn
+    content: str | None
+
+
+TextRow: TypeAlias = ContributionRow | ChunkRow | ResourceRow
+
+
+class ProjectRows(BaseModel):
+    """A whole project, by table: the content of `project_settings.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dialectic_projects: Annotated[Several[ProjectRow], Field(min_length=1, max_length=1)]
+    dialectic_domains: Several[DomainRow]
+    dialectic_process_templates: Several[ProcessRow]
+    # These five are for readers: an import makes them again from the process's definition.
+    dialectic_stages: Several[Json]
+    dialectic_stage_transitions: Several[Json]
+    domain_process_associations: Several[Json]
+    domain_specific_prompt_overlays: Several[Json]
+    system_prompts: Several[Json]
+    ai_providers: Several[ModelRow]
+    dialectic_sessions: Several[SessionRow]
+    dialectic_stage_runs: Several[StageRunRow]
+    dialectic_contributions: Several[ContributionRow]
+    # Bundles of earlier programs have none.
+    dialectic_chunks: Several[ChunkRow] = ()
+    dialectic_feedback: Several[FeedbackRow]
+    dialectic_project_resources: Several[ResourceRow]
+    dialectic_files: Several[FileRow]
+
+    @property
+    def project(self) -> ProjectRow:
+        return self.dialectic_projects[0]
+
+    @property
+    def texts(self) -> tuple[TextRow, ...]:
+        return (
+            *self.dialectic_contributions,
+            *self.dialectic_chunks,
+            *self.dialectic_project_resources,
+        )
+
+    def as_bytes(self) -> bytes:
+        """Write the rows down, the same rows always alike."""
+        text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2)
+        return text.encode() + b"\n"
+
+    def each(self) -> Iterator[Row]:
+        """Yield every row that an import takes in."""
+        for name in type(self).model_fields:
+            yield from (row for row in getattr(self, name) if isinstance(row, Row))
+
+
+READ_BY_PEOPLE = (
+    "dialectic_stages",
+    "dialectic_stage_transitions",
+    "domain_process_associations",
+    "domain_specific_prompt_overlays",
+    "system_prompts",
+)
+ROW_TYPES: tuple[type[Row], ...] = (
+    DomainRow,
+    ProcessRow,
+    ModelRow,
+    ProjectRow,
+    SessionRow,
+    StageRunRow,
+    FileRow,
+    ContributionRow,
+    ChunkRow,
+    FeedbackRow,
+    ResourceRow,
+)

@@ -1,0 +1,82 @@
+-- Statements of db/tables/accounts.py: users, tokens, organisations.
+
+-- name: find_token
+select tenant_id, user_id, token_id, kind, scopes, expires_at, is_expired, wait_s
+from dialectic.find_token($1, $2)
+
+-- name: has_tokens
+select dialectic.has_tokens() as has_tokens
+
+-- name: list_ended_tokens
+select dialectic.list_ended_tokens($1, $2) as token_id
+
+-- name: add_account
+select tenant_id, user_id, wallet_id from dialectic.add_account($1)
+
+-- name: find_account
+select tenant_id, user_id, wallet_id from dialectic.find_account($1)
+
+-- name: list_users
+select name, created_at, tokens from dialectic.list_users()
+
+-- name: insert_token
+-- A commit whose answer was lost is tried again and finds what it wrote.
+insert into access_tokens
+  (tenant_id, id, user_id, kind, name, secret_sha256, scopes, expires_at,
+   stands_for_tenant_id, stands_for_token_id)
+values ($1, $2, $3, $4, $5, $6, $7, dialectic.now() + $8::interval, $9, $10)
+on conflict (tenant_id, id) do update set id = excluded.id
+returning created_at, expires_at
+
+-- name: count_tokens
+select count(*) from access_tokens
+where user_id = $1 and kind = 'api' and revoked_at is null and expires_at > dialectic.now()
+
+-- name: list_tokens
+-- One's own; whoever manages the members sees everyone's.
+select t.id, t.user_id, u.name as user_name, t.name, t.scopes, t.created_at, t.expires_at,
+  t.last_used_at
+from access_tokens t
+join users u on u.id = t.user_id
+where t.kind = 'api' and t.revoked_at is null and (t.user_id = $1 or exists (
+  select from memberships m where m.user_id = $1 and m.role in ('owner', 'admin')))
+order by t.created_at, t.id
+
+-- name: revoke_token
+-- The browsers that came in with it are out with it: they are worth nothing without it.
+update access_tokens t set revoked_at = coalesce(t.revoked_at, dialectic.now())
+where t.id = $1 and (t.user_id = $2 or exists (
+  select from memberships m where m.user_id = $2 and m.role in ('owner', 'admin')))
+returning t.id
+
+-- name: find_root
+-- The token that a browser came in with.
+select stands_for_tenant_id, stands_for_token_id from access_tokens
+where id = $1 and kind = 'browser' and revoked_at is null
+
+-- name: find_wallet
+-- A person's own wallet, or that of the organisation as a whole.
+select w.id from token_wallets w
+join tenants t on t.id = w.tenant_id
+where w.user_id is not distinct from case when t.kind = 'personal' then $1::uuid end
+
+-- name: create_organization
+select dialectic.create_organization($1, $2)
+
+-- name: set_member
+select dialectic.set_member($1, $2, $3)
+
+-- name: remove_member
+select dialectic.remove_member($1, $2)
+
+-- name: list_members
+select m.user_id, u.name, m.role, m.created_at
+from memberships m
+join users u on u.id = m.user_id
+order by m.created_at, m.user_id
+
+-- name: list_tenants
+select id, name, kind, role from dialectic.list_tenants($1)
+
+-- name: sweep
+select dialectic.sweep_access($1, $2)

@@ -1,0 +1,99 @@
+-- Statements of db/tables/lists.py: one page at a time. A page begins behind the row whose key is given
+-- ($1, $2; null for the first page) and holds $3 rows, so what is added meanwhile shifts nothing.
+
+-- name: list_projects
+select p.id, p.project_name, p.slug, p.status, p.created_at, d.name as domain
+from dialectic_projects p
+join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
+where $1::timestamptz is null or (p.created_at, p.id) < ($1, $2::uuid)
+order by p.created_at desc, p.id desc
+limit $3
+
+-- name: list_sessions
+select s.id, s.project_id, p.project_name, s.status, s.current_stage_slug, s.iteration_count,
+  s.created_at, cardinality(s.selected_model_ids) as model_count
+from dialectic_sessions s
+join dialectic_projects p on p.tenant_id = s.tenant_id and p.id = s.project_id
+where ($1::timestamptz is null or (s.created_at, s.id) < ($1, $2::uuid))
+  and ($4::uuid is null or s.project_id = $4)
+order by s.created_at desc, s.id desc
+limit $3
+
+-- name: list_contributions
+-- The newest version of everything, as it was written.
+select c.id, c.session_id, c.model_name, c.stage, c.iteration_number, c.contribution_type,
+  c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version,
+  c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
+from dialectic_contributions c
+where c.session_id = $4 and c.is_latest_edit and c.turn_index = 0
+  and ($1::timestamptz is null or (c.created_at, c.id) > ($1, $2::uuid))
+  and ($5::text is null or c.stage = $5)
+order by c.created_at, c.id
+limit $3
+
+-- name: list_jobs
+-- Errors without what providers sent with them: that is for an audit, and long.
+select j.id, j.parent_job_id, j.job_type, j.stage_slug, j.iteration_number, j.status,
+  j.status_reason, j.payload ->> 'model_name' as model_name, j.attempt_count, j.retry_count,
+  (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
+    from jsonb_array_elements(j.error_details) with ordinality e (entry, nth)) as error_details,
+  j.created_at, j.started_at, j.completed_at
+from dialectic_generation_jobs j
+where j.session_id = $4 and ($1::timestamptz is null or (j.created_at, j.id) > ($1, $2::uuid))
+order by j.created_at, j.id
+limit $3
+
+-- name: list_documents
+-- What stands beside the contributions of a session: prompts, documents cut out of answers, feedback.
+select r.id, r.project_id, r.session_id, r.resource_type, r.document_key, r.stage_slug,
+  r.iteration_number, r.storage_path, r.mime_type, r.size_bytes, r.source_contribution_id,
+  r.created_at
+from dialectic_project_resources r
+where r.session_id = $4 and ($1::timestamptz is null or (r.created_at, r.id) > ($1, $2::uuid))
+order by r.created_at, r.id
+limit $3
+
+-- name: list_resources
+-- What was given to a project, and its prompt.
+select r.id, r.project_id, r.session_id, r.resource_type, r.document_key, r.stage_slug,
+  r.iteration_number, r.storage_path, r.mime_type, r.size_bytes, r.source_contribution_id,
+  r.created_at
+from dialectic_project_resources r
+where r.project_id = $4 and r.session_id is null
+  and ($1::timestamptz is null or (r.created_at, r.id) > ($1, $2::uuid))
+order by r.created_at, r.id
+limit $3
+
+-- name: list_chats
+select c.id, c.title, c.created_at,
+  (select count(*) from chat_messages m
+    where m.tenant_id = c.tenant_id and m.chat_id = c.id and m.is_active_in_thread)::integer as messages
+from chats c
+where $1::timestamptz is null or (c.created_at, c.id) < ($1, $2::uuid)
+order by c.created_at desc, c.id desc
+limit $3
+
+-- name: list_transactions
+select t.id, t.created_at, t.transaction_type, t.is_play, t.amount_credits,
+  case when t.to_account = 'wallet' then t.amount_credits
+    when t.from_account = 'wallet' then -t.amount_credits else 0 end as change_credits,
+  t.balance_after_credits, t.notes, h.purpose, h.model_name, h.session_id, h.stage_slug
+from token_wallet_transactions t
+left join token_wallet_holds h on h.tenant_id = t.tenant_id and h.hold_key = t.idempotency_key
+  and t.transaction_type in ('usage', 'overrun', 'loss')
+where t.wallet_id = $3 and ($1::bigint is null or t.id < $1)
+order by t.id desc
+limit $2
+
+-- name: load_document
+select r.id, r.project_id, r.session_id, r.resource_type, r.document_key, r.stage_slug,
+  r.iteration_number, r.storage_path, r.mime_type, r.size_bytes, r.source_contribution_id,
+  r.created_at, r.content
+from dialectic_project_resources r
+where r.id = $1
+
+-- name: list_versions
+select c.id, c.edit_version, c.is_latest_edit, c.user_id is not null as is_by_user, c.created_at
+from dialectic_contributions c
+where c.id = $1 or c.original_model_contribution_id = $1
+order by c.edit_version

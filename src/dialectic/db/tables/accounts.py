@@ -1,0 +1,253 @@
+"""Users, tokens and organisations as rows. Statements stand in sql/queries/accounts.sql.
+
+Knows no token: only hashes come here. What is asked before a tenant is known goes through functions
+that look at all tenants and tell of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.core.access import Role, Scope, TokenKind
+from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import load_queries
+from dialectic.db.tables.records import Account
+from dialectic.errors import Forbidden, NotFound
+
+SQL = load_queries("accounts")
+
+NO_SUCH, NOT_ALLOWED = "DJ103", "DJ106"
+ANSWERS_KEPT = timedelta(hours=24)
+SWEPT_MAX = 1000
+
+
+# -- users -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user as the operator sees them."""
+
+    name: str
+    created_at: datetime
+    # Those that can be used.
+    tokens: int
+
+
+async def add_account(db: Database, user_name: str) -> Account:
+    """Make the account of a new user; a name that is taken is a conflict."""
+    (row,) = await db.fetch(SQL["add_account"], user_name)
+    return Account(**dict(row))
+
+
+async def find_account(db: Database, user_name: str) -> Account | None:
+    """Find a user's own account by name."""
+    rows = await db.fetch(SQL["find_account"], user_name)
+    return Account(**dict(rows[0])) if rows else None
+
+
+async def list_users(db: Database) -> list[User]:
+    """List all users, for the operator."""
+    return [User(**dict(row)) for row in await db.fetch(SQL["list_users"])]
+
+
+async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
+    """Load the wallet that a user spends from in this tenant."""
+    found: UUID | None = await connection.fetchval(SQL["find_wallet"], user_id)
+    if found is None:
+        raise NotFound(f"There is no wallet of user {user_id}.")
+    return found
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundToken:
+    """A token that someone showed, and how long they must wait before it may be used again."""
+
+    tenant_id: UUID
+    user_id: UUID
+    token_id: UUID
+    kind: TokenKind
+    scopes: frozenset[Scope]
+    expires_at: datetime
+    is_expired: bool
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """A token that is about to exist."""
+
+    tenant_id: UUID
+    id: UUID
+    user_id: UUID
+    kind: TokenKind
+    name: str
+    secret_sha256: bytes
+    scopes: frozenset[Scope]
+    life: timedelta
+    # Of a browser's session: the tenant and the id of the token it stands for.
+    stands_for: tuple[UUID, UUID] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is listed: everything but its secret."""
+
+    id: UUID
+    user_id: UUID
+    user_name: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
+async def find_token(
+    db: Database, secret_sha256: bytes, *, requests_per_minute: int
+) -> FoundToken | None:
+    """Find a token that was not revoked, and count one request against it, in one round trip."""
+    rows = await db.fetch(SQL["find_token"], secret_sha256, requests_per_minute)
+    if not rows:
+        return None
+    row = dict(rows[0])
+    kind, scopes = TokenKind(row.pop("kind")), frozenset(map(Scope, row.pop("scopes")))
+    return FoundToken(kind=kind, scopes=scopes, **row)
+
+
+async def has_tokens(db: Database) -> bool:
+    """Say whether anyone at all could come in with a token."""
+    (row,) = await db.fetch(SQL["has_tokens"])
+    return bool(row["has_tokens"])
+
+
+async def list_ended_tokens(
+    connection: Connection, tokens: Collection[tuple[UUID, UUID]]
+) -> set[UUID]:
+    """List which of these cannot be used any more; each is named by its tenant and its id."""
+    tenant_ids, token_ids = zip(*tokens, strict=True)
+    rows = await connection.fetch(SQL["list_ended_tokens"], tenant_ids, token_ids)
+    return {row["token_id"] for row in rows}
+
+
+async def insert_token(connection: Connection, token: NewToken) -> datetime:
+    """Insert a token; return when it ends."""
+    stands_for_tenant_id, stands_for_token_id = token.stands_for or (None, None)
+    row = await connection.fetchrow(
+        SQL["insert_token"],
+        token.tenant_id,
+        token.id,
+        token.user_id,
+        token.kind.value,
+        token.name,
+        token.secret_sha256,
+        sorted(token.scopes),
+        token.life,
+        stands_for_tenant_id,
+        stands_for_token_id,
+    )
+    assert row is not None
+    expires_at: datetime = row["expires_at"]
+    return expires_at
+
+
+async def count_tokens(connection: Connection, user_id: UUID) -> int:
+    """Count the tokens of a user in this tenant that can be used."""
+    return int(await connection.fetchval(SQL["count_tokens"], user_id))
+
+
+async def list_tokens(connection: Connection, user_id: UUID) -> list[Token]:
+    """List the tokens a user may manage: their own, or all if they manage the members."""
+    rows = [dict(row) for row in await connection.fetch(SQL["list_tokens"], user_id)]
+    return [Token(scopes=tuple(map(Scope, row.pop("scopes"))), **row) for row in rows]
+
+
+async def revoke_token(connection: Connection, token_id: UUID, user_id: UUID) -> bool:
+    """Revoke a token that a user may manage; say whether there is one."""
+    return await connection.fetchval(SQL["revoke_token"], token_id, user_id) is not None
+
+
+async def find_root(connection: Connection, session_id: UUID) -> tuple[UUID, UUID] | None:
+    """Find the tenant and the id of the token a browser came in with."""
+    row = await connection.fetchrow(SQL["find_root"], session_id)
+    return None if row is None else (row["stands_for_tenant_id"], row["stands_for_token_id"])
+
+
+# -- organisations ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user in a tenant."""
+
+    user_id: UUID
+    name: str
+    role: Role
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A tenant that a user belongs to, and as what."""
+
+    id: UUID
+    name: str
+    kind: str
+    role: Role
+
+
+async def create_organization(connection: Connection, user_id: UUID, name: str) -> UUID:
+    """Make an organisation that a user of this tenant owns."""
+    made: UUID = await _ask(connection, SQL["create_organization"], user_id, name)
+    return made
+
+
+async def set_member(connection: Connection, acting_id: UUID, user_name: str, role: Role) -> UUID:
+    """Take a user in, or change their role; return their id."""
+    member: UUID = await _ask(connection, SQL["set_member"], acting_id, user_name, role.value)
+    return member
+
+
+async def remove_member(connection: Connection, acting_id: UUID, user_id: UUID) -> None:
+    """Let a member go; their tokens in this tenant end."""
+    await _ask(connection, SQL["remove_member"], acting_id, user_id)
+
+
+async def list_members(connection: Connection) -> list[Member]:
+    """List the members of this tenant."""
+    rows = [dict(row) for row in await connection.fetch(SQL["list_members"])]
+    return [Member(role=Role(row.pop("role")), **row) for row in rows]
+
+
+async def list_tenants(connection: Connection, user_id: UUID) -> list[Membership]:
+    """List all tenants that a user of this one belongs to, their own first."""
+    rows = [dict(row) for row in await connection.fetch(SQL["list_tenants"], user_id)]
+    return [Membership(role=Role(row.pop("role")), **row) for row in rows]
+
+
+async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
+    try:
+        return await connection.fetchval(statement, *arguments)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == NO_SUCH:
+            raise NotFound(f"{str(error).capitalize()}.") from error
+        if error.sqlstate == NOT_ALLOWED:
+            raise Forbidden(f"{error}. Ask an owner of the organisation.") from error
+        raise
+
+
+# -- what is of no use any more --------------------------------------------------------------------
+
+
+async def sweep(connection: Connection) -> int:
+    """Forget old answers, sessions that ended and idle buckets, of all tenants."""
+    return int(await connection.fetchval(SQL["sweep"], ANSWERS_KEPT, SWEPT_MAX))

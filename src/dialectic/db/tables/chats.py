@@ -1,0 +1,133 @@
+"""Chats and what was said in them, as rows. Statements stand in sql/queries/chats.sql."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from dialectic.core.models.messages import FinishReason, Usage
+from dialectic.db.pool import Connection
+from dialectic.db.queries import load_queries
+from dialectic.db.tables.records import Noun, find_id
+from dialectic.errors import NotFound
+
+SQL = load_queries("chats")
+CHAT = Noun("chat", SQL["find_chat_ids"], "`dialectic chat --list` shows them.")
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation, with what it opened with; one that is new has not been saved yet."""
+
+    id: UUID
+    title: str
+    system: str
+    is_new: bool = False
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A question and its answer, as they are kept."""
+
+    question_id: UUID
+    question: str
+    answer_id: UUID
+    answer: str
+    model_name: str
+    usage: Usage
+    calls: int
+    finish_reason: FinishReason
+    is_incomplete: bool
+    flags: tuple[str, ...]
+
+
+async def find_chat_id(connection: Connection, text: str) -> UUID:
+    """Find a chat by its id or by the beginning of it, if that means only one."""
+    return await find_id(connection, CHAT, text)
+
+
+async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
+    """Load a chat."""
+    row = await connection.fetchrow(SQL["load_chat"], chat_id)
+    if row is None:
+        raise NotFound(f"There is no chat {chat_id}. `dialectic chat --list` shows them.")
+    return Chat(row["id"], row["title"], row["system_prompt"], created_at=row["created_at"])
+
+
+async def lock(connection: Connection, chat_id: UUID) -> bool:
+    """Keep a chat from being deleted until the end of the transaction; say whether it is there."""
+    return await connection.fetchval(SQL["lock_chat"], chat_id) is not None
+
+
+async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
+    """List the chats that were last spoken in."""
+    return [dict(row) for row in await connection.fetch(SQL["list_chats"], limit)]
+
+
+async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
+    """List what was said in a chat, oldest first."""
+    return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
+
+
+async def find_message(connection: Connection, message_id: UUID) -> dict[str, Any] | None:
+    """Find a message, also one that was rewound."""
+    row = await connection.fetchrow(SQL["find_message"], message_id)
+    return None if row is None else dict(row)
+
+
+async def rewind(connection: Connection, chat_id: UUID, message_id: UUID) -> int:
+    """Take a message and all that followed out of the thread; return how many that were."""
+    rows = await connection.fetch(SQL["rewind"], chat_id, message_id)
+    return len(rows)
+
+
+async def rename(connection: Connection, chat_id: UUID, title: str) -> None:
+    """Give a chat another title."""
+    await connection.execute(SQL["rename_chat"], chat_id, title)
+
+
+async def delete(connection: Connection, chat_id: UUID) -> None:
+    """Delete a chat with all that was said in it; what was paid stays in the books."""
+    await connection.execute(SQL["delete_chat"], chat_id)
+
+
+async def load_system_prompt(connection: Connection, prompt_id: UUID) -> str:
+    """Load the words of a system prompt that a process of this tenant has brought."""
+    text: str | None = await connection.fetchval(SQL["load_system_prompt"], prompt_id)
+    if text is None:
+        raise NotFound(f"There is no system prompt {prompt_id}.")
+    return text
+
+
+async def save_exchange(
+    connection: Connection, *, tenant_id: UUID, user_id: UUID, chat: Chat, said: Exchange
+) -> None:
+    """Save a question with its answer; the first one makes the chat."""
+    if chat.is_new:
+        await connection.execute(
+            SQL["insert_chat"], tenant_id, chat.id, user_id, chat.title, chat.system
+        )
+    usage = {
+        "input_tokens": said.usage.input_tokens,
+        "output_tokens": said.usage.output_tokens,
+        "source": said.usage.source.value,
+        "calls": said.calls,
+    }
+    await connection.execute(
+        SQL["insert_exchange"],
+        tenant_id,
+        said.question_id,
+        chat.id,
+        user_id,
+        said.question,
+        said.answer_id,
+        said.answer,
+        said.model_name,
+        usage,
+        said.finish_reason.value,
+        said.is_incomplete,
+        list(said.flags),
+    )

@@ -1,0 +1,194 @@
+"""Texts made shorter, and their vectors, as rows. Statements stand in sql/queries/compressions.sql.
+
+Knows nothing of how they are made, nor of money. What costs something is claimed first: as long as
+the attempt that does so lives, nobody else makes the same. Functions take the connection of a
+tenant's transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid5
+
+from dialectic.core.job import Job
+from dialectic.db.pool import Connection
+from dialectic.db.queries import load_queries
+
+SQL = load_queries("compressions")
+
+
+def hash_text(text: str) -> str:
+    """Name a text by what stands in it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsKey:
+    """Whose vectors: those of a text, by one embedder."""
+
+    content_hash: str
+    embedder: str
+
+    def derive_id(self, tenant_id: UUID) -> UUID:
+        return uuid5(tenant_id, f"vectors:{self.embedder}:{self.content_hash}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    """The vectors of a text as they are kept: the places of its pieces, and bytes."""
+
+    pieces: list[Any]
+    data: bytes
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionKey:
+    """All that a shorter text depends on."""
+
+    content_hash: str
+    purpose_hash: str
+    compressor: str
+    tokenizer: str
+    budget_tokens: int
+
+    def derive_id(self, tenant_id: UUID) -> UUID:
+        parts = (self.content_hash, self.purpose_hash, self.compressor, self.tokenizer)
+        return uuid5(tenant_id, f"compression:{':'.join(parts)}:{self.budget_tokens}")
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What something cost, and the hold that it was paid out of; none if it was free."""
+
+    cost_credits: int = 0
+    hold_key: str | None = None
+
+
+async def find_vectors(
+    connection: Connection, hashes: Collection[str], embedder: str
+) -> dict[str, StoredVectors]:
+    """Find the vectors of texts that are there, by the hashes of the texts."""
+    rows = await connection.fetch(SQL["find_vectors"], list(hashes), embedder)
+    return {
+        row["content_hash"]: StoredVectors(row["pieces"], row["vectors"], row["tokens"])
+        for row in rows
+    }
+
+
+async def list_known_vectors(
+    connection: Connection, hashes: Collection[str], embedder: str
+) -> set[str]:
+    """List those texts, by their hashes, whose vectors are there."""
+    rows = await connection.fetch(SQL["list_known_vectors"], list(hashes), embedder)
+    return {row["content_hash"] for row in rows}
+
+
+async def claim_vectors(connection: Connection, job: Job, key: VectorsKey) -> bool:
+    """Claim that a job makes the vectors of a text; False if they are there or another does."""
+    return bool(
+        await connection.fetchval(
+            SQL["claim_vectors"], *_own(job, key.derive_id(job.tenant_id)), *_of(key), *_by(job)
+        )
+    )
+
+
+async def save_vectors(
+    connection: Connection, job: Job, key: VectorsKey, made: StoredVectors, paid: Paid
+) -> UUID | None:
+    """Save the vectors of a text, and return the id of the row; None if another was quicker."""
+    found: UUID | None = await connection.fetchval(
+        SQL["save_vectors"],
+        *_own(job, key.derive_id(job.tenant_id)),
+        *_of(key),
+        *_by(job),
+        made.pieces,
+        made.data,
+        made.tokens,
+        paid.cost_credits,
+        paid.hold_key,
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """A shorter text as it is kept."""
+
+    text: str
+    tokens_before: int
+    tokens_after: int
+
+
+async def find_compression(
+    connection: Connection, tenant_id: UUID, key: CompressionKey
+) -> Compressed | None:
+    """Find a shorter text, if it was made."""
+    row = await connection.fetchrow(SQL["find_compression"], key.derive_id(tenant_id))
+    if row is None:
+        return None
+    return Compressed(row["content"], row["tokens_before"], row["tokens_after"])
+
+
+async def list_known_compressions(
+    connection: Connection,
+    hashes: Collection[str],
+    *,
+    purpose_hash: str,
+    compressor: str,
+    tokenizer: str,
+) -> set[str]:
+    """List those texts, by their hashes, that were made shorter for this, to whatever length."""
+    rows = await connection.fetch(
+        SQL["list_known_compressions"], list(hashes), purpose_hash, compressor, tokenizer
+    )
+    return {row["content_hash"] for row in rows}
+
+
+async def claim_compression(connection: Connection, job: Job, key: CompressionKey) -> bool:
+    """Claim that a job makes a shorter text; False if it is there or another does."""
+    return bool(
+        await connection.fetchval(
+            SQL["claim_compression"],
+            *_own(job, key.derive_id(job.tenant_id)),
+            *_all(key),
+            *_by(job),
+        )
+    )
+
+
+async def save_compression(
+    connection: Connection, job: Job, key: CompressionKey, made: Compressed, paid: Paid
+) -> UUID | None:
+    """Save a shorter text, and return the id of the row; None if another was quicker."""
+    found: UUID | None = await connection.fetchval(
+        SQL["save_compression"],
+        *_own(job, key.derive_id(job.tenant_id)),
+        *_all(key),
+        *_by(job),
+        made.text,
+        made.tokens_before,
+        made.tokens_after,
+        paid.cost_credits,
+        paid.hold_key,
+    )
+    return found
+
+
+def _own(job: Job, row_id: UUID) -> tuple[UUID, UUID, UUID]:
+    return job.tenant_id, row_id, job.session_id
+
+
+def _of(key: VectorsKey) -> tuple[str, str]:
+    return key.content_hash, key.embedder
+
+
+def _all(key: CompressionKey) -> tuple[str, str, str, str, int]:
+    return key.content_hash, key.purpose_hash, key.compressor, key.tokenizer, key.budget_tokens
+
+
+def _by(job: Job) -> tuple[UUID, int]:
+    return job.id, job.attempt

@@ -1,0 +1,53 @@
+"""The rows of the two files that describe a project: when they are due, and that they are made.
+
+Knows nothing of what stands in them. Functions take the connection of a tenant's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from dialectic.db.pool import Connection
+from dialectic.db.queries import load_queries
+from dialectic.db.tables.records import File
+from dialectic.errors import NotFound
+
+SQL = load_queries("descriptions")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A file that is due. Its id is another one each time it becomes due."""
+
+    path: str
+    project_id: UUID
+    id: str
+
+
+async def make_due(connection: Connection, project_id: UUID) -> str:
+    """Make a project's description due; return the project's folder."""
+    row = await connection.fetchrow(SQL["make_due"], project_id)
+    if row is None:
+        raise NotFound(f"There is no project {project_id}.")
+    slug: str = row["slug"]
+    return slug
+
+
+async def list_tickets(connection: Connection, paths: Sequence[str]) -> dict[str, Ticket]:
+    """List which of these files are due, by path."""
+    rows = await connection.fetch(SQL["list_tickets"], paths)
+    return {row["path"]: Ticket(row["path"], row["project_id"], row["sha256"]) for row in rows}
+
+
+async def mark_made(connection: Connection, made: Sequence[tuple[Ticket, File]]) -> int:
+    """Note the files that are in storage now; return how many are no longer due."""
+    marked = await connection.fetch(
+        SQL["mark_made"],
+        [ticket.path for ticket, _ in made],
+        [ticket.id for ticket, _ in made],
+        [file.sha256 for _, file in made],
+        [len(file.data) for _, file in made],
+    )
+    return len(marked)

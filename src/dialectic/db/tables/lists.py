@@ -1,0 +1,98 @@
+"""Lists of what a tenant has, one page at a time. Statements stand in sql/queries/lists.sql.
+
+A page begins behind a key and not at a number, so what is added meanwhile neither repeats nor skips
+anything. Knows nothing of how a key is shown to a client. Functions take the connection of a
+tenant's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.db.pool import Connection
+from dialectic.db.queries import load_queries
+from dialectic.errors import NotFound
+
+SQL = load_queries("lists")
+Rows: TypeAlias = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: behind which row, and how many."""
+
+    limit: int
+    after: tuple[datetime, UUID] | None = None
+
+    @property
+    def arguments(self) -> tuple[datetime | None, UUID | None, int]:
+        when, row_id = self.after or (None, None)
+        return when, row_id, self.limit
+
+
+async def list_projects(connection: Connection, page: Page) -> Rows:
+    """List projects, the newest first."""
+    return _plain(await connection.fetch(SQL["list_projects"], *page.arguments))
+
+
+async def list_sessions(connection: Connection, page: Page, project_id: UUID | None) -> Rows:
+    """List sessions, of a project or of all, the newest first."""
+    return _plain(await connection.fetch(SQL["list_sessions"], *page.arguments, project_id))
+
+
+async def list_contributions(
+    connection: Connection, page: Page, session_id: UUID, stage: str | None
+) -> Rows:
+    """List the newest versions of a session's contributions, of a stage or of all, oldest first."""
+    rows = await connection.fetch(SQL["list_contributions"], *page.arguments, session_id, stage)
+    return _plain(rows)
+
+
+async def list_versions(connection: Connection, first_id: UUID) -> Rows:
+    """List the versions of a document, by the id of the first."""
+    return _plain(await connection.fetch(SQL["list_versions"], first_id))
+
+
+async def list_jobs(connection: Connection, page: Page, session_id: UUID) -> Rows:
+    """List a session's jobs, the oldest first."""
+    return _plain(await connection.fetch(SQL["list_jobs"], *page.arguments, session_id))
+
+
+async def list_documents(connection: Connection, page: Page, session_id: UUID) -> Rows:
+    """List what stands beside the contributions of a session, the oldest first."""
+    return _plain(await connection.fetch(SQL["list_documents"], *page.arguments, session_id))
+
+
+async def list_resources(connection: Connection, page: Page, project_id: UUID) -> Rows:
+    """List what was given to a project, the oldest first."""
+    return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
+
+
+async def load_document(connection: Connection, document_id: UUID) -> dict[str, Any]:
+    """Load a document or a resource with its text."""
+    row = await connection.fetchrow(SQL["load_document"], document_id)
+    if row is None:
+        raise NotFound(f"There is no document {document_id}.")
+    return dict(row)
+
+
+async def list_chats(connection: Connection, page: Page) -> Rows:
+    """List chats, the newest first."""
+    return _plain(await connection.fetch(SQL["list_chats"], *page.arguments))
+
+
+async def list_transactions(
+    connection: Connection, wallet_id: UUID, *, before: int | None, limit: int
+) -> Rows:
+    """List what happened to a wallet before a transaction, the newest first."""
+    return _plain(await connection.fetch(SQL["list_transactions"], before, limit, wallet_id))
+
+
+def _plain(rows: Sequence[asyncpg.Record]) -> Rows:
+    return [dict(row) for row in rows]

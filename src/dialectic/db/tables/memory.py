@@ -1,0 +1,221 @@
+"""Pieces of documents as rows: indexed, embedded, matched. Statements: sql/queries/memory.sql.
+
+The only module that touches these tables. Knows no embedder and no money; functions take the
+connection of a tenant's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from dialectic.db.pool import Connection
+from dialectic.db.queries import load_queries
+
+SQL = load_queries("memory")
+
+# From so many pieces on an index finds neighbours faster than comparing all of them; what a project
+# gets beyond this goes into it.
+INDEX_FROM_PIECES = 2_000
+# A document of ten million characters is written within this, also by a server that has far more to
+# do than it can. Nobody waits for the rows it locks but whoever indexes the same document.
+WRITE_S = 600.0
+BATCH_PIECES = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPiece:
+    """A piece with its vector, about to be kept."""
+
+    position: int
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    text: str
+    tokens: int
+    content_hash: str
+    vector: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSource:
+    """A text that was cut and embedded, about to be kept."""
+
+    id: UUID
+    project_id: UUID
+    # None for what belongs to all sessions of its project.
+    session_id: UUID | None
+    source_hash: str
+    embedding_model: str
+    dimensions: int
+    pieces: tuple[NewPiece, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Where is searched: in a project, one of its sessions, some of its sources."""
+
+    project_id: UUID
+    session_id: UUID | None = None
+    source_ids: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for, as a vector of an embedder and as words."""
+
+    embedding_model: str
+    vector: Sequence[float]
+    words: str
+    # From 0, vectors alone, to 2, words alone; at 1 both count alike.
+    word_weight: float
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A piece that was found, and how well it fits."""
+
+    id: int
+    source_id: UUID
+    position: int
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    text: str
+    tokens: int
+    vector: tuple[float, ...]
+    score: float
+    # To the question's vector, if it is among the nearest; and by BM25.
+    likeness: float | None
+    word_score: float
+
+
+async def list_indexed(
+    connection: Connection, embedding_model: str, dimensions: int, hashes: Mapping[UUID, str]
+) -> set[UUID]:
+    """List those sources whose text, by its hash, an embedder has read into vectors of a size."""
+    rows = await connection.fetch(
+        SQL["list_indexed"], embedding_model, list(hashes), list(hashes.values()), dimensions
+    )
+    return {row["source_id"] for row in rows}
+
+
+async def find_vectors(
+    connection: Connection, embedding_model: str, dimensions: int, content_hashes: Sequence[str]
+) -> dict[str, list[float]]:
+    """Find the vectors of pieces that were embedded before, by their hashes."""
+    rows = await connection.fetch(
+        SQL["find_vectors"], embedding_model, list(content_hashes), dimensions
+    )
+    return {row["content_hash"]: row["embedding"] for row in rows}
+
+
+async def put_source(
+    connection: Connection, new: NewSource, *, index_from: int = INDEX_FROM_PIECES
+) -> bool:
+    """Keep a source with all its pieces; False if it is there already. Its old pieces go."""
+    claimed = await connection.fetchval(
+        SQL["claim_source"],
+        new.id,
+        new.embedding_model,
+        new.project_id,
+        new.session_id,
+        new.source_hash,
+        new.dimensions,
+        len(new.pieces),
+    )
+    if claimed is None:
+        return False
+    await connection.execute(SQL["be_patient"], f"{WRITE_S * 1000:.0f}")
+    others = await connection.fetchval(
+        SQL["count_others"], new.project_id, new.embedding_model, new.id
+    )
+    key = (new.id, new.embedding_model)
+    await connection.execute(SQL["forget_words"], *key)
+    await connection.execute(SQL["forget_pieces"], *key)
+    for begin in range(0, len(new.pieces), BATCH_PIECES):
+        batch = new.pieces[begin : begin + BATCH_PIECES]
+        is_graphed = others + begin >= index_from
+        await connection.executemany(
+            SQL["insert_piece"], [(*_build_arguments(new, piece), is_graphed) for piece in batch]
+        )
+    await connection.execute(SQL["insert_words"], *key)
+    await connection.execute(SQL["note_words"], *key)
+    return True
+
+
+def _build_arguments(new: NewSource, piece: NewPiece) -> tuple[Any, ...]:
+    return (
+        new.project_id,
+        new.id,
+        new.embedding_model,
+        piece.position,
+        piece.start,
+        piece.end,
+        list(piece.heading_path),
+        piece.text,
+        piece.tokens,
+        piece.content_hash,
+        new.dimensions,
+        piece.vector,
+    )
+
+
+async def match_chunks(
+    connection: Connection,
+    scope: Scope,
+    question: Question,
+    *,
+    index_from: int = INDEX_FROM_PIECES,
+) -> list[Match]:
+    """Find the pieces in a scope that fit a question, best first."""
+    rows = await connection.fetch(
+        SQL["match_chunks"],
+        scope.project_id,
+        scope.session_id,
+        None if scope.source_ids is None else list(scope.source_ids),
+        question.embedding_model,
+        question.vector,
+        question.words,
+        question.word_weight,
+        question.limit,
+        index_from,
+    )
+    return [
+        Match(
+            id=row["id"],
+            source_id=row["source_id"],
+            position=row["position"],
+            start=row["start_offset"],
+            end=row["end_offset"],
+            heading_path=tuple(row["heading_path"]),
+            text=row["content"],
+            tokens=row["token_count"],
+            vector=tuple(row["embedding"]),
+            score=row["score"],
+            likeness=row["likeness"],
+            word_score=row["word_score"],
+        )
+        for row in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that can be searched."""
+
+    id: UUID
+    session_id: UUID | None
+    text: str
+    path: str
+
+
+async def list_searchable(connection: Connection, project_id: UUID) -> list[Document]:
+    """List the documents of a project that a person may want to find something in."""
+    return [
+        Document(row["id"], row["session_id"], row["content"], row["storage_path"])
+        for row in await connection.fetch(SQL["list_searchable"], project_id)
+    ]

@@ -1,0 +1,128 @@
+"""The events of one tenant in one process: the newest ones, and a queue for each who follows.
+
+Knows no database. Everything here happens at once, without waiting, but for a follower that has
+nothing to take: it waits for a future of its own, never for a lock that all share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from dialectic.core.event import Event, is_for
+
+# The newest events of a tenant that someone follows are kept for those who come back.
+TAIL_MAX = 500
+TAIL_BYTES_MAX = 1_000_000
+# Events that may wait for one follower; with more it is too slow. It takes a whole tail at once.
+QUEUE_MAX = 1000
+
+
+def _ignore() -> None:
+    pass
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """What waits for one follower. Overfull or ended it gives nothing more."""
+
+    user_id: UUID
+    session_id: UUID | None
+    # Events up to here were given to it, or are not for it.
+    seq: int
+    # Called when it is ended from outside: its follower may be stuck elsewhere.
+    on_end: Callable[[], None] = _ignore
+    # What its follower came in with; None: nothing that could be taken away.
+    token_id: UUID | None = None
+    queue_max: int = QUEUE_MAX
+    is_slow: bool = False
+    _is_ended: bool = False
+    _queue: deque[Event] = field(default_factory=deque)
+    _waiter: asyncio.Future[None] | None = None
+
+    def offer(self, event: Event) -> None:
+        """Put an event into the queue if it is for this follower, and new to it."""
+        if event.seq <= self.seq or self._is_ended:
+            return
+        self.seq = event.seq
+        if not is_for(event, self.user_id, self.session_id):
+            return
+        if len(self._queue) >= self.queue_max:
+            self.is_slow = True
+            self.end()
+            return
+        self._queue.append(event)
+        self._wake()
+
+    def end(self) -> None:
+        """Give nothing more, from now on."""
+        if self._is_ended:
+            return
+        self._is_ended = True
+        self._queue.clear()
+        self._wake()
+        self.on_end()
+
+    async def take(self, patience_s: float) -> list[Event] | None:
+        """Wait for events and take all; [] if none came in time, None if it has ended."""
+        if not self._queue and not self._is_ended:
+            loop = asyncio.get_running_loop()
+            self._waiter = loop.create_future()
+            timer = loop.call_later(patience_s, self._wake)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+                timer.cancel()
+        if self._is_ended:
+            return None
+        taken = list(self._queue)
+        self._queue.clear()
+        return taken
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """The events of one tenant in this process: the newest ones, and who follows."""
+
+    tenant_id: UUID
+    # Everything up to here was handed out; everything after `floor_seq` is in the tail.
+    seq: int = 0
+    floor_seq: int = 0
+    tail_max: int = TAIL_MAX
+    tail_bytes_max: int = TAIL_BYTES_MAX
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    # Everyone who has a place; and those among them who are given what happens.
+    places: set[Subscription] = field(default_factory=set)
+    subscriptions: set[Subscription] = field(default_factory=set)
+    _tail: deque[Event] = field(default_factory=deque)
+    _tail_bytes: int = 0
+
+    def publish(self, events: Iterable[Event], end_seq: int) -> None:
+        """Hand out what was read, up to a number."""
+        for event in events:
+            self._tail.append(event)
+            self._tail_bytes += len(event.wire)
+            for subscription in tuple(self.subscriptions):
+                subscription.offer(event)
+        self.seq = max(self.seq, end_seq)
+        while len(self._tail) > self.tail_max or self._tail_bytes > self.tail_bytes_max:
+            oldest = self._tail.popleft()
+            self._tail_bytes -= len(oldest.wire)
+            self.floor_seq = oldest.seq
+
+    def attach(self, subscription: Subscription) -> bool:
+        """Let someone follow from the number it has on; False if more is missing than is here."""
+        if subscription.seq < self.floor_seq:
+            return False
+        for event in self._tail:
+            subscription.offer(event)
+        self.subscriptions.add(subscription)
+        return True

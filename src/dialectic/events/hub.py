@@ -1,0 +1,267 @@
+"""The hub: reads the news of a process's tenants once and hands it to everyone who follows.
+
+Owns one connection and the channels of tenants. Knows nothing of HTTP and nothing of what events
+mean. A hint in the server (NOTIFY) says that there may be news; it is only a hint. While anyone
+follows, the hub also looks by itself: every second, and twenty times a second for a while after
+there was news, for commits that gave no hint of their own. Looking is at the same time the probe
+of the connection: one that fails or hangs is replaced, and what was committed meanwhile is found
+by its number. Now and then it also asks which tokens have ended, and ends the streams of theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.core.event import build_event
+from dialectic.db.pool import (
+    APP_ROLE,
+    CONNECTION_LOST,
+    Address,
+    Connection,
+    connect,
+    given_up_in_time,
+    transact_on,
+)
+from dialectic.db.tables.accounts import list_ended_tokens
+from dialectic.db.tables.notifications import Page, list_news, read_events
+from dialectic.errors import DatabaseUnreachable, TooManyStreams
+from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
+
+logger = logging.getLogger(__name__)
+
+HINTS = "dialectic_news"
+# Looks are so far apart at least: what comes in bursts is read at once.
+GAP_S = 0.01
+QUICK_S = 0.05
+QUICK_FOR_S = 1.0
+SLOW_S = 1.0
+LOOK_MAX_S = 5.0
+RECONNECT_S = 0.2
+TOKENS_S = 5.0
+OPEN_MAX_S = 30.0
+PAGE = 500
+
+
+@dataclass(slots=True, eq=False)
+class Hub:
+    """The one reader of live events of a process. `open_hub` gives it its life."""
+
+    address: Address
+    role: str = APP_ROLE
+    # How many may follow at a time, of each tenant.
+    streams_max: int = 1000
+    # How many of a tenant's newest events are kept for those who come back, and of what size.
+    tail_max: int = TAIL_MAX
+    tail_bytes_max: int = TAIL_BYTES_MAX
+    # How many events may wait for one who follows.
+    queue_max: int = QUEUE_MAX
+    # How long the server is waited for.
+    look_max_s: float = LOOK_MAX_S
+    # How long a stream may outlive the token that its client came in with.
+    tokens_s: float = TOKENS_S
+    # No stream begins any more, and every one has ended.
+    is_closing: bool = False
+    _channels: dict[UUID, Channel] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _quick_until_s: float = 0.0
+    _looked_at_s: float = 0.0
+    _asked_at_s: float = 0.0
+
+    # -- those who follow -------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def enter(self, tenant_id: UUID, subscription: Subscription) -> AsyncIterator[Channel]:
+        """Take one of the places that a tenant has here, with its channel open."""
+        channel = self._channels.get(tenant_id) or Channel(
+            tenant_id, tail_max=self.tail_max, tail_bytes_max=self.tail_bytes_max
+        )
+        if len(channel.places) >= self.streams_max:
+            raise TooManyStreams(
+                f"{len(channel.places)} streams of events are open already. Close one of them, or "
+                "let several views share a stream."
+            )
+        self._channels[tenant_id] = channel
+        channel.places.add(subscription)
+        try:
+            if not channel.ready.is_set():
+                self._wake.set()
+                await _wait_until_ready(channel)
+            yield channel
+        finally:
+            channel.places.discard(subscription)
+            if not channel.places:
+                del self._channels[tenant_id]
+
+    def attach(self, channel: Channel, subscription: Subscription) -> bool:
+        """Let someone follow from the number it has on; False if more is missing than is here."""
+        if self.is_closing:
+            subscription.end()
+            return True
+        return channel.attach(subscription)
+
+    def close_streams(self) -> None:
+        """End every stream, and those to come: the process is about to leave."""
+        self.is_closing = True
+        for channel in list(self._channels.values()):
+            for subscription in list(channel.places):
+                subscription.end()
+
+    def end_with(self, reading: asyncio.Task[None]) -> None:
+        """Leave nobody waiting for a reader that is no more; why it died is said loudly."""
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            logger.critical("the hub of events died", exc_info=error)
+        self.close_streams()
+
+    def count_streams(self) -> int:
+        """Count the places that are taken, of all tenants."""
+        return sum(len(channel.places) for channel in self._channels.values())
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read for as long as we live; a lost connection is replaced."""
+        while True:
+            try:
+                connection = await connect(self.address, self.role)
+            except (*CONNECTION_LOST, asyncpg.PostgresError):
+                await asyncio.sleep(RECONNECT_S)
+                continue
+            connection.add_termination_listener(self._hear)
+            try:
+                await self._read_on(connection)
+            except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
+                logger.warning("events are out of reach: %s", str(error) or type(error).__name__)
+            finally:
+                connection.terminate()
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _read_on(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        with given_up_in_time(connection, self.look_max_s):
+            await connection.add_listener(HINTS, self._hear)
+        self._wake.set()  # what was hinted at while nobody listened
+        while True:
+            await self._pause()
+            await self._look(connection)
+            await self._ask_for_tokens(connection)
+
+    def _hear(self, *_: object) -> None:
+        if self._channels:
+            self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
+            self._wake.set()
+
+    async def _pause(self) -> None:
+        """Wait until it is time to look; for ever if nobody follows."""
+        clock = asyncio.get_running_loop().time
+        patience_s: float | None = None
+        if self._channels:
+            patience_s = QUICK_S if clock() < self._quick_until_s else SLOW_S
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await self._wake.wait()
+        if (too_early_s := self._looked_at_s + GAP_S - clock()) > 0:
+            await asyncio.sleep(too_early_s)
+        self._wake.clear()
+        self._looked_at_s = clock()
+
+    async def _look(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        for channel in list(self._channels.values()):
+            if not channel.ready.is_set():
+                with given_up_in_time(connection, self.look_max_s):
+                    await _begin(connection, channel)
+        known = {tenant_id: channel.seq for tenant_id, channel in self._channels.items()}
+        if not known:
+            return
+        with given_up_in_time(connection, self.look_max_s):
+            news = await list_news(connection, known)
+        for tenant_id in news:
+            self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
+            if tenant_id in self._channels:  # nobody may follow any more
+                await self._read_new(connection, self._channels[tenant_id])
+
+    async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """End the streams of tokens that have ended, also of those who are still catching up."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._asked_at_s + self.tokens_s:
+            return
+        self._asked_at_s = now_s
+        shown = [
+            (tenant_id, subscription.token_id, subscription)
+            for tenant_id, channel in self._channels.items()
+            for subscription in channel.places
+            if subscription.token_id is not None
+        ]
+        if not shown:
+            return
+        tokens = {(tenant_id, token_id) for tenant_id, token_id, _ in shown}
+        with given_up_in_time(connection, self.look_max_s):
+            ended = await list_ended_tokens(connection, tokens)
+        for _, token_id, subscription in shown:
+            if token_id in ended:
+                subscription.end()
+
+    async def _read_new(
+        self, connection: asyncpg.Connection[asyncpg.Record], channel: Channel
+    ) -> None:
+        is_full = True
+        while is_full:
+
+            async def read(connection: Connection) -> Page:
+                return await read_events(
+                    connection, after_seq=channel.seq, session_id=None, limit=PAGE
+                )
+
+            with given_up_in_time(connection, self.look_max_s):
+                page = await transact_on(connection, channel.tenant_id, read)
+            _publish(channel, page)
+            is_full = page.is_full
+
+
+async def _begin(connection: Connection, channel: Channel) -> None:
+    """Open a channel: those who were here before find the newest events again without asking."""
+
+    async def read(connection: Connection) -> Page:
+        now = await read_events(connection, after_seq=0, session_id=None, limit=0)
+        floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
+        channel.seq = channel.floor_seq = floor_seq
+        return await read_events(connection, after_seq=floor_seq, session_id=None, limit=PAGE)
+
+    _publish(channel, await transact_on(connection, channel.tenant_id, read))
+    channel.ready.set()
+
+
+def _publish(channel: Channel, page: Page) -> None:
+    events = [build_event(channel.tenant_id, row) for row in page.rows]
+    channel.publish(events, page.end_seq)
+
+
+async def _wait_until_ready(channel: Channel) -> None:
+    try:
+        async with asyncio.timeout(OPEN_MAX_S):
+            await channel.ready.wait()
+    except TimeoutError:
+        raise DatabaseUnreachable(
+            f"Events could not be read for {OPEN_MAX_S:.0f} s. Try again."
+        ) from None
+
+
+@contextlib.asynccontextmanager
+async def open_hub(
+    address: Address, *, role: str = APP_ROLE, streams_max: int = 1000
+) -> AsyncIterator[Hub]:
+    """Open the hub of a process; at the end every stream has ended."""
+    hub = Hub(address, role, streams_max)
+    reading = asyncio.create_task(hub.run(), name="hub")
+    reading.add_done_callback(hub.end_with)
+    try:
+        yield hub
+    finally:
+        hub.close_streams()
+        reading.cancel()
+        await asyncio.wait({reading})

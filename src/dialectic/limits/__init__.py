@@ -1,0 +1,1 @@
+"""Rate limits, permits and circuit breakers of endpoints, shared by all workers."""

@@ -1,0 +1,255 @@
+"""Limits of endpoints, shared by all workers: leave before a call, a report after it.
+
+Pace, places, patience and the circuit breaker are rows and functions of the database (see
+sql/functions/limits.sql); this module asks them. It knows nothing of prompts, and of a job only
+who it is. An endpoint without limits costs no round trip while all is calm there: what this
+process learned a moment ago holds for a moment, and its successes are told with the next question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+import asyncpg
+
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.models.messages import Usage
+from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import load_queries
+from dialectic.errors import (
+    CircuitOpen,
+    ContextWindowError,
+    DialecticError,
+    EndpointBusy,
+    ProviderAuth,
+    ProviderError,
+    ProviderMalformed,
+    ProviderQuota,
+    ProviderThrottled,
+    ProviderTransient,
+    StreamTruncated,
+)
+
+logger = logging.getLogger(__name__)
+
+SQL = load_queries("limits")
+
+# How long a call waits for its turn where it is; a longer wait frees its place for others.
+PATIENCE_S = 2.0
+# For how long an endpoint that was calm is taken to be calm.
+CALM_S = 1.0
+RETRY_AFTER_MAX_S = 3600.0
+MESSAGE_MAX_CHARS = 500
+
+
+@dataclass(slots=True)
+class Calm:
+    """What this process knows of endpoints without limits."""
+
+    until: dict[str, float] = field(default_factory=dict)
+    # Calls that went well and were not told yet.
+    answered: Counter[str] = field(default_factory=Counter)
+
+    def lasts(self, name: str) -> bool:
+        return time.monotonic() < self.until.get(name, 0.0)
+
+    def note(self, name: str, *, is_calm: bool) -> None:
+        self.until[name] = time.monotonic() + CALM_S if is_calm else 0.0
+
+
+class Caller(Protocol):
+    """Who makes a call: an attempt of a job, or a question of a chat.
+
+    A place is kept for as long as a job has its attempt; a chat has to find one, and keeps none.
+    """
+
+    @property
+    def tenant_id(self) -> UUID: ...
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to make one call."""
+
+    endpoint: Endpoint
+    job: Caller
+    # What was set aside for it: its input, and the longest answer it asks for.
+    tokens: int
+    # Whether the database waits to hear how it went even if it went well.
+    is_awaited: bool
+
+
+class Outcome(enum.StrEnum):
+    """How a call went, as far as the endpoint is concerned."""
+
+    ANSWERED = "answered"
+    FAILED = "failed"
+    THROTTLED = "throttled"
+    QUOTA = "quota"
+    KEY = "key"
+    # It was not made after all: what was set aside for it is given back.
+    UNUSED = "unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is told of a call that has ended."""
+
+    outcome: Outcome
+    # The tokens it cost; None if nobody knows.
+    used_tokens: int | None
+    message: str | None = None
+    retry_after_s: float | None = None
+
+
+UNUSED = Report(Outcome.UNUSED, 0)
+
+
+def is_limited(endpoint: Endpoint) -> bool:
+    """Say whether any limit is set for an endpoint."""
+    limits = (endpoint.max_concurrency, endpoint.requests_per_minute, endpoint.tokens_per_minute)
+    return any(limit is not None for limit in limits)
+
+
+def build_report(usage: Usage) -> Report:
+    """Build the report of a call that was answered."""
+    return Report(Outcome.ANSWERED, usage.input_tokens + usage.output_tokens)
+
+
+def build_failure(error: ProviderError | ContextWindowError) -> Report:
+    """Build the report of a call that failed. A refused request speaks well of the endpoint."""
+    match error:
+        case ProviderThrottled():
+            outcome = Outcome.THROTTLED
+        case ProviderQuota():
+            outcome = Outcome.QUOTA
+        case ProviderAuth():
+            outcome = Outcome.KEY
+        case ProviderTransient() | ProviderMalformed() | StreamTruncated():
+            outcome = Outcome.FAILED
+        case _:
+            outcome = Outcome.ANSWERED
+    used: int | None = 0
+    retry_after_s = None
+    if isinstance(error, ProviderError):
+        retry_after_s = error.retry_after_s
+        if error.remains.reported_usage is not None:
+            used = sum(error.remains.reported_usage)
+        elif error.remains.was_sent:
+            used = None
+    return Report(outcome, used, error.message[:MESSAGE_MAX_CHARS], retry_after_s)
+
+
+async def admit(
+    db: Database, calm: Calm, endpoint: Endpoint, job: Caller, *, tokens: int = 0
+) -> Permit:
+    """Wait for leave to call, or raise when that would take too long.
+
+    Raises `EndpointBusy` when the limits are reached, `CircuitOpen` when nobody may call there, and
+    `ProviderQuota` when the account is empty and a person must act.
+    """
+    limited = is_limited(endpoint)
+    if not limited and calm.lasts(endpoint.name):
+        return Permit(endpoint, job, tokens, is_awaited=False)
+    (row,) = await db.fetch(
+        SQL["admit"],
+        endpoint.name,
+        job.tenant_id,
+        job.id,
+        job.attempt,
+        endpoint.requests_per_minute,
+        endpoint.tokens_per_minute,
+        endpoint.max_concurrency,
+        tokens,
+        timedelta(seconds=PATIENCE_S),
+        calm.answered.pop(endpoint.name, 0),
+    )
+    calm.note(endpoint.name, is_calm=row["is_calm"])
+    if row["verdict"] != "go":
+        raise _build_refusal(endpoint, dict(row))
+    await asyncio.sleep(row["wait_s"])
+    return Permit(endpoint, job, tokens, is_awaited=limited or not row["is_calm"])
+
+
+def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
+    wait_s, closed_s = row["wait_s"], row["closed_s"]
+    match row["verdict"]:
+        case "quota":
+            return ProviderQuota(
+                f"The account at {endpoint.name} is empty since "
+                f"{row['failing_since']:%Y-%m-%d %H:%M} UTC: {row['failure']} "
+                "Nothing was sent. Top it up, then run `dialectic resume`."
+            )
+        case "open":
+            return CircuitOpen(
+                f"The endpoint {endpoint.name} keeps failing since "
+                f"{row['failing_since']:%Y-%m-%d %H:%M} UTC; the last time it was: "
+                f"{row['failure']} Nothing was sent; one call will try it again.",
+                wait_s=wait_s,
+                closed_s=closed_s,
+            )
+        case _:
+            return EndpointBusy(
+                f"The limits set for {endpoint.name} are reached; the turn of this call comes in "
+                f"{wait_s:.0f} s.",
+                wait_s=wait_s,
+                closed_s=closed_s,
+            )
+
+
+async def report(db: Database, calm: Calm, permit: Permit, told: Report) -> None:
+    """Tell how a call went. If that is impossible nothing is lost but a little of the pace."""
+    endpoint, job = permit.endpoint, permit.job
+    if told.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
+        calm.answered[endpoint.name] += told.outcome is Outcome.ANSWERED
+        return
+    unused = 0 if told.used_tokens is None else permit.tokens - told.used_tokens
+    try:
+        (row,) = await db.fetch(
+            SQL["report"],
+            endpoint.name,
+            job.tenant_id,
+            job.id,
+            job.attempt,
+            told.outcome,
+            told.message,
+            _build_wait(told.retry_after_s),
+            endpoint.requests_per_minute,
+            endpoint.tokens_per_minute,
+            unused,
+            calm.answered.pop(endpoint.name, 0),
+            patience_s=0.0,
+        )
+    except (DialecticError, asyncpg.PostgresError) as error:
+        logger.info("a call to %s was not reported: %s", endpoint.name, error)
+        return
+    calm.note(endpoint.name, is_calm=row["is_calm"])
+
+
+def _build_wait(seconds: float | None) -> timedelta | None:
+    """Build the wait an endpoint asks for, or none if it makes no sense."""
+    if seconds is None or not seconds > 0:  # true for a wait that is no number, too
+        return None
+    return timedelta(seconds=min(seconds, RETRY_AFTER_MAX_S))
+
+
+async def allow_probes(connection: Connection, session_id: UUID) -> None:
+    """Let endpoints with an empty account be tried again, because a person resumes a session."""
+    await connection.execute(SQL["allow_probes"], session_id)
+
+
+async def list_endpoints(db: Database) -> list[dict[str, Any]]:
+    """List how all endpoints stand that were ever in trouble or have limits."""
+    return [dict(row) for row in await db.fetch(SQL["list_endpoints"])]

@@ -1,0 +1,1 @@
+"""Make a request fit its window: compress, combine, retrieve."""

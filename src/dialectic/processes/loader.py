@@ -1,0 +1,158 @@
+"""Processes on disk: those that come with the program and those a user writes. Reads files only.
+
+Words that belong to no process, because every one needs them, stand beside the shipped ones.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from dialectic.core.process.check import build_process
+from dialectic.core.process.definition import SLUG, Process
+from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
+
+FILE_NAME = "process.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A process that has a name: where it stands, and what it is or why it is none."""
+
+    name: str
+    folder: Path | None
+    found: Process | InvalidProcess
+
+
+def load_process(name: str, *, own: Path | None = None) -> Process:
+    """Load a process by its name, or by the path of its folder or of the file in it.
+
+    A name is looked for below the user's `own` folder first: what they wrote goes on to work
+    whatever is shipped later.
+    """
+    if (found := _find_named(name, own)) is not None:
+        return found
+    path = Path(name)
+    folder = path.parent if path.name == FILE_NAME else path
+    if _holds_process(folder):
+        return _load_folder(folder, place=str(folder))
+    raise NotFound(
+        f"There is no process {name!r}. {_describe_names(own)}"
+        f"For one that has no name, give the folder that holds its {FILE_NAME}."
+    )
+
+
+def load_named(name: str, *, own: Path) -> Process:
+    """Load a process by its name alone: whoever asks from elsewhere names no folder here."""
+    if (found := _find_named(name, own)) is not None:
+        return found
+    raise NotFound(f"There is no process {name!r}. {_describe_names(own)}".rstrip())
+
+
+def _find_named(name: str, own: Path | None) -> Process | None:
+    if re.fullmatch(SLUG, name):
+        if own is not None and _holds_process(own / name):
+            return _load_own(own / name)
+        if _holds_process(_shipped() / name):
+            return _load_folder(_shipped() / name, place=name)
+    return None
+
+
+def list_processes(own: Path) -> list[Listed]:
+    """List the processes that have a name, the user's own first; one that is broken says why."""
+    listed: list[Listed] = []
+    for name in _list_names(own):
+        try:
+            listed.append(Listed(name, own / name, _load_own(own / name)))
+        except InvalidProcess as error:
+            listed.append(Listed(name, own / name, error))
+    taken = {one.name for one in listed}
+    shipped = [name for name in _list_names(_shipped()) if name not in taken]
+    return listed + [Listed(name, None, load_process(name)) for name in shipped]
+
+
+def load_words(name: str) -> str:
+    """Load words that come with the program and that every process shares."""
+    return _shipped().joinpath(f"{name}.md").read_text(encoding="utf-8")
+
+
+def _shipped() -> Traversable:
+    return files("dialectic").joinpath("processes")
+
+
+def _holds_process(folder: Traversable) -> bool:
+    try:
+        return folder.joinpath(FILE_NAME).is_file()
+    except OSError:  # a name too long to be one, or a folder closed to us
+        return False
+
+
+def _list_names(folder: Traversable) -> list[str]:
+    try:
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} cannot be read: {error.strerror}. Put its permissions right."
+        ) from None
+    return sorted(entry.name for entry in entries if _holds_process(entry))
+
+
+def _describe_names(own: Path | None) -> str:
+    mine = _list_names(own) if own is not None else []
+    yours = f"Your own are: {', '.join(mine)}. " if mine else ""
+    return f"Shipped are: {', '.join(_list_names(_shipped()))}. {yours}"
+
+
+def _load_own(folder: Path) -> Process:
+    """Load a process that is found by its folder's name, which must then be its name."""
+    process = _load_folder(folder, place=str(folder))
+    if process.name != folder.name:
+        raise InvalidProcess(
+            f"{folder / FILE_NAME}: `name` is {process.name!r}, but its folder is "
+            f"{folder.name!r}, and by that it is found. Let both be the same."
+        )
+    return process
+
+
+def _load_folder(folder: Traversable, *, place: str) -> Process:
+    prompts = _list_entries(folder.joinpath("prompts"), ".md")
+    overlays = _list_entries(folder.joinpath("overlays"), ".toml")
+    return build_process(
+        _read_toml(folder.joinpath(FILE_NAME), place=f"{place}/{FILE_NAME}"),
+        {
+            entry.name.removesuffix(".md"): _read(entry, place=f"{place}/prompts/{entry.name}")
+            for entry in prompts
+        },
+        [_read_toml(entry, place=f"{place}/overlays/{entry.name}") for entry in overlays],
+        place=f"{place}/{FILE_NAME}",
+        overlay_places=[f"{place}/overlays/{entry.name}" for entry in overlays],
+    )
+
+
+def _list_entries(folder: Traversable, ending: str) -> list[Traversable]:
+    """List the files of a folder that end so, by name; a folder that is not there has none."""
+    if not folder.is_dir():
+        return []
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [entry for entry in entries if entry.name.endswith(ending)]
+
+
+def _read(file: Traversable, *, place: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidProcess(f"{place} cannot be read: {error}.") from None
+    except OSError as error:
+        raise InvalidProcess(f"{place} cannot be read: {error.strerror}.") from None
+
+
+def _read_toml(file: Traversable, *, place: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(file, place=place))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProcess(f"{place} cannot be read: {error}.") from None

@@ -1,0 +1,341 @@
+"""One call from request to reply, in whatever words: statuses, events, ends and failures.
+
+Knows no vendor; a reader of the wire's own makes sense of each event. One request leaves here, and
+either one reply or one error comes back, with whatever the call has left behind.
+
+Short questions beside the answers: which models there are, how long a request is.
+
+Knows no vendor. Nothing of this costs money, so nothing remains of it when it fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from dialectic.core.models.endpoint import Endpoint
+from dialectic.core.models.messages import Message, Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import Garbled, parse_json, require_list, require_object
+from dialectic.errors import (
+    ProviderError,
+    ProviderMalformed,
+    ProviderRejected,
+    ProviderTransient,
+    Remains,
+    StreamTruncated,
+)
+from dialectic.providers.error_taxonomy import is_error, read_complaint
+from dialectic.providers.errors import (
+    RAW_CHARS_MAX,
+    build_refusal,
+    clean_record,
+    redact,
+    was_worked_on,
+)
+from dialectic.providers.http import Broken, Incoming, Line, PatienceS, Sending
+from dialectic.providers.response import Draft
+from dialectic.providers.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
+
+REASONING_FIRST_BYTE_S = 600.0
+# After the end of an answer only its usage can still come, and after the last word nothing.
+AFTERWARDS_S = 10.0
+LINGER_S = 0.5
+ERROR_BODY_BYTES_MAX = 64 << 10
+MALFORMED_RETRIES_MAX = 2
+TLS_RETRIES_MAX = 1
+LAST_WORD = "[DONE]"
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that is taken in: of one event, of a body in one piece, of a stream in all."""
+
+    event_bytes: int = EVENT_BYTES_MAX
+    body_bytes: int = 32 << 20
+    stream_bytes: int = 128 << 20
+
+
+class Reader(Protocol):
+    """Makes sense of what one wire sends, and writes it into its draft. Raises `Garbled`."""
+
+    draft: Draft
+    # Whether the wire's own last word has come.
+    is_done: bool
+
+    def take(self, data: dict[str, Any]) -> None:
+        """Take one event of a stream."""
+
+    def take_whole(self, body: Any) -> None:
+        """Take an answer that came in one piece, and end the draft."""
+
+
+def build_sending(
+    endpoint: Endpoint, card: ModelCard, path: str, body: Mapping[str, Any]
+) -> Sending:
+    """Build what is sent for one answer of a model."""
+    first_byte_s = endpoint.first_byte_s
+    if card.is_reasoning:
+        first_byte_s = max(first_byte_s, REASONING_FIRST_BYTE_S)
+    return Sending(path, encode_body(card, body), first_byte_s, endpoint.timeout_s)
+
+
+def encode_body(card: ModelCard, body: Mapping[str, Any]) -> bytes:
+    """Write a body as JSON."""
+    try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ProviderRejected(
+            f"The extra_body of {card.name} cannot be written as JSON: {error}. Put it right."
+        ) from error
+    return text.encode("utf-8", "replace")
+
+
+def fold_system(card: ModelCard, request: Request) -> tuple[str, tuple[Message, ...]]:
+    """Give the system instruction and the turns as the model takes them: apart, or as one."""
+    if card.supports_system_prompt or not request.system:
+        return request.system, request.messages
+    first, *rest = request.messages
+    opening = Message(first.role, f"{request.system}\n\n{first.content}")
+    return "", (opening, *rest)
+
+
+async def converse(
+    line: Line, sending: Sending, card: ModelCard, reader: Reader, caps: Caps
+) -> Reply:
+    """Carry out one call."""
+    draft, name = reader.draft, line.endpoint.name
+    try:
+        async with line.open(sending) as incoming:
+            draft.request_id = incoming.request_id
+            patience_s = _build_patience(line.endpoint, sending, card, reader)
+            await check_status(line, card.sent_name, incoming, patience_s)
+            await _read(line, card, incoming, reader, caps, patience_s)
+    except Broken as broken:
+        # What has ended is whole, however the connection went on.
+        if not draft.has_ended:
+            raise build_break(line.endpoint, broken, draft.build_remains()) from broken
+    except Garbled as garbled:
+        shown = {"garbled": garbled.shown} if garbled.shown else {}
+        raise build_garble(line.endpoint, garbled, draft.build_remains(**shown)) from garbled
+    if not draft.has_ended:
+        remains = draft.build_remains()
+        raise StreamTruncated(
+            f"The answer of {name} broke off after {len(remains.partial_text)} characters: "
+            "it never said why it ended.",
+            remains=remains,
+        )
+    return draft.build_reply()
+
+
+async def check_status(line: Line, model: str, incoming: Incoming, patience_s: PatienceS) -> None:
+    """Raise what a status other than success means."""
+    if 200 <= incoming.status < 300:
+        return
+    start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
+    text = start.decode("utf-8", "replace")
+    body: Any = text if incoming.content_type == "text/plain" else None
+    with contextlib.suppress(Garbled):
+        body = parse_json(text)
+    remains = Remains(
+        was_sent=was_worked_on(incoming.status),
+        request_id=incoming.request_id,
+        raw=_build_raw(line, incoming, text),
+    )
+    complaint = read_complaint(incoming.status, body, incoming.headers)
+    raise build_refusal(line.endpoint, line.key, model, complaint, remains)
+
+
+async def check_content_type(
+    line: Line, incoming: Incoming, patience_s: PatienceS, *expected: str
+) -> None:
+    """Raise if the answer is of another kind, as the page of a login is."""
+    if incoming.content_type in expected:
+        return
+    start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
+    remains = Remains(
+        was_sent=True,
+        request_id=incoming.request_id,
+        raw=_build_raw(line, incoming, start.decode("utf-8", "replace")),
+    )
+    raise ProviderMalformed(
+        f"The answer of {line.endpoint.name} makes no sense: it is "
+        f"{incoming.content_type or 'of no kind at all'!r}, not {' or '.join(expected)}. "
+        "Check its base_url, and what stands between here and there.",
+        retries_max=MALFORMED_RETRIES_MAX,
+        remains=remains,
+    )
+
+
+def build_break(endpoint: Endpoint, broken: Broken, remains: Remains) -> ProviderError:
+    """Build the error of an exchange that broke off."""
+    if broken.has_begun:
+        return StreamTruncated(
+            f"The answer of {endpoint.name} broke off after {len(remains.partial_text)} "
+            f"characters: {broken.why}.",
+            remains=remains,
+        )
+    return ProviderTransient(
+        f"{endpoint.name} did not answer: {broken.why}.",
+        retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
+        remains=Remains(was_sent=broken.was_sent, request_id=remains.request_id),
+    )
+
+
+def build_garble(endpoint: Endpoint, garbled: Garbled, remains: Remains) -> ProviderMalformed:
+    """Build the error of an answer that makes no sense."""
+    return ProviderMalformed(
+        f"The answer of {endpoint.name} makes no sense: {garbled.why}.",
+        retries_max=MALFORMED_RETRIES_MAX,
+        remains=remains,
+    )
+
+
+def _build_patience(
+    endpoint: Endpoint, sending: Sending, card: ModelCard, reader: Reader
+) -> PatienceS:
+    def patience_s() -> float:
+        if reader.is_done:
+            return LINGER_S
+        if reader.draft.has_ended:
+            return min(AFTERWARDS_S, endpoint.idle_s)
+        # Some greet at once and think afterwards.
+        if card.is_reasoning and not reader.draft.has_text:
+            return sending.first_byte_s
+        return endpoint.idle_s
+
+    return patience_s
+
+
+async def _read(
+    line: Line,
+    card: ModelCard,
+    incoming: Incoming,
+    reader: Reader,
+    caps: Caps,
+    patience_s: PatienceS,
+) -> None:
+    await check_content_type(line, incoming, patience_s, "text/event-stream", "application/json")
+    if incoming.content_type == "application/json":
+        # Not everyone streams who is asked to.
+        body = parse_body(await incoming.read(patience_s, bytes_max=caps.body_bytes))
+        _check_error(line, card, reader.draft, body, has_failed=is_error(body))
+        reader.take_whole(body)
+        return
+    parser, numbering = EventParser(bytes_max=caps.event_bytes), Numbering()
+    pieces = incoming.pieces(patience_s, bytes_max=caps.stream_bytes)
+    async with contextlib.aclosing(pieces):
+        async for piece in pieces:
+            if reader.is_done:
+                return
+            for event in parser.feed(piece):
+                if not numbering.is_repeat(event):
+                    _take(line, card, reader, event)
+    if (last := parser.finish()) is not None:
+        _take_last(line, card, reader, last)
+
+
+def parse_body(body: bytes) -> Any:
+    """Parse an answer that came in one piece."""
+    return parse_json(body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
+
+
+def _take(line: Line, card: ModelCard, reader: Reader, event: Event) -> None:
+    text = event.data.strip()
+    if reader.is_done:
+        return
+    if text == LAST_WORD:
+        reader.is_done = True
+    elif text:
+        data = require_object(parse_json(text), "event")
+        has_failed = event.name == "error" or is_error(data)
+        _check_error(line, card, reader.draft, data, has_failed=has_failed)
+        reader.take(data)
+
+
+def _take_last(line: Line, card: ModelCard, reader: Reader, event: Event) -> None:
+    """Take an event that may have been cut off: one that does not parse was."""
+    try:
+        parse_json(event.data)
+    except Garbled:
+        if event.data.strip() != LAST_WORD:
+            return
+    _take(line, card, reader, event)
+
+
+def _check_error(line: Line, card: ModelCard, draft: Draft, body: Any, *, has_failed: bool) -> None:
+    """Raise what an error means that came with success, or after some of the answer."""
+    if has_failed:
+        complaint = read_complaint(200, body)
+        was_sent = draft.has_text or was_worked_on(complaint.status)
+        remains = replace(draft.build_remains(error=body), was_sent=was_sent)
+        raise build_refusal(line.endpoint, line.key, card.sent_name, complaint, remains)
+
+
+def _build_raw(line: Line, incoming: Incoming, text: str) -> dict[str, Any]:
+    raw: dict[str, Any] = clean_record(
+        line.key,
+        {
+            "status": incoming.status,
+            "content_type": incoming.content_type,
+            "body": redact(line.key, text)[:RAW_CHARS_MAX],
+        },
+    )
+    return raw
+
+
+LOOKUP_S = 30.0
+PAGES_MAX = 100
+NOT_HERE = frozenset({404, 405, 501})
+
+
+async def load_page(
+    line: Line, path: str, name: str, caps: Caps
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Load one page of a list: its entries, which stand under a name, and all of it."""
+    sending = Sending(path, None, LOOKUP_S, LOOKUP_S)
+    with _telling(line):
+        answer = await _ask(line, sending, "", caps, frozenset())
+        assert answer is not None, "every status but success has raised"
+        entries = require_list(answer.get(name), name)
+        return [entry for entry in entries if isinstance(entry, dict)], answer
+
+
+async def find_answer(
+    line: Line, path: str, body: bytes, model: str, caps: Caps
+) -> dict[str, Any] | None:
+    """Ask something that not every endpoint knows; None if this one does not."""
+    with _telling(line):
+        return await _ask(line, Sending(path, body, LOOKUP_S, LOOKUP_S), model, caps, NOT_HERE)
+
+
+async def _ask(
+    line: Line, sending: Sending, model: str, caps: Caps, absent: frozenset[int]
+) -> dict[str, Any] | None:
+    async with line.open(sending) as incoming:
+        if incoming.status in absent:
+            return None
+        await check_status(line, model, incoming, _patience_s)
+        await check_content_type(line, incoming, _patience_s, "application/json")
+        body = parse_body(await incoming.read(_patience_s, bytes_max=caps.body_bytes))
+    if is_error(body):
+        complaint = read_complaint(200, body)
+        raise build_refusal(line.endpoint, line.key, model, complaint, Remains())
+    return require_object(body, "answer")
+
+
+@contextlib.contextmanager
+def _telling(line: Line) -> Iterator[None]:
+    try:
+        yield
+    except Broken as broken:
+        raise build_break(line.endpoint, broken, Remains()) from broken
+    except Garbled as garbled:
+        raise build_garble(line.endpoint, garbled, Remains()) from garbled
+
+
+def _patience_s() -> float:
+    return LOOKUP_S

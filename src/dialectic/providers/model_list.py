@@ -1,0 +1,170 @@
+"""Which models the endpoints listed when they were last asked: a file in HOME. Knows no facts.
+
+It is a cache: what cannot be read counts as never seen, and asking again writes it anew.
+
+The catalogue as a list for people: what is known, what was listed, what is missing. Pure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from dialectic.core.models.model import ModelCard
+from dialectic.errors import ConfigurationError
+from dialectic.providers.base import ListedModel
+from dialectic.providers.catalog import Catalog, Entry, Origin
+
+FILE = "models.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one endpoint listed, and on which day."""
+
+    on: date
+    models: tuple[ListedModel, ...]
+
+
+def load_seen(home: Path) -> dict[str, Seen]:
+    """Load what was seen, by the names of the endpoints."""
+    try:
+        table = json.loads((home / FILE).read_bytes())
+        return {name: _read(part) for name, part in table.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def _read(part: Mapping[str, Any]) -> Seen:
+    return Seen(
+        date.fromisoformat(part["on"]), tuple(ListedModel(**model) for model in part["models"])
+    )
+
+
+def save_seen(home: Path, seen: Mapping[str, Seen]) -> None:
+    """Save what was seen, whole or not at all."""
+    table = {
+        name: {"on": part.on.isoformat(), "models": [asdict(model) for model in part.models]}
+        for name, part in seen.items()
+    }
+    draft = home / f".{FILE}-{uuid4().hex}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(table, indent=1), encoding="utf-8")
+        draft.replace(home / FILE)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise ConfigurationError(
+            f"{home / FILE} cannot be written: {error.strerror}. Put its permissions right."
+        ) from None
+
+
+# How a version of a model is told from the model: `-20251001`, `-2026-03-05`.
+_VERSION = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+
+
+class State(enum.StrEnum):
+    """Whether a model can be asked, and if not, why."""
+
+    USABLE = "usable"
+    KEY_MISSING = "key missing"
+    NO_LONGER_LISTED = "no longer listed"
+    UNCONFIGURED = "listed, unusable until configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model as it is listed; without a card if nothing but its name is known."""
+
+    name: str
+    state: State
+    # What to do or to know about it.
+    note: str = ""
+    card: ModelCard | None = None
+    origin: Origin | None = None
+    listed: ListedModel | None = None
+
+
+def build_listing(catalog: Catalog, seen: Mapping[str, Seen]) -> list[Row]:
+    """Build the list: every model of the catalogue, then what endpoints listed beside it."""
+    rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
+    known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
+    known |= {(e.card.provider, e.card.sent_name) for e in catalog.embeddings.values()}
+    for endpoint, part in seen.items():
+        rows.extend(
+            Row(
+                f"{endpoint}/{listed.name}",
+                State.UNCONFIGURED,
+                f"listed on {part.on}",
+                listed=listed,
+            )
+            for listed in part.models
+            if endpoint in catalog.endpoints and (endpoint, listed.name) not in known
+        )
+    return rows
+
+
+def _describe(entry: Entry, seen: Seen | None) -> Row:
+    card, state, note = entry.card, State.USABLE, ""
+    if entry.missing is not None:
+        state, note = State.KEY_MISSING, f"set {entry.missing}"
+    elif seen is not None and not is_listed(card.sent_name, (m.name for m in seen.models)):
+        state, note = State.NO_LONGER_LISTED, f"not listed on {seen.on}"
+    return Row(card.name, state, note, card, entry.origin)
+
+
+def is_listed(name: str, listed: Iterable[str]) -> bool:
+    """Say whether a model is listed, by its name or as a dated version of it."""
+    return any(name in (other, _VERSION.sub("", other)) for other in listed)
+
+
+def build_snippet(row: Row) -> str:
+    """Build what to add to config.toml for a model of which only the name is known."""
+    assert row.listed is not None, "a model that is configured needs no advice"
+    endpoint, model = row.name.split("/", 1)
+    window, output = row.listed.context_window_tokens, row.listed.max_output_tokens
+    return "\n".join(
+        [
+            f"[endpoints.{endpoint}.models.{json.dumps(model)}]",
+            f"context_window_tokens = {window or '?'}",
+            f"max_output_tokens = {output or '?'}",
+            "input_usd_per_million = ?",
+            "output_usd_per_million = ?",
+            'tokenizer = "o200k_base*1.5"    # a careful guess',
+        ]
+    )
+
+
+def describe_row(row: Row) -> dict[str, Any]:
+    """Describe a model, for programs."""
+    described: dict[str, Any] = {
+        "name": row.name,
+        "state": row.state.name.lower(),
+        "is_usable": row.state in (State.USABLE, State.NO_LONGER_LISTED),
+        "note": row.note,
+    }
+    if row.listed is not None:
+        return described | {"origin": "listed", "config": build_snippet(row)}
+    assert row.card is not None, "what is not only listed has facts"
+    card = row.card
+    return described | {
+        "origin": str(row.origin),
+        "facts_of": card.facts_of.isoformat() if card.facts_of else None,
+        "context_window_tokens": card.context_window_tokens,
+        "max_input_tokens": card.max_input_tokens,
+        "max_output_tokens": card.max_output_tokens,
+        "input_usd_per_million": str(card.input_credits_per_token),
+        "output_usd_per_million": str(card.output_credits_per_token),
+        "tokenizer": card.tokenizer,
+        "is_reasoning": card.is_reasoning,
+        "supports_system_prompt": card.supports_system_prompt,
+    }

@@ -1,0 +1,155 @@
+"""An answer while it comes in: text, end, usage, the vendor's record. Knows no wire and no socket.
+
+A draft becomes a reply once it was told why it ended, and what remains of a call that failed
+before that. Counts that the provider reports are kept as they came, sensible or not; only where it
+reports none that are numbers the tokens are counted here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dialectic.core.access import Secret
+from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
+from dialectic.core.models.model import ModelCard
+from dialectic.core.strict_json import Garbled, find_count, find_text
+from dialectic.errors import Remains
+from dialectic.providers.base import OnText
+from dialectic.providers.errors import clean_record, redact
+from dialectic.providers.finish_reasons import Vendor, read_finish
+from dialectic.tokens.counting import count_request_tokens, find_counter
+
+TEXT_CHARS_MAX = 16 << 20
+RECORD_CHARS_MAX = 64_000
+WORD_CHARS_MAX = 100
+ID_CHARS_MAX = 200
+
+_ALWAYS_KEPT = ("id", "responseId", "model", "modelVersion", "finish_reason", "usage")
+
+
+class Draft:
+    """What has arrived of one answer."""
+
+    def __init__(
+        self, card: ModelCard, request: Request, on_text: OnText, key: Secret | None
+    ) -> None:
+        self._card = card
+        self._request = request
+        self._on_text = on_text
+        self._key = key
+        self._pieces: list[str] = []
+        self._chars = 0
+        self._raw_finish: Any = None
+        self._finish: FinishReason | None = None
+        # Input and output tokens, once both were reported as numbers.
+        self.reported_usage: tuple[int, int] | None = None
+        self._odd_usage: tuple[Any, Any] | None = None
+        # What the vendor said about the answer, without the answer.
+        self.record: dict[str, Any] = {}
+        self.request_id: str | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return self._chars > 0
+
+    @property
+    def has_ended(self) -> bool:
+        return self._finish is not None
+
+    def write(self, piece: str) -> None:
+        """Add text."""
+        if not piece:
+            return
+        if self.has_ended:
+            raise Garbled("text came after the answer had ended", piece)
+        self._chars += len(piece)
+        if self._chars > TEXT_CHARS_MAX:
+            raise Garbled(f"the answer is longer than {TEXT_CHARS_MAX} characters")
+        self._pieces.append(piece)
+        self._on_text(piece)
+
+    def end(self, vendor: Vendor, raw: Any) -> None:
+        """Note why the answer ended. Being told so again changes nothing."""
+        if not self.has_ended:
+            self._raw_finish = raw
+            self._finish = read_finish(vendor, raw)
+
+    def overrule(self, finish: FinishReason, raw: Any) -> None:
+        """End otherwise than the vendor's word says, for what the answer holds."""
+        self._finish, self._raw_finish = finish, raw
+
+    def report(self, input_tokens: Any, output_tokens: Any) -> None:
+        """Take over the provider's counts, if both are such; the latest are the ones meant."""
+        read, written = find_count(input_tokens), find_count(output_tokens)
+        self.reported_usage = None if read is None or written is None else (read, written)
+        said = (input_tokens, output_tokens)
+        is_odd = self.reported_usage is None and said != (None, None)
+        self._odd_usage = said if is_odd else None
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Keep what the vendor says about the answer; what is said later counts."""
+        self.record.update({name: fact for name, fact in facts.items() if fact is not None})
+
+    def check_id(self, name: str, value: Any) -> None:
+        """Refuse pieces of two answers in one stream."""
+        if isinstance(value, str) and value and self.record.setdefault(name, value) != value:
+            raise Garbled("pieces of two answers came in one stream", value)
+
+    def build_reply(self) -> Reply:
+        """Build the reply of an answer that has ended, also if nothing was said in it."""
+        assert self._finish is not None, "only an answer that has ended is a reply"
+        text = "".join(self._pieces)
+        return Reply(
+            text=text,
+            finish_reason=self._finish,
+            raw_finish_reason=_as_word(self._key, self._raw_finish),
+            usage=self._build_usage(text),
+            request_id=self._find_id(),
+            raw=self._build_record(),
+            odd_usage=self._odd_usage,
+        )
+
+    def build_remains(self, **shown: Any) -> Remains:
+        """Build what is left of a call that came this far, with what it failed on."""
+        return Remains(
+            was_sent=True,
+            partial_text=redact(self._key, "".join(self._pieces)),
+            reported_usage=self.reported_usage,
+            request_id=self._find_id(),
+            raw=self._build_record(**shown) or None,
+        )
+
+    def _find_id(self) -> str | None:
+        # Not everyone names a request in a header; the answer itself has an id.
+        own = find_text(self.record.get("id") or self.record.get("responseId"))
+        return self.request_id or (own and redact(self._key, own)[:ID_CHARS_MAX])
+
+    def _build_usage(self, text: str) -> Usage:
+        if self.reported_usage is not None:
+            return Usage(*self.reported_usage, UsageSource.REPORTED)
+        return Usage(
+            count_request_tokens(self._request, self._card).tokens,
+            find_counter(self._card.tokenizer)(text),
+            UsageSource.COUNTED,
+        )
+
+    def _build_record(self, **shown: Any) -> dict[str, Any]:
+        record: dict[str, Any] = clean_record(self._key, self.record | shown)
+        if len(json.dumps(record)) <= RECORD_CHARS_MAX:
+            return record
+        kept = {name: record[name] for name in _ALWAYS_KEPT if name in record}
+        fits = len(json.dumps(kept)) <= RECORD_CHARS_MAX
+        return (kept if fits else {}) | {"shortened": True}
+
+
+def _as_word(key: Secret | None, raw: Any) -> str | None:
+    """Name a finish reason as it came; what is no word at all is named by its type."""
+    match raw:
+        case None:
+            return None
+        case str() | int() | float():
+            return redact(key, str(raw))[:WORD_CHARS_MAX]
+        case _:
+            return type(raw).__name__

@@ -1,0 +1,1 @@
+"""Files from the database into storage, and out of it again."""

@@ -1,0 +1,88 @@
+"""Take the files of deleted projects out of storage. Deleting twice is harmless, so any worker may
+finish what another process began. Knows nothing of what was in them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from uuid import UUID
+
+from dialectic.core.transfer.bundle_format import list_archives
+from dialectic.db.pool import Connection
+from dialectic.db.tables import discards
+from dialectic.engine import Engine
+from dialectic.errors import StorageUnavailable
+from dialectic.publishing.publish import AGAIN_AFTER, LEFT_BEHIND_AFTER
+
+logger = logging.getLogger(__name__)
+
+# How many files are deleted at a time, and how long one may take.
+AT_ONCE = 20
+DELETE_TIMEOUT_S = 10.0
+
+
+async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
+    """Note the files of a project that is being deleted, in its commit; list their paths.
+
+    Whoever commits may delete them at once; what it leaves is due a little later, for anyone.
+    """
+    return await discards.discard_files(
+        connection,
+        project_id,
+        list_archives(slug),
+        due_after=LEFT_BEHIND_AFTER,
+        # As long as one who writes a file has it to himself.
+        settled_after=AGAIN_AFTER,
+    )
+
+
+async def delete_files(
+    engine: Engine,
+    tenant_id: UUID,
+    paths: Sequence[str],
+    *,
+    delete_timeout_s: float = DELETE_TIMEOUT_S,
+) -> int:
+    """Delete files of deleted projects; return how many are gone for good.
+
+    Those that storage does not give up stay noted, and have their next turn.
+    """
+    done = 0
+    for first in range(0, len(paths), AT_ONCE):
+        some = paths[first : first + AT_ONCE]
+        gone = await asyncio.gather(
+            *(_delete(engine, f"{tenant_id}/{path}", delete_timeout_s) for path in some)
+        )
+        deleted = [path for path, is_gone in zip(some, gone, strict=True) if is_gone]
+        forget = functools.partial(discards.forget_files, paths=deleted)
+        done += await engine.db.transact(tenant_id, forget)
+    return done
+
+
+async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
+    """Delete one file within its time; say whether it is gone."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await engine.files.delete(key)
+    except (StorageUnavailable, TimeoutError) as error:
+        # The message of either may name the file, and that the project: words stay out of logs.
+        logger.warning("a file of a deleted project stays for now: %s", type(error).__name__)
+        return False
+    return True
+
+
+async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S) -> int:
+    """Delete what others left of deleted projects, of all tenants; return how many files."""
+    done = 0
+    while True:
+        taken = await discards.take_files(engine.db, again_after=AGAIN_AFTER, limit=AT_ONCE)
+        of_tenants: dict[UUID, list[str]] = defaultdict(list)
+        for tenant_id, path in taken:
+            of_tenants[tenant_id].append(path)
+        for tenant_id, paths in of_tenants.items():
+            done += await delete_files(engine, tenant_id, paths, delete_timeout_s=delete_timeout_s)
+        if len(taken) < AT_ONCE:
+            return done

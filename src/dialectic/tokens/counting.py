@@ -1,0 +1,221 @@
+"""Token counts of what is really sent: text in, number out. Knows no provider and no database.
+
+A count carries its method. It is exact where the model's own vocabulary is at hand, the provider's
+where it was asked, and otherwise an estimate with a margin. Counting is linear in the text whatever
+stands in it, and a text that was counted before is not counted again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from dialectic.core.models.messages import Request
+from dialectic.core.models.model import ModelCard, Tokenizer, parse_tokenizer
+from dialectic.errors import ConfigurationError
+from dialectic.tokens.encodings import count_each, count_text, load_encoding, split_paragraphs
+
+if TYPE_CHECKING:
+    import tiktoken
+
+logger = logging.getLogger(__name__)
+
+MESSAGE_OVERHEAD_TOKENS = 3
+REPLY_PRIMER_TOKENS = 3
+# How far an estimate may be off: text in general, and text for which no vocabulary could be loaded.
+MARGIN = Fraction(11, 10)
+BLIND_MARGIN = Fraction(3, 2)
+BLIND_BYTES_PER_TOKEN = 3
+# From here on counting takes a millisecond or more, so an event loop leaves it to a thread.
+ASIDE_CHARS = 20_000
+# Shorter texts are counted as quickly as they are looked up.
+REMEMBERED_CHARS_MIN = 500
+REMEMBERED_BYTES_MAX = 8_000_000
+# So are texts whose paragraphs are shorter than this, on average. When those that are remembered
+# have so many characters, a new beginning is made.
+PARAGRAPH_CHARS_MIN = 40
+PARAGRAPHS_CHARS_MAX = 2_000_000
+# What one remembered count takes: key, value and their place in the table.
+_ENTRY_BYTES = 400
+
+Count = Callable[[str], int]
+CountEach = Callable[[Sequence[str]], list[int]]
+
+
+class CountMethod(enum.StrEnum):
+    """How a count was come by."""
+
+    EXACT = "exact"
+    PROVIDER = "provider"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """How many tokens something has, and how many it has at most as far as one can know."""
+
+    tokens: int
+    method: CountMethod
+    upper_tokens: int
+
+
+@cache
+def find_counter(tokenizer: str) -> Count:
+    """Find the counting function of a tokenizer by its name, the same each time."""
+    parsed = parse_tokenizer(tokenizer)
+    if parsed.vocabulary is None or parsed.factor is not None:
+        return lambda text: _count(text, parsed)
+    vocabulary = parsed.vocabulary
+
+    def count(text: str) -> int:
+        # Short texts are counted by the thousand.
+        if (
+            len(text) < REMEMBERED_CHARS_MIN
+            and (encoding := _find_encoding(vocabulary)) is not None
+        ):
+            return len(encoding.encode_ordinary(text))
+        return _count(text, parsed)
+
+    return count
+
+
+@cache
+def find_counter_of_many(tokenizer: str) -> CountEach:
+    """Find what counts many texts at once, as the tokenizer's counting function does each.
+
+    With a vocabulary other threads go on meanwhile.
+    """
+    parsed, count = parse_tokenizer(tokenizer), find_counter(tokenizer)
+    vocabulary = parsed.vocabulary
+
+    def count_all(texts: Sequence[str]) -> list[int]:
+        encoding = None if vocabulary is None else _find_encoding(vocabulary)
+        if encoding is None:
+            return [count(text) for text in texts]
+        counts = count_each(encoding, texts)
+        if parsed.factor is None:
+            return counts
+        return [ceil(tokens * parsed.factor) for tokens in counts]
+
+    return count_all
+
+
+def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
+    """Count the whole request: system, every turn, and what frames them."""
+    tokenizer = parse_tokenizer(card.tokenizer)
+    texts = _list_texts(request)
+    frames = MESSAGE_OVERHEAD_TOKENS * len(texts) + REPLY_PRIMER_TOKENS
+    tokens = sum(_count(text, tokenizer) for text in texts) + frames
+    margin = _find_margin(tokenizer)
+    if margin == 1:
+        return TokenCount(tokens, CountMethod.EXACT, tokens)
+    return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * margin))
+
+
+def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
+    """Find how many tokens we may count of what must not have more than this, however it is."""
+    return floor(upper_tokens / _find_margin(parse_tokenizer(tokenizer)))
+
+
+def bound_tokens(tokens: int, tokenizer: str) -> int:
+    """Find how many tokens something has at most of which we count so many."""
+    return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
+
+
+def _find_margin(tokenizer: Tokenizer) -> Fraction:
+    """Find how far a count by this tokenizer may be off."""
+    if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
+        return BLIND_MARGIN
+    return Fraction(1) if tokenizer.factor is None else MARGIN
+
+
+async def count_request_tokens_aside(request: Request, card: ModelCard) -> TokenCount:
+    """Count a request; a long one in a thread, so that the event loop goes on meanwhile."""
+    if sum(map(len, _list_texts(request))) < ASIDE_CHARS:
+        return count_request_tokens(request, card)
+    return await asyncio.to_thread(count_request_tokens, request, card)
+
+
+def _list_texts(request: Request) -> list[str]:
+    system = [request.system] if request.system else []
+    return system + [message.content for message in request.messages]
+
+
+def _count(text: str, tokenizer: Tokenizer) -> int:
+    if tokenizer.vocabulary is None:
+        tokens = -(-len(text) // tokenizer.chars_per_token)
+    elif (encoding := _find_encoding(tokenizer.vocabulary)) is None:
+        tokens = -(-len(text.encode("utf-8", "surrogatepass")) // BLIND_BYTES_PER_TOKEN)
+    else:
+        tokens = _remembered.count(encoding, text)
+    return tokens if tokenizer.factor is None else ceil(tokens * tokenizer.factor)
+
+
+@cache
+def _find_encoding(vocabulary: str) -> tiktoken.Encoding | None:
+    """Find a vocabulary; None, once and for all, if it is not there or damaged."""
+    try:
+        return load_encoding(vocabulary)
+    except ConfigurationError as error:
+        logger.warning("tokens are only estimated: %s", error.message)
+        return None
+
+
+class _Remembered:
+    """Counts of long texts, by their digests; the ones not asked for longest are forgotten."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._entries_max = bytes_max // _ENTRY_BYTES
+        self._counts: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._paragraphs: dict[str, _Paragraphs] = {}
+        self._lock = threading.Lock()
+
+    def count(self, encoding: tiktoken.Encoding, text: str) -> int:
+        if len(text) < REMEMBERED_CHARS_MIN:
+            return len(encoding.encode_ordinary(text))
+        data = text.encode("utf-8", "surrogatepass")
+        key = encoding.name, hashlib.blake2b(data, digest_size=16).digest()
+        with self._lock:
+            if (known := self._counts.get(key)) is not None:
+                self._counts.move_to_end(key)
+                return known
+            paragraphs = self._paragraphs.setdefault(encoding.name, _Paragraphs())
+        tokens = paragraphs.count(encoding, text)
+        with self._lock:
+            self._counts[key] = tokens
+            while len(self._counts) > self._entries_max:
+                self._counts.popitem(last=False)
+        return tokens
+
+
+class _Paragraphs:
+    """Counts of paragraphs: of a text that was changed here and there, only that is counted."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._chars = 0
+
+    def count(self, encoding: tiktoken.Encoding, text: str) -> int:
+        parts = split_paragraphs(text)
+        if not 1 < len(parts) <= len(text) // PARAGRAPH_CHARS_MIN:
+            return count_text(encoding, text)
+        if self._chars > PARAGRAPHS_CHARS_MAX:
+            self._counts, self._chars = {}, 0
+        counts = self._counts
+        new = list({part for part in parts if part not in counts})
+        counts |= zip(new, count_each(encoding, new), strict=True)
+        self._chars += sum(map(len, new))
+        return sum(map(counts.__getitem__, parts))
+
+
+_remembered = _Remembered(REMEMBERED_BYTES_MAX)

@@ -1,0 +1,202 @@
+"""Why a document is not read, and its text as it grows. Pure.
+
+The text of a PDF file, page by page. Knows the library for it, and nothing of who asks.
+
+The text of a DOCX file as markdown: headings, lists, tables. Knows the library for it.
+
+The body is walked element by element, because the library passes over what stands in content
+controls and over what was inserted while changes are tracked; nothing that is read as text on
+paper may be lost. What was deleted is no text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import docx
+from docx.document import Document
+from docx.oxml.ns import qn
+from docx.text.paragraph import Paragraph
+from pypdf import PasswordType, PdfReader
+from pypdf.errors import DependencyError
+
+from dialectic.uploads.kinds import Limits
+
+
+class Refused(Exception):
+    """The document has no text for us; the message goes on from its name."""
+
+
+class Excess(Exception):
+    """The document has more text than is taken."""
+
+
+class Words:
+    """The paragraphs of a document so far, within the limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._left_bytes = limits.text_bytes_max
+        self._parts: list[str] = []
+
+    def add(self, part: str) -> None:
+        self._left_bytes -= len(part.encode(errors="replace"))
+        if self._left_bytes < 0:
+            raise Excess
+        self._parts.append(part)
+
+    def join(self) -> str:
+        return "\n\n".join(self._parts) + "\n"
+
+
+def read_pdf(data: bytes, limits: Limits) -> tuple[str, list[str]]:
+    """Read the text of all pages, and note which have none."""
+    reader = PdfReader(io.BytesIO(data), strict=False)
+    if reader.is_encrypted and not _opens_without_password(reader):
+        raise Refused("is encrypted. Save it without a password.")
+    count = len(reader.pages)
+    if count > limits.pages_max:
+        raise Refused(f"has {count:,} pages; {limits.pages_max:,} are the most. Split it.")
+    words, silent = Words(limits), 0
+    for page in reader.pages:
+        text = page.extract_text().strip()
+        if text:
+            words.add(text)
+        else:
+            silent += 1
+    if silent == count:
+        raise Refused(
+            "has no text: its pages are pictures, as a scanner makes them. Let a program for text"
+            " recognition go over it first."
+        )
+    notes = [f"{silent} of {count} pages have no text; what they show is left out"]
+    return words.join(), notes if silent else []
+
+
+def _opens_without_password(reader: PdfReader) -> bool:
+    # Many files are encrypted with an empty one, only to forbid printing.
+    try:
+        return reader.decrypt("") is not PasswordType.NOT_DECRYPTED
+    except DependencyError:
+        return False
+
+
+_HEADING = re.compile(r"Heading (\d)")
+_LEVEL_MAX = 6
+_NESTING_MAX = 8
+_PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+# Deleted, moved away, or a second form of what is there already.
+_PASSED_OVER = {
+    qn("w:del"),
+    qn("w:moveFrom"),
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
+}
+_CHARACTERS = {
+    qn("w:tab"): "\t",
+    qn("w:br"): "\n",
+    qn("w:cr"): "\n",
+    qn("w:noBreakHyphen"): "-",
+}
+# What has no place in a text, and is told of.
+_LEFT_OUT = {"picture": qn("w:drawing"), "footnote": qn("w:footnoteReference")}
+
+
+def read_docx(data: bytes, limits: Limits) -> tuple[str, list[str]]:
+    """Read the body as markdown, and note what was left out."""
+    _check_archive(data, limits)
+    document = docx.Document(io.BytesIO(data))
+    body, words = document.element.body, Words(limits)
+    for block in _list_blocks(body):
+        text = _build_table(block) if block.tag == _TABLE else _build_paragraph(block, document)
+        if text:
+            words.add(text)
+    notes = []
+    for noun, tag in _LEFT_OUT.items():
+        if found := sum(1 for _ in body.iter(tag)):
+            notes.append(f"{found} {noun}{'' if found == 1 else 's'} left out")
+    return words.join(), notes
+
+
+def _check_archive(data: bytes, limits: Limits) -> None:
+    """Refuse what would swell, by the sizes it declares: no more than those is ever unpacked."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = archive.infolist()
+    if len(parts) > limits.parts_max:
+        raise Refused(f"has {len(parts):,} parts; a DOCX file of ours has fewer. Save it anew.")
+    if any(part.flag_bits & 0x1 for part in parts):
+        raise Refused("is encrypted. Save it without a password.")
+    if sum(part.file_size for part in parts) > limits.unpacked_bytes_max:
+        raise Excess
+    large = [part for part in parts if part.file_size > limits.small_bytes]
+    if any(part.file_size > limits.swelling_max * part.compress_size for part in large):
+        raise Refused("swells like no text does when it is unpacked. Save it anew.")
+
+
+def _list_blocks(parent: Any) -> Iterator[Any]:
+    """List paragraphs and tables in order, also those in content controls and the like."""
+    for child in parent:
+        if child.tag in (_PARAGRAPH, _TABLE):
+            yield child
+        elif child.tag not in _PASSED_OVER:
+            yield from _list_blocks(child)
+
+
+def _list_characters(element: Any) -> Iterator[str]:
+    for child in element:
+        if child.tag == qn("w:t"):
+            yield child.text or ""
+        elif child.tag in _CHARACTERS:
+            yield _CHARACTERS[child.tag]
+        elif child.tag not in _PASSED_OVER:
+            yield from _list_characters(child)
+
+
+def _build_paragraph(element: Any, document: Document) -> str:
+    text = "".join(_list_characters(element)).strip()
+    if not text:
+        return ""
+    paragraph = Paragraph(element, document)
+    style = (paragraph.style.name if paragraph.style is not None else None) or ""
+    if style == "Title":
+        return f"# {_flatten(text)}"
+    if found := _HEADING.fullmatch(style):
+        return f"{'#' * min(int(found[1]), _LEVEL_MAX)} {_flatten(text)}"
+    if (depth := _find_depth(element, style)) is not None:
+        mark = "1." if style.startswith("List Number") else "-"
+        return f"{'    ' * depth}{mark} {_flatten(text)}"
+    return text
+
+
+def _find_depth(element: Any, style: str) -> int | None:
+    """Find how deep in a list a paragraph stands; None if it stands in none."""
+    levels = element.findall(f"{qn('w:pPr')}/{qn('w:numPr')}/{qn('w:ilvl')}")
+    if levels:
+        text = str(levels[0].get(qn("w:val"), ""))
+        return min(int(text), _NESTING_MAX) if text.isascii() and text.isdigit() else 0
+    if style.startswith(("List Bullet", "List Number")):
+        last = style[-1]
+        return int(last) - 1 if last in "23456789" else 0
+    return None
+
+
+def _build_table(table: Any) -> str:
+    rows = [
+        [_build_cell(cell) for cell in row.iterchildren(_CELL)] for row in table.iterchildren(_ROW)
+    ]
+    width = max((len(row) for row in rows), default=0)
+    if not width:
+        return ""
+    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
+
+
+def _build_cell(cell: Any) -> str:
+    parts = ("".join(_list_characters(paragraph)) for paragraph in cell.iter(_PARAGRAPH))
+    return _flatten(" ".join(parts)).replace("|", "\\|")
+
+
+def _flatten(text: str) -> str:
+    return " ".join(text.split())

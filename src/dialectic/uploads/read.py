@@ -1,0 +1,143 @@
+"""Read what somebody gave as text: `read_upload`. Blocks until it is read, so call it in a thread.
+
+Text is read here. Documents are taken apart by libraries, in a process of its own: a hostile file
+is slow or large, not clever, and that process may take only so much time and memory, is given
+nothing of our environment, and can write nowhere but into its pipe. However it ends, the caller
+gets a text or one of our errors. Knows nothing of prompts or projects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from dialectic.core.text import clean_text
+from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
+from dialectic.uploads.kinds import (
+    LIMITS,
+    MARK_BYTES_MAX,
+    Limits,
+    UploadKind,
+    decide_kind,
+    decode_text,
+)
+
+# JSON may need six bytes for one of the text.
+_SPELLING = 6
+_NOTES_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """The text of a file, what the file was, and what a reader should know about the text."""
+
+    text: str
+    kind: UploadKind
+    notes: tuple[str, ...]
+
+
+def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
+    """Read a file as clean text; `InvalidUpload` says what is wrong with one that has none."""
+    shown = clean_text(name)[0][:200] or "The file"
+    if len(data) > limits.file_bytes_max:
+        raise UploadTooLarge(
+            f"{shown} has {len(data):,} bytes; {limits.file_bytes_max:,} are the most. Shorten it."
+        )
+    kind = decide_kind(shown, data)
+    if kind in (UploadKind.PDF, UploadKind.DOCX):
+        text, found = _take_apart(shown, kind, data, limits)
+    else:
+        # Before anything is done with it: what is too long may be far too long.
+        if len(data) > limits.text_bytes_max + MARK_BYTES_MAX:
+            raise UploadTooLarge(_describe_excess(shown, limits))
+        text, found = decode_text(shown, data), []
+    if len(text.encode(errors="replace")) > limits.text_bytes_max:
+        raise UploadTooLarge(_describe_excess(shown, limits))
+    text, removed = clean_text(text)
+    if not text.strip():
+        raise InvalidUpload(f"{shown} is empty. Give a file with words in it.")
+    return Uploaded(text, kind, (*found, *removed))
+
+
+def _describe_excess(name: str, limits: Limits) -> str:
+    return (
+        f"The text of {name} has more than {limits.text_bytes_max:,} bytes. Shorten it. (For"
+        " prompts and resources DIALECTIC_MAX_PROMPT_BYTES allows more.)"
+    )
+
+
+def _take_apart(name: str, kind: UploadKind, data: bytes, limits: Limits) -> tuple[str, list[str]]:
+    """Let a process of its own find the text in a document."""
+    answer_bytes_max = _SPELLING * limits.text_bytes_max + _NOTES_BYTES
+    try:
+        code, out = _run_reader(kind, data, limits, answer_bytes_max)
+    except OSError as error:
+        # A full disk, no process to be had: the file is not to blame.
+        raise ConfigurationError(
+            f"{name} cannot be taken apart just now: {error.strerror}. Make room on this machine, "
+            "for files and for processes, and try again."
+        ) from None
+    if code in (-signal.SIGKILL, -signal.SIGXCPU):
+        raise InvalidUpload(
+            f"{name} takes more than {limits.cpu_s} s to read. Save it anew, without pictures, or"
+            " give its text."
+        )
+    answer = _parse_answer(out) if code == 0 and len(out) <= answer_bytes_max else None
+    match answer:
+        case {"text": str(text), "notes": list(notes)}:
+            return text, [str(note) for note in notes]
+        case {"excess": True}:
+            raise UploadTooLarge(_describe_excess(name, limits))
+        case {"refused": str(reason)}:
+            raise InvalidUpload(f"{name} {reason}")
+        case _:
+            raise InvalidUpload(
+                f"{name} cannot be read as {kind.upper()}: it is damaged, only a part of one, or"
+                " needs too much memory. Save it anew, or give its text."
+            )
+
+
+def _parse_answer(out: bytes) -> Any:
+    try:
+        return json.loads(out)
+    except ValueError:
+        return None
+
+
+def _run_reader(
+    kind: UploadKind, data: bytes, limits: Limits, answer_bytes_max: int
+) -> tuple[int, bytes]:
+    """Run the reader to its end or until its time is over; return its code and what it said."""
+    words = json.dumps(dataclasses.asdict(limits))
+    with tempfile.TemporaryFile() as given:
+        given.write(data)
+        given.seek(0)
+        reader = subprocess.Popen(
+            [sys.executable, "-m", "dialectic.uploads.child_process", kind, words],
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            # Where it finds its modules, and no key.
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"},
+        )
+        # Its own limit counts work; this one, also waiting.
+        killing = threading.Timer(2 * limits.cpu_s, reader.kill)
+        killing.start()
+        try:
+            assert reader.stdout is not None
+            with reader.stdout as pipe:
+                out = pipe.read(answer_bytes_max + 1)
+            return reader.wait(), out
+        finally:
+            killing.cancel()
+            reader.kill()
+            reader.wait()

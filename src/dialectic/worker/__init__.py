@@ -1,0 +1,1 @@
+"""The worker: claims jobs, carries them out, records failures, does maintenance."""

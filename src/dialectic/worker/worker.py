@@ -1,0 +1,402 @@
+"""A worker: takes messages from the queue, claims the jobs they name, carries them out.
+
+Owns leases and lanes; knows nothing of what a job does. Five loops share its life:
+listen (messages in), beat (leases out), sweep (what is stuck is set going), publish (files that
+others left behind), prune (events that are old). The first three have a connection of their own
+each and open a new one when it is lost, so a full pool, a slow sweep or a storage that hangs never
+costs a lease. A loop that dies ends the worker, loudly. A job goes on while the server is away; if
+it is away for too long the job is someone else's, and the fence at the end of `save` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import asyncpg
+from pgqueuer.domain.errors import PgqException
+from pgqueuer.domain.models import Job as Message
+
+from dialectic.core.job import Job, JobKey
+from dialectic.db.migrate import find_upgrade
+from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
+from dialectic.db.queue import SETTINGS, LaneManager, open_queries
+from dialectic.db.tables import figures, jobs
+from dialectic.db.tables.accounts import sweep as sweep_accounts
+from dialectic.engine import Engine
+from dialectic.errors import DialecticError, EndpointBusy, SchemaChanged, TextBusy
+from dialectic.ledger import holds
+from dialectic.limits.admission import PATIENCE_S
+from dialectic.pipeline.run import run_job
+from dialectic.telemetry import Value, about
+from dialectic.worker.claims import Claims
+from dialectic.worker.failures import fail_on_bug, settle, write_end
+from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
+from dialectic.worker.maintenance import prune, publish, repeat
+
+logger = logging.getLogger(__name__)
+
+RECONNECT_FIRST_S = 0.05
+RECONNECT_MAX_S = 1.0
+DRAIN_S = 30.0
+RELEASE_S = 3.0
+# How long a server may take to answer a heartbeat, for leases however short, and a sweep.
+BEAT_MIN_S = 3.0
+SWEEP_MAX_S = 15.0
+# A closed lane is looked at again after so long: others may have opened it.
+LANE_CLOSED_MAX_S = 5.0
+
+RunJob = Callable[[Engine, Job], Awaitable[None]]
+
+
+def name_worker() -> str:
+    """Name this process so that an operator can find it."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:6]}"
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One worker of one process. `run` until `stop`; what it holds is finished or given back."""
+
+    engine: Engine
+    # How many jobs run at a time in each lane.
+    concurrency: int
+    run_job: RunJob = run_job
+    name: str = field(default_factory=name_worker)
+    drain_s: float = DRAIN_S
+    _held: dict[JobKey, tuple[Job, asyncio.Task[None]]] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _listening: asyncio.Event = field(default_factory=asyncio.Event)
+    _manager: LaneManager | None = None
+    _outdated: SchemaChanged | None = None
+    _lanes: Lanes = field(init=False)
+    _claims: Claims = field(init=False)
+    _terms: jobs.LeaseTerms = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lanes = Lanes(self.concurrency, on_room=self._wake)
+        for name, limit in self._list_shared_limits():
+            self._lanes.add(name_lane(name), limit)
+        for lane in (ANY, PLAN, *map(name_lane, self.engine.catalog.providers)):
+            self._lanes.add(lane)
+        self._terms = jobs.LeaseTerms(self.engine.settings.lease_s)
+        self._claims = Claims(
+            self.engine.db,
+            worker=self.name,
+            terms=self._terms,
+            lost_max=self.engine.settings.max_lost_leases,
+            give_back=self._give_back,
+        )
+
+    async def run(self) -> None:
+        """Work until told to stop; then finish what is held, or give it back after `drain_s`.
+
+        Raises `SchemaChanged` when the database is no longer the one this program fits, and
+        whatever one of the loops died of.
+        """
+        address, terms = self.engine.address, self._terms
+        helpers = [
+            asyncio.create_task(
+                repeat(
+                    address,
+                    self._beat,
+                    interval_s=terms.beat_s,
+                    patience_s=max(terms.lease_s / 2, BEAT_MIN_S),
+                ),
+                name="heartbeat",
+            ),
+            asyncio.create_task(
+                repeat(address, self._sweep, interval_s=terms.sweep_s, patience_s=SWEEP_MAX_S),
+                name="sweeper",
+            ),
+            asyncio.create_task(publish(self.engine, interval_s=terms.sweep_s), name="publisher"),
+            asyncio.create_task(prune(self.engine), name="pruner"),
+        ]
+        serving = asyncio.create_task(self._serve(), name="listener")
+        limiting = asyncio.create_task(self._limit_drain())
+        loops = {serving, *helpers}
+        try:
+            ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                if not task.cancelled() and task.exception() is not None:
+                    logger.critical("the worker ends: its %s died", task.get_name())
+                await task
+        finally:
+            self._stopping.set()
+            _cancel_once(*self._tasks, *loops, limiting)
+            await asyncio.gather(*self._tasks, *loops, limiting, return_exceptions=True)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RELEASE_S):
+                    await self._claims.settle()
+        if self._outdated is not None:
+            raise self._outdated
+
+    async def _serve(self) -> None:
+        await self._listen()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Take no more work. With `at_once`, give back what is held without finishing it."""
+        self._stopping.set()
+        if self._manager is not None:
+            self._manager.shutdown.set()
+        if at_once:
+            _cancel_once(*self._tasks)
+
+    async def wait_until_listening(self) -> None:
+        """Wait until messages reach this worker."""
+        await self._listening.wait()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    @property
+    def held_sessions(self) -> list[UUID]:
+        """The session of each job that is being carried out."""
+        return [job.session_id for job, _ in self._held.values()]
+
+    # -- messages in ------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Listen, and again whenever the connection is lost: a return nobody asked for is one."""
+        delay_s = RECONNECT_FIRST_S
+        while not self._stopping.is_set():
+            try:
+                await self._listen_once()
+                delay_s = RECONNECT_FIRST_S
+            except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
+                logger.warning("the queue is out of reach: %s", error)
+            if not self._stopping.is_set():
+                await self._nap(delay_s)
+                delay_s = min(delay_s * 2, RECONNECT_MAX_S)
+
+    async def _listen_once(self) -> None:
+        # Messages are hints: those that a server forgot to take away come once more.
+        connection = await asyncpg.connect(
+            **self.engine.address.connect_arguments(WORKER_ROLE, waits_for_disk=False)
+        )
+        lost = asyncio.Event()
+
+        async def on_message(message: Message) -> None:
+            # The job does not end with the connection that brought it: when that is lost, only
+            # the waiting ends, and a new connection can be opened beside the running jobs.
+            task = self._begin(message)
+            waiting = asyncio.create_task(lost.wait())
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+
+        clock = asyncio.get_running_loop().time
+        manager = LaneManager(
+            open_queries(connection),
+            SETTINGS.channel,
+            handle=on_message,
+            list_room=lambda: self._lanes.list_room(clock()),
+            find_opening_s=lambda: self._lanes.find_opening_s(clock()),
+            limits={name_lane(name): n for name, n in self._list_shared_limits()},
+        )
+
+        def on_lost(_connection: object) -> None:
+            lost.set()
+            manager.shutdown.set()
+
+        connection.add_termination_listener(on_lost)
+        self._manager = manager
+        if self._stopping.is_set():
+            manager.shutdown.set()
+        self._listening.set()
+        try:
+            await manager.run(
+                dequeue_timeout=timedelta(seconds=min(2.0, self._terms.sweep_s)),
+                batch_size=max(1, self.concurrency // 2),
+                shutdown_on_listener_failure=True,
+                heartbeat_timeout=timedelta(seconds=self._terms.lease_s),
+                log_aggregation_interval=timedelta(0),
+            )
+        finally:
+            lost.set()
+            connection.terminate()
+
+    def _list_shared_limits(self) -> Iterator[tuple[str, int]]:
+        """List the endpoints that bear only so many calls at a time, of all workers together."""
+        for name, endpoint in self.engine.catalog.endpoints.items():
+            if endpoint.max_concurrency is not None:
+                yield name, endpoint.max_concurrency
+
+    async def _limit_drain(self) -> None:
+        """Give back what is not finished some time after we were told to stop."""
+        await self._stopping.wait()
+        await asyncio.sleep(self.drain_s)
+        self.stop(at_once=True)
+
+    # -- one job ----------------------------------------------------------------------------------
+
+    def _begin(self, message: Message) -> asyncio.Task[None]:
+        """Begin the job that a message names, in a place of its lane."""
+        lane = message.entrypoint
+        task = asyncio.create_task(self._work(message))
+        self._tasks.add(task)
+        self._lanes.enter(lane)
+
+        def on_end(ended: asyncio.Task[None]) -> None:
+            self._tasks.discard(ended)
+            self._lanes.leave(lane)
+
+        task.add_done_callback(on_end)
+        return task
+
+    def _wake(self) -> None:
+        """Look at the queue now: only lanes with room are asked about, and there is more of it."""
+        if self._manager is not None:
+            self._manager.wake()
+
+    async def _work(self, message: Message) -> None:
+        tenant_id, job_id = (UUID(part) for part in (message.payload or b"").decode().split())
+        if self._stopping.is_set():
+            return  # it stays due, and the sweeper sends another message
+        try:
+            job = await self._claims.ask((tenant_id, job_id))
+        except (DialecticError, asyncpg.PostgresError) as error:
+            logger.warning("job %s could not be claimed: %s", job_id, error)
+            await self._is_outdated(error)
+            return  # the sweeper sends another message
+        if job is None:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._hold(job, task)
+        try:
+            with about(
+                worker=self.name,
+                tenant_id=str(job.tenant_id),
+                session_id=str(job.session_id),
+                job_id=str(job.id),
+                attempt=job.attempt,
+            ):
+                await self._carry_out(job, message.entrypoint)
+        finally:
+            if self._held.get(job.key, (job, None))[1] is task:
+                del self._held[job.key]
+
+    def _hold(self, job: Job, task: asyncio.Task[None]) -> None:
+        """Keep a job's lease from now on; an older attempt that we still make is in vain."""
+        if job.key in self._held:
+            older, its_task = self._held[job.key]
+            logger.warning("attempt %d of job %s was lost to ourselves", older.attempt, job.id)
+            _cancel_once(its_task)
+        self._held[job.key] = (job, task)
+
+    async def _carry_out(self, job: Job, lane: str) -> None:
+        try:
+            refusal = await self._attempt(job)
+        except asyncio.CancelledError:
+            await self._give_back(job)
+            raise
+        if refusal is None:
+            self._lanes.widen(lane)
+            return
+        if isinstance(refusal, TextBusy):
+            return  # it waits for another job, and its endpoint takes as many calls as before
+        closed_s = min(max(0.0, refusal.closed_s - PATIENCE_S), LANE_CLOSED_MAX_S)
+        self._lanes.narrow(lane, until_s=asyncio.get_running_loop().time() + closed_s)
+
+    async def _give_back(self, job: Job) -> None:
+        # Without the server the lease simply runs out; nobody who leaves waits for that.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(write_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
+
+    async def _attempt(self, job: Job) -> EndpointBusy | None:
+        """Run a job and turn what goes wrong into its fate. The one broad `except` stands here.
+
+        Returns what it must wait for, if it could not call yet.
+        """
+        try:
+            with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):
+                await self.run_job(self.engine, job)
+        except DialecticError as error:
+            await settle(self.engine, job, error)
+            return error if isinstance(error, EndpointBusy) else None
+        except Exception as error:
+            if await self._is_outdated(error):
+                await self._give_back(job)
+                return None
+            logger.exception("job %s met a bug", job.id)
+            await fail_on_bug(self.engine.db, job, error)
+        return None
+
+    async def _is_outdated(self, error: Exception) -> bool:
+        """Find out whether a statement failed because the database is not ours any more."""
+        if has_code(error, *WRONG_STATEMENT):
+            with contextlib.suppress(DialecticError, asyncpg.PostgresError):
+                self._meet(await find_upgrade(self.engine.db.fetch))
+        return self._outdated is not None
+
+    def _meet(self, upgrade: str | None) -> None:
+        """Take no more work from a database that another version has upgraded."""
+        if upgrade is not None and self._outdated is None:
+            self._outdated = SchemaChanged(
+                f"The database was upgraded by another version of Dialectic ({upgrade}). This "
+                "worker takes no more work: start it again with that version."
+            )
+            logger.error("%s", self._outdated.message)
+            self.stop()
+
+    # -- leases out, and what is stuck ------------------------------------------------------------
+
+    async def _beat(self, connection: Connection) -> None:
+        held = dict(self._held)
+        if not held:
+            return
+        kept = await jobs.extend_leases(connection, [job for job, _ in held.values()], self._terms)
+        gone = [job for key, (job, _) in held.items() if key not in kept]
+        if not gone:
+            return
+        for key in await jobs.list_taken(connection, gone):
+            logger.info("job %s was taken away", held[key][0].id)
+            _cancel_once(held[key][1])
+
+    async def _sweep(self, connection: Connection) -> None:
+        self._meet(await find_upgrade(connection.fetch))
+        count = await jobs.sweep(connection, self._terms)
+        if count:
+            logger.info("%d stuck job(s) set going", count)
+        lost = await holds.sweep_lost(connection)
+        if lost:
+            logger.warning("%d call(s) were paid for and their answers lost", lost)
+        await sweep_accounts(connection)
+        await figures.tell(connection.fetch, self.engine.tally)
+        for lane in await jobs.list_lanes(connection):
+            self._lanes.add(lane)  # an endpoint that is not ours: its jobs fail, but do not wait
+
+    async def _nap(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
+
+
+def _describe_attempt(job: Job) -> dict[str, Value]:
+    return {
+        "dialectic.stage": job.stage_slug,
+        "dialectic.iteration": job.iteration_number,
+        "dialectic.step": job.current_step,
+        "dialectic.retries": job.retry_count,
+    }
+
+
+def _cancel_once(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks, but none a second time: what it does on its way out must not be cancelled."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()

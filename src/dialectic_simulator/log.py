@@ -1,0 +1,136 @@
+"""The log of calls: who asked what, what was sent, how it ended. Never holds a key.
+
+Tests read it to compare what the provider saw with what was booked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from dialectic_simulator.script import Facts
+
+CALLS_MAX = 100_000
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedCall:
+    """One call. Open until `ended_s` is set."""
+
+    number: int = 0
+    at_s: float
+    endpoint: str
+    wire: str
+    route: str
+    model: str = ""
+    is_stream: bool = False
+    has_key: bool = False
+    # How many answers the conversation held, and which of the equal calls this was.
+    assistant_turns: int = 0
+    try_number: int = 1
+    max_tokens: int | None = None
+    messages_hash: str = ""
+    # What the fault was, if any; the status is None if no byte was sent.
+    fault: str | None = None
+    status: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    finish_reason: str | None = None
+    client_closed: bool = False
+    cost_usd: Decimal = Decimal(0)
+    ended_s: float | None = None
+    # What was sent, word for word, if the script asks for it.
+    body: dict[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"cost_usd": str(self.cost_usd)}
+
+
+class CallLog:
+    """Calls in the order in which they arrived. Old ones are forgotten beyond a great number."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, LoggedCall] = {}
+        self._last = 0
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def calls(self) -> list[LoggedCall]:
+        return list(self._calls.values())
+
+    @property
+    def open_calls(self) -> list[LoggedCall]:
+        return [call for call in self._calls.values() if call.ended_s is None]
+
+    def begin(self, call: LoggedCall) -> int:
+        """Write a call down as it arrives, and give it a number."""
+        self._last += 1
+        self._calls[self._last] = replace(call, number=self._last)
+        if len(self._calls) > CALLS_MAX:
+            del self._calls[next(iter(self._calls))]
+        self._tell()
+        return self._last
+
+    def update(self, number: int, **changes: Any) -> None:
+        """Write down what became of a call; one that was cleared away meanwhile stays away."""
+        if (call := self._calls.get(number)) is not None:
+            self._calls[number] = replace(call, **changes)
+            self._tell()
+
+    def clear(self) -> None:
+        self._calls.clear()
+        self._tell()
+
+    async def wait_until(self, is_so: Callable[[CallLog], bool]) -> None:
+        """Wait until something is true of the log."""
+        while not is_so(self):
+            await self._changed.wait()
+
+    def _tell(self) -> None:
+        """Wake those who wait for a change; the next change is another one."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def price_call(facts: Facts, input_tokens: int, output_tokens: int) -> Decimal:
+    """Price a call in dollars, exactly."""
+    given = facts.input_usd_per_million * input_tokens
+    made = facts.output_usd_per_million * output_tokens
+    return (given + made) / MILLION
+
+
+def build_report(calls: Iterable[LoggedCall]) -> dict[str, Any]:
+    """Sum up calls by model: how many, how they ended, tokens, dollars."""
+    models: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        row = models.setdefault(call.model, _empty_row())
+        row["calls"] += 1
+        row["answered"] += call.status == 200 and call.finish_reason is not None
+        row["refused"] += call.status is not None and call.status != 200
+        row["faults"] += call.fault is not None
+        row["closed_by_client"] += call.client_closed
+        row["input_tokens"] += call.input_tokens if call.status == 200 else 0
+        row["output_tokens"] += call.output_tokens
+        row["cost_usd"] += call.cost_usd
+    total = _empty_row()
+    for row in models.values():
+        for name, value in row.items():
+            total[name] += value
+    rows = {name: _as_json(row) for name, row in sorted(models.items())}
+    return {"models": rows, "total": _as_json(total)}
+
+
+def _empty_row() -> dict[str, Any]:
+    counted = "calls answered refused faults closed_by_client input_tokens output_tokens".split()
+    return dict.fromkeys(counted, 0) | {"cost_usd": Decimal(0)}
+
+
+def _as_json(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"cost_usd": str(row["cost_usd"])}

@@ -1,0 +1,298 @@
+"""What lives as long as a simulator: counts, limits, gates, log; and one call's way past them.
+
+Knows no HTTP but a request's parts. The order is a vendor's: key, form, window, limits, answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dialectic_simulator.conversation import Ask, Refused, Route, Trouble, TroubleKind, WireName
+from dialectic_simulator.faults import NO_FAULT
+from dialectic_simulator.framing import Response
+from dialectic_simulator.limits import Limits
+from dialectic_simulator.log import CallLog, LoggedCall, price_call
+from dialectic_simulator.responder import Gates, Progress
+from dialectic_simulator.response import (
+    Call,
+    build_chat,
+    build_fault_trouble,
+    build_plain,
+    build_refusal,
+    check_window,
+    decide_cap,
+)
+from dialectic_simulator.routes import (
+    ANTHROPIC_VERSION,
+    COUNTING_WIRES,
+    VECTOR_WIRES,
+    WIRES,
+    Target,
+    has_key,
+)
+from dialectic_simulator.rules import Counts, choose_manner
+from dialectic_simulator.script import Facts, Manner, Script, Section
+from dialectic_simulator.text import find_edition, find_written, read_opening
+from dialectic_simulator.truncation import count_ask_tokens
+from dialectic_simulator.vectors import build_vector, spoil_vector
+from dialectic_simulator.wire import Json, refuse
+
+BODY_BYTES_MAX = 32_000_000
+# Shown by a script that names no models; any other name is answered just as well.
+USUAL_MODELS = ("architect", "pragmatist", "skeptic")
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request as it came."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Visit:
+    """One call on its way: what it asks, and what it holds until it leaves."""
+
+    target: Target
+    limits: Limits
+    number: int
+    call: Call
+    trouble: Trouble | None = None
+    reserved_tokens: int | None = None
+    is_closed: bool = False
+
+
+class Desk:
+    """Takes calls in, has them answered and writes down what became of them."""
+
+    def __init__(self, script: Script, *, clock: Clock, wall_clock: Clock) -> None:
+        self.script = script
+        self.log = CallLog()
+        self.gates = Gates()
+        self._clock, self._wall_clock = clock, wall_clock
+        self._started_s = clock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: counts, limits and log are empty, all gates are open."""
+        names = self.script.endpoint_names
+        self._counts = Counts()
+        self._limits = {name: Limits(self._load_section(name)) for name in names}
+        self.gates.release_all()
+        self.log.clear()
+        self._started_s = self._clock()
+
+    def _load_section(self, endpoint: str) -> Section:
+        section = self.script.find_section(endpoint)
+        assert section is not None, "only endpoints of the script"
+        return section
+
+    def list_models(self) -> dict[str, Facts]:
+        """List the models that are shown: those the script names, else the usual ones."""
+        named = {name: facts for name, facts in self.script.models.items() if "*" not in name}
+        return named or {name: self.script.find_facts(name) for name in USUAL_MODELS}
+
+    def open_visit(self, target: Target, incoming: Incoming) -> Visit:
+        """Take a call in: read it, write it down and choose its manner, before anything waits."""
+        section = self._load_section(target.endpoint)
+        body, ask, trouble = _read(target, incoming)
+        if section.needs_key and not has_key(incoming.headers, incoming.query):
+            trouble = Trouble(TroubleKind.KEY, ask.model)
+        manner, try_number = choose_manner(self.script, section, target, ask, self._counts)
+        call = Call(
+            wire=WIRES[target.wire],
+            ask=ask,
+            facts=self.script.find_facts(ask.model),
+            manner=manner,
+            seed=self.script.seed,
+            input_tokens=0,
+            try_number=try_number,
+            edition=self._find_edition(target, ask, manner),
+            now_s=self._wall_clock(),
+        )
+        is_faulty = manner.fault != NO_FAULT and trouble is None
+        number = self.log.begin(
+            LoggedCall(
+                at_s=self._now_s(),
+                endpoint=target.endpoint,
+                wire=target.wire.value,
+                route=target.route.value,
+                model=ask.model,
+                is_stream=ask.is_stream,
+                has_key=has_key(incoming.headers, incoming.query),
+                assistant_turns=ask.assistant_turns,
+                try_number=try_number,
+                max_tokens=ask.max_tokens,
+                messages_hash=ask.hash_messages(),
+                fault=manner.fault if is_faulty else None,
+                body=body if self.script.keep_bodies else None,
+            )
+        )
+        return Visit(target, self._limits[target.endpoint], number, call, trouble)
+
+    def _find_edition(self, target: Target, ask: Ask, manner: Manner) -> int:
+        """Count the openings of a conversation; one that goes on finds the one it began with."""
+        if not manner.vary or not ask.turns:
+            return 1
+        task, _ = read_opening(ask.turns)
+        key = json.dumps([target.endpoint, ask.model, ask.system, task, ask.variant])
+        if find_written(ask):
+            editions = self._counts.openings[key]
+            return find_edition(ask, manner, seed=self.script.seed, editions=editions)
+        self._counts.openings[key] += 1
+        return self._counts.openings[key]
+
+    async def answer(self, visit: Visit) -> Response:
+        """Have a call answered, by text or by a complaint; only who was let in waits at gates."""
+        try:
+            response = await self._answer(visit)
+        except Refused as refused:
+            visit.call = replace(visit.call, allowances=visit.limits.describe())
+            return build_refusal(visit.call, refused.trouble)
+        manner = visit.call.manner
+        gates = [visit.target.endpoint]
+        if manner.gate is not None and manner.gate_after_tokens is None:
+            gates.append(manner.gate)
+        late = manner.gate if manner.gate_after_tokens is not None else None
+        return replace(
+            response,
+            gates=tuple(gates),
+            late_gate=late,
+            late_gate_tokens=manner.gate_after_tokens or 0,
+        )
+
+    async def _answer(self, visit: Visit) -> Response:
+        if visit.trouble is not None:
+            raise Refused(visit.trouble)
+        fault = visit.call.fault
+        if fault is not None and fault.trouble is not None:
+            trouble = build_fault_trouble(visit.call, fault)
+            return build_refusal(visit.call, trouble, is_status_ok=fault.is_status_ok)
+        ask, facts = visit.call.ask, visit.call.facts
+        # Reading a long prompt takes a while; other calls go on meanwhile.
+        tokens = await asyncio.to_thread(count_ask_tokens, ask, facts.tokenizer)
+        visit.call = replace(visit.call, input_tokens=tokens)
+        self.log.update(visit.number, input_tokens=tokens)
+        if visit.target.route in (Route.CHAT, Route.EMBEDDINGS):
+            check_window(ask, facts, tokens, visit.call.wire)
+            self._enter(visit)
+        return await asyncio.to_thread(self._build, visit)
+
+    def _enter(self, visit: Visit) -> None:
+        is_chat = visit.target.route is Route.CHAT
+        tokens = visit.call.input_tokens + (decide_cap(visit.call) if is_chat else 0)
+        visit.limits.enter(visit.call.ask.model, tokens, self._now_s())
+        visit.reserved_tokens = tokens
+        visit.call = replace(visit.call, allowances=visit.limits.describe())
+
+    def _build(self, visit: Visit) -> Response:
+        call, target = visit.call, visit.target
+        match target.route:
+            case Route.CHAT:
+                return build_chat(call)
+            case Route.COUNT_TOKENS:
+                counting = COUNTING_WIRES[target.wire]
+                return build_plain(call, counting.build_count(call.input_tokens))
+            case Route.EMBEDDINGS:
+                return build_plain(call, _build_vectors(call, target.wire))
+            case Route.MODELS:
+                return build_plain(call, self._build_models(call, target))
+
+    def _build_models(self, call: Call, target: Target) -> Json:
+        models = self.list_models()
+        if not target.model:
+            return call.wire.build_models(models)
+        if target.model not in models:
+            raise Refused(Trouble(TroubleKind.MODEL, target.model))
+        return call.wire.build_model(target.model, models[target.model])
+
+    def close_visit(
+        self, visit: Visit, progress: Progress, finish: str | None = None, *, hung_up: bool = False
+    ) -> None:
+        """Let a call out, and write down what became of it; once, whoever says so first."""
+        if visit.is_closed:
+            return
+        visit.is_closed = True
+        call = visit.call
+        if visit.reserved_tokens is not None:
+            used = call.input_tokens + progress.tokens
+            visit.limits.leave(max(0, visit.reserved_tokens - used))
+        was_worked_on = visit.reserved_tokens is not None and progress.status == 200
+        self.log.update(
+            visit.number,
+            status=progress.status,
+            output_tokens=progress.tokens,
+            finish_reason=finish if progress.is_complete else None,
+            client_closed=hung_up,
+            cost_usd=price_call(
+                call.facts, call.input_tokens if was_worked_on else 0, progress.tokens
+            ),
+            ended_s=self._now_s(),
+        )
+
+    def _now_s(self) -> float:
+        return self._clock() - self._started_s
+
+
+def _read(target: Target, incoming: Incoming) -> tuple[Json | None, Ask, Trouble | None]:
+    """Read a call as far as it can be read, and what is wrong with it."""
+    body, ask = None, Ask(model=target.model)
+    try:
+        body = _read_body(incoming, target)
+        ask = _read_ask(body, target)
+        _check_form(ask, target, incoming)
+    except Refused as refused:
+        return body, ask, refused.trouble
+    return body, ask, None
+
+
+def _read_body(incoming: Incoming, target: Target) -> Json:
+    if target.route is Route.MODELS:
+        return {}
+    if len(incoming.body) > BODY_BYTES_MAX:
+        raise Refused(Trouble(TroubleKind.TOO_LARGE, target.model))
+    try:
+        body: Any = json.loads(incoming.body)
+    except (ValueError, RecursionError):
+        raise refuse("We could not parse the JSON body of your request.") from None
+    if not isinstance(body, dict):
+        raise refuse("The body of the request must be a JSON object.")
+    if target.is_stream and incoming.query.get("alt") != "sse":
+        raise refuse("This simulator streams with alt=sse only.")
+    return body
+
+
+def _read_ask(body: Json, target: Target) -> Ask:
+    if target.route is Route.MODELS:
+        return Ask(model=target.model)
+    if target.route is Route.EMBEDDINGS:
+        return VECTOR_WIRES[target.wire].read_embedding(body, model=target.model)
+    return WIRES[target.wire].read_ask(body, model=target.model, is_stream=target.is_stream)
+
+
+def _check_form(ask: Ask, target: Target, incoming: Incoming) -> None:
+    """Refuse what only Anthropic refuses: a call that names neither version nor cap."""
+    if target.wire is not WireName.ANTHROPIC:
+        return
+    if ANTHROPIC_VERSION not in incoming.headers:
+        raise refuse("anthropic-version: header is required", ask.model)
+    if target.route is Route.CHAT and ask.max_tokens is None:
+        raise refuse("max_tokens: Field required", ask.model)
+
+
+def _build_vectors(call: Call, wire: WireName) -> Json:
+    size = min(call.ask.dimensions or call.facts.dimensions, call.facts.dimensions)
+    vectors = [
+        spoil_vector(build_vector(text, size), call.manner.fault) for text in call.ask.inputs
+    ]
+    return VECTOR_WIRES[wire].build_vectors(call.ask, vectors, call.input_tokens)

@@ -1,0 +1,114 @@
+"""The document of a conversation, and where it is gone on with. Knows no tokens and no wire.
+
+A model that is shown half a document writes the other half. So does this one: what was said so far
+is found in the document that belongs to the conversation's opening, and the answer is what follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from dialectic.providers.offline import compose_document, read_conversation
+from dialectic_simulator.conversation import Ask
+from dialectic_simulator.script import Manner
+
+_TAIL_CHARS = (200, 80, 30, 12)
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"\S")
+
+read_opening = functools.lru_cache(maxsize=64)(read_conversation)
+compose_cached = functools.lru_cache(maxsize=64)(compose_document)
+
+
+def find_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
+    """Find the whole document that answers a conversation."""
+    if manner.text is not None:
+        return manner.text
+    task, _ = read_opening(ask.turns)
+    variant = " ".join(filter(None, [ask.variant, str(edition)]))
+    document = compose_cached(ask.model, ask.system, task, seed=str(seed), variant=variant)
+    # A prompt may hold half a pair of surrogates, and a document may quote it.
+    return document.encode("utf-8", "replace").decode()
+
+
+def find_written(ask: Ask) -> str:
+    """Find what was said of the document in the turns so far."""
+    return read_opening(ask.turns)[1]
+
+
+def find_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
+    """Find which of several documents a conversation goes on with: that which begins like it."""
+    written = find_written(ask)
+
+    def likeness(edition: int) -> int:
+        document = find_document(ask, manner, seed=seed, edition=edition)
+        return measure_common(document, written)
+
+    return max(range(1, max(1, editions) + 1), key=likeness)
+
+
+def decide_rest(document: str, written: str, manner: Manner) -> str:
+    """Decide what is still to be said: the document, or what follows the turns so far."""
+    if not written or manner.restart or manner.fault == "continuation_restarts":
+        return document
+    if manner.empty:
+        return ""
+    place = find_place(document, written)
+    if place == len(document) and is_endless(manner):
+        return _build_note(written)
+    return manner.preamble + document[max(0, place - manner.overlap) :]
+
+
+def is_endless(manner: Manner) -> bool:
+    """Tell whether a document never comes to its end."""
+    return manner.always_length or manner.fault == "always_length"
+
+
+def find_place(document: str, written: str) -> int:
+    """Find how much of a document was said, also if that was trimmed, shortened or edited."""
+    if document.startswith(written):
+        return len(written)
+    if (place := _find_place_in_words(document, written)) is not None:
+        return place
+    for chars in _TAIL_CHARS:
+        tail = written[-chars:]
+        # Turns are shortened, never lengthened: the true place is not before the written length.
+        start = document.find(tail, max(0, len(written) - len(tail)))
+        start = start if start >= 0 else document.rfind(tail)
+        if start >= 0:
+            return start + len(tail)
+    return measure_common(document, written)
+
+
+def _find_place_in_words(document: str, written: str) -> int | None:
+    """Find the end of what was said if only blanks and line ends tell the two apart."""
+    said = _SPACE.sub("", written)
+    if not _SPACE.sub("", document).startswith(said):
+        return None
+    place = 0
+    for count, match in enumerate(_WORD.finditer(document), start=1):
+        place = match.end()
+        if count == len(said):
+            break
+    return place if said else 0
+
+
+def measure_common(a: str, b: str) -> int:
+    """Measure how many characters two texts have in common at their beginning."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[:middle] == b[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _build_note(written: str) -> str:
+    """Build one more paragraph for a document that never comes to its end."""
+    return (
+        f"\n\nNote at {len(written)} characters: there is more to say about this, and what was said"
+        f" up to here, {len(written.split())} words in all, is not the end of it."
+    )

@@ -1,0 +1,187 @@
+"""What every vendor's wire does: reads requests, words answers, events and complaints.
+
+Also what they share in reading. Knows neither how an event becomes bytes nor what goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dialectic.core.models.messages import Message, Role
+from dialectic_simulator.conversation import (
+    Allowances,
+    Answer,
+    Ask,
+    Refused,
+    Trouble,
+    TroubleKind,
+    WireName,
+)
+from dialectic_simulator.script import Facts
+
+Json = dict[str, Any]
+Headers = dict[str, str]
+
+# All that is dated is dated alike: the same script gives the same bytes.
+CREATED_S = 1_767_225_600
+CREATED = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a stream. Its data is JSON, or a word as it is."""
+
+    data: Json | str
+    name: str | None = None
+    # Of the text that it carries.
+    tokens: int = 0
+    is_finish: bool = False
+    is_terminator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How events become bytes."""
+
+    is_sse: bool = True
+    line_end: str = "\n"
+    space: str = " "
+    has_comments: bool = False
+    has_ids: bool = False
+
+    @property
+    def content_type(self) -> str:
+        return "text/event-stream; charset=utf-8" if self.is_sse else "application/x-ndjson"
+
+
+class Wire(Protocol):
+    """One vendor's protocol."""
+
+    name: WireName
+    framing: Framing
+
+    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+        """Read a request for text; raises `Refused`."""
+
+    def build_whole(self, answer: Answer) -> Json: ...
+
+    def build_events(self, answer: Answer) -> list[Event]: ...
+
+    def build_models(self, models: Mapping[str, Facts]) -> Json: ...
+
+    def build_model(self, name: str, facts: Facts) -> Json: ...
+
+    def build_trouble(self, trouble: Trouble) -> Json: ...
+
+    def build_trouble_event(self, trouble: Trouble) -> Event: ...
+
+    def build_headers(self, request_id: str, allowances: Allowances) -> Headers: ...
+
+
+class CountingWire(Wire, Protocol):
+    """A protocol that has a call for counting tokens."""
+
+    def build_count(self, tokens: int) -> Json: ...
+
+
+class VectorWire(Wire, Protocol):
+    """A protocol that has a call for vectors."""
+
+    def read_embedding(self, body: Json, *, model: str) -> Ask:
+        """Read a request for vectors; raises `Refused`."""
+
+    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json: ...
+
+
+def refuse(words: str, model: str = "") -> Refused:
+    """Build the complaint about a request that is not as it should be."""
+    return Refused(Trouble(TroubleKind.BAD_REQUEST, model=model, words=words))
+
+
+def read_text(body: Json, key: str) -> str:
+    """Read a text; empty if none is given."""
+    value = body.get(key, "")
+    if not isinstance(value, str):
+        raise refuse(f"{key}: must be a string")
+    return value
+
+
+def read_model(body: Json, complaint: str) -> str:
+    """Read the name of the model that is asked; without one, complain as the vendor does."""
+    name = read_text(body, "model")
+    if not name:
+        raise refuse(complaint)
+    return name
+
+
+def read_count(body: Json, key: str) -> int | None:
+    """Read a number of tokens; None if none is given."""
+    value = body.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise refuse(f"{key}: must be a whole number of at least 1")
+    return value
+
+
+def read_object(body: Json, key: str) -> Json:
+    """Read an object; empty if none is given."""
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        raise refuse(f"{key}: must be an object")
+    return value
+
+
+def read_parts(content: Any, where: str) -> str:
+    """Join the text of a message that is a string or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise refuse(f"{where}: must be a string or a list of parts")
+    return "".join(_read_part(part, where) for part in content)
+
+
+def _read_part(part: Any, where: str) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    if not isinstance(text, str):
+        raise refuse(f"{where}: this simulator reads parts of text only")
+    return text
+
+
+def read_turns(
+    entries: Any, where: str, roles: Mapping[str, Role | None], content_key: str
+) -> tuple[str, tuple[Message, ...]]:
+    """Read the messages of a conversation; those whose role maps to None are the system's."""
+    if not isinstance(entries, list) or not entries:
+        raise refuse(f"{where}: at least one message is required")
+    system: list[str] = []
+    turns: list[Message] = []
+    for index, entry in enumerate(entries):
+        place = f"{where}.{index}"
+        role = entry.get("role", "user") if isinstance(entry, dict) else None
+        if not isinstance(role, str) or role not in roles:
+            raise refuse(f"{place}.role: must be one of {', '.join(roles)}")
+        text = read_parts(entry.get(content_key), f"{place}.{content_key}")
+        speaker = roles[role]
+        if speaker is None:
+            system.append(text)
+        else:
+            turns.append(Message(speaker, text))
+    if not turns:
+        raise refuse(f"{where}: at least one message of the user is required")
+    return "\n\n".join(system), tuple(turns)
+
+
+def read_variant(body: Json, seed: Any) -> str:
+    """Read what tells two equal questions apart: a seed, or `variant` among the metadata."""
+    metadata = body.get("metadata")
+    named = metadata.get("variant") if isinstance(metadata, dict) else None
+    return " ".join(str(part) for part in (seed, named) if part is not None)
+
+
+def add_figures(given: int | str, made: int | str) -> int | str:
+    """Add what is reported, also if that is told in words."""
+    total = int(given) + int(made)
+    return total if isinstance(given, int) else str(total)

@@ -1,0 +1,301 @@
+"""OpenAI's wire: chat completions, embeddings, models. Also spoken by most servers at home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dialectic.core.models.messages import FinishReason, Role
+from dialectic_simulator.conversation import (
+    Allowances,
+    Answer,
+    Ask,
+    FinishForm,
+    Shape,
+    Trouble,
+    TroubleKind,
+    WireName,
+)
+from dialectic_simulator.script import Facts
+from dialectic_simulator.vectors import encode_base64
+from dialectic_simulator.wire import (
+    CREATED_S,
+    Event,
+    Framing,
+    Headers,
+    Json,
+    add_figures,
+    read_count,
+    read_model,
+    read_object,
+    read_text,
+    read_turns,
+    read_variant,
+    refuse,
+)
+
+ROLES = {
+    "system": None,
+    "developer": None,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+FINISH = {
+    FinishReason.STOP: "stop",
+    FinishReason.LENGTH: "length",
+    FinishReason.TOOL: "tool_calls",
+    FinishReason.FILTER: "content_filter",
+    FinishReason.ERROR: "error",
+}
+TOOL_CALL = {
+    "index": 0,
+    "id": "call_simulated",
+    "type": "function",
+    "function": {"name": "look_up", "arguments": '{"query": "anything"}'},
+}
+REFUSAL = "I'm sorry, but I can't help with that."
+
+# For each kind of trouble: type, code, param, and the usual words.
+_TROUBLES: dict[TroubleKind, tuple[str, str | None, str | None, str]] = {
+    TroubleKind.RATE: (
+        "requests",
+        "rate_limit_exceeded",
+        None,
+        "Rate limit reached for {model}. Please try again later.",
+    ),
+    TroubleKind.SPEND: (
+        "insufficient_quota",
+        "insufficient_quota",
+        None,
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    TroubleKind.PAYMENT: (
+        "invalid_request_error",
+        "insufficient_credits",
+        None,
+        "Insufficient credits. Add more to go on.",
+    ),
+    TroubleKind.KEY: (
+        "invalid_request_error",
+        "invalid_api_key",
+        None,
+        "Incorrect API key provided.",
+    ),
+    TroubleKind.KEY_INVALID: (
+        "invalid_request_error",
+        "invalid_api_key",
+        None,
+        "Incorrect API key provided.",
+    ),
+    TroubleKind.FORBIDDEN: (
+        "invalid_request_error",
+        "permission_denied",
+        None,
+        "You do not have permission to use {model}.",
+    ),
+    TroubleKind.CONTEXT: (
+        "invalid_request_error",
+        "context_length_exceeded",
+        "messages",
+        "This model's maximum context length is {tokens_max} tokens. However, your messages "
+        "resulted in {tokens} tokens. Please reduce the length of the messages.",
+    ),
+    TroubleKind.MODEL: (
+        "invalid_request_error",
+        "model_not_found",
+        None,
+        "The model `{model}` does not exist or you do not have access to it.",
+    ),
+    TroubleKind.TOO_LARGE: (
+        "invalid_request_error",
+        "request_too_large",
+        None,
+        "The request is too large.",
+    ),
+    TroubleKind.BAD_REQUEST: ("invalid_request_error", None, None, "The request is not valid."),
+    TroubleKind.TIMEOUT: ("timeout", "request_timeout", None, "The request timed out."),
+    TroubleKind.SERVER: (
+        "server_error",
+        None,
+        None,
+        "The server had an error while processing your request. Sorry about that!",
+    ),
+    TroubleKind.GATEWAY: ("server_error", "bad_gateway", None, "Bad gateway."),
+    TroubleKind.UNAVAILABLE: (
+        "server_error",
+        "service_unavailable",
+        None,
+        "The engine is currently overloaded, please try again later.",
+    ),
+    TroubleKind.OVERLOADED: ("server_error", "overloaded", None, "Overloaded."),
+}
+
+
+class OpenAIWire:
+    """A `VectorWire`."""
+
+    name = WireName.OPENAI
+    framing = Framing()
+
+    def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
+        del model, is_stream  # both stand in the body
+        name = read_model(body, "you must provide a model parameter")
+        if body.get("n", 1) != 1:
+            raise refuse("n: this simulator gives one choice only", name)
+        system, turns = read_turns(body.get("messages"), "messages", ROLES, "content")
+        options = read_object(body, "stream_options")
+        return Ask(
+            model=name,
+            system=system,
+            turns=turns,
+            max_tokens=read_count(body, "max_completion_tokens") or read_count(body, "max_tokens"),
+            is_stream=body.get("stream") is True,
+            variant=read_variant(body, body.get("seed")),
+            wants_usage=options.get("include_usage") is True,
+        )
+
+    def read_embedding(self, body: Json, *, model: str) -> Ask:
+        del model
+        given = body.get("input")
+        inputs = [given] if isinstance(given, str) else given
+        if not isinstance(inputs, list) or not inputs:
+            raise refuse("input: must be a string or a list of strings that is not empty")
+        if not all(isinstance(text, str) and text for text in inputs):
+            raise refuse("input: every text must be a string that is not empty")
+        return Ask(
+            model=read_text(body, "model"),
+            inputs=tuple(inputs),
+            dimensions=read_count(body, "dimensions"),
+            is_base64=body.get("encoding_format") == "base64",
+        )
+
+    def build_whole(self, answer: Answer) -> Json:
+        choice: Json = {"index": 0, "message": _build_message(answer), "logprobs": None}
+        if answer.finish_form is not FinishForm.ABSENT:
+            choice["finish_reason"] = answer.word_finish(FINISH)
+        whole: Json = {
+            "id": answer.id,
+            "object": "chat.completion",
+            "created": CREATED_S,
+            "model": answer.model,
+            "choices": [] if answer.shape is Shape.NO_CHOICES else [choice],
+        }
+        if answer.usage is not None:
+            whole["usage"] = _build_usage(answer)
+        return whole | {"service_tier": "default", "system_fingerprint": "fp_simulated"}
+
+    def build_events(self, answer: Answer) -> list[Event]:
+        deltas: list[tuple[Json, int]] = [({"role": "assistant", "content": ""}, 0)]
+        deltas += _build_deltas(answer)
+        events = [Event(_build_chunk(answer, [_choice(d, None)]), tokens=n) for d, n in deltas]
+        if answer.finish_form is not FinishForm.ABSENT:
+            last = _choice({}, answer.word_finish(FINISH))
+            events.append(Event(_build_chunk(answer, [last]), is_finish=True))
+        if answer.shape is Shape.NO_CHOICES:
+            events = [Event(_build_chunk(answer, []), is_finish=True)]
+        if answer.wants_usage and answer.usage is not None:
+            events.append(Event(_build_chunk(answer, []) | {"usage": _build_usage(answer)}))
+        return [*events, Event("[DONE]", is_terminator=True)]
+
+    def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json:
+        return {
+            "object": "list",
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": encode_base64(vector) if ask.is_base64 else vector,
+                }
+                for index, vector in enumerate(vectors)
+            ],
+            "model": ask.model,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+
+    def build_models(self, models: Mapping[str, Facts]) -> Json:
+        return {"object": "list", "data": [self.build_model(*item) for item in models.items()]}
+
+    def build_model(self, name: str, facts: Facts) -> Json:
+        # Vendors tell no limits here; servers at home do, under this name.
+        window = {"context_window": facts.context_window_tokens}
+        return {"id": name, "object": "model", "created": CREATED_S, "owned_by": "sim"} | window
+
+    def build_trouble(self, trouble: Trouble) -> Json:
+        kind, code, param, words = _TROUBLES[trouble.kind]
+        said = trouble.say(words)
+        return {"error": {"message": said, "type": kind, "param": param, "code": code}}
+
+    def build_trouble_event(self, trouble: Trouble) -> Event:
+        return Event(self.build_trouble(trouble))
+
+    def build_headers(self, request_id: str, allowances: Allowances) -> Headers:
+        headers = {"x-request-id": request_id, "openai-processing-ms": "1"}
+        for name, left in allowances.named.items():
+            headers[f"x-ratelimit-limit-{name}"] = str(left.limit)
+            headers[f"x-ratelimit-remaining-{name}"] = str(left.remaining)
+            headers[f"x-ratelimit-reset-{name}"] = f"{left.reset_s:.3f}s"
+        return headers
+
+
+def _build_message(answer: Answer) -> Json:
+    content: object = answer.text
+    message: Json = {"role": "assistant"}
+    match answer.shape:
+        case Shape.NULL_CONTENT:
+            content = None
+        case Shape.PARTS:
+            content = [{"type": "text", "text": piece.text} for piece in answer.pieces]
+        case Shape.TOOL_CALL:
+            content = None
+            message["tool_calls"] = [TOOL_CALL]
+        case Shape.REFUSAL:
+            content = None
+        case _:
+            pass
+    refusal = REFUSAL if answer.shape is Shape.REFUSAL else None
+    return message | {"content": content, "refusal": refusal}
+
+
+def _build_deltas(answer: Answer) -> list[tuple[Json, int]]:
+    match answer.shape:
+        case Shape.NULL_CONTENT:
+            return [({"content": None}, 0)]
+        case Shape.TOOL_CALL:
+            return [({"tool_calls": [TOOL_CALL]}, 0)]
+        case Shape.REFUSAL:
+            return [({"refusal": REFUSAL}, 0)]
+        case Shape.PARTS:
+            return [
+                ({"content": [{"type": "text", "text": piece.text}]}, piece.tokens)
+                for piece in answer.pieces
+            ]
+        case _:
+            return [({"content": piece.text}, piece.tokens) for piece in answer.pieces]
+
+
+def _choice(delta: Json, finish: str | int | None) -> Json:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _build_chunk(answer: Answer, choices: list[Json]) -> Json:
+    chunk: Json = {
+        "id": answer.id,
+        "object": "chat.completion.chunk",
+        "created": CREATED_S,
+        "model": answer.model,
+        "service_tier": "default",
+        "system_fingerprint": "fp_simulated",
+        "choices": choices,
+    }
+    return chunk | ({"usage": None} if answer.wants_usage else {})
+
+
+def _build_usage(answer: Answer) -> Json:
+    assert answer.usage is not None
+    given, made = answer.usage
+    return {
+        "prompt_tokens": given,
+        "completion_tokens": made,
+        "total_tokens": add_figures(given, made),
+        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
+    }

@@ -1,0 +1,147 @@
+"""The worker inside a command: its own session first, and nothing that others paid for is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+from collections.abc import Coroutine
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from dialectic.app import sessions
+from dialectic.app.projects import create_session
+from dialectic.cli.backend import Conclude
+from dialectic.cli.display.results import work_and_follow
+from dialectic.cli.local import LocalDesk
+from dialectic.cli.worker_host import work_beside
+from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.model import ModelCard
+from dialectic.core.run_request import Ask
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.errors import ExitCode
+from dialectic.processes.loader import load_process
+from dialectic.providers.base import OnText
+from dialectic.providers.catalog import Catalog
+from dialectic.providers.offline import CARDS, OfflineProvider
+from tests.waiting import PATIENCE_S
+
+LIMIT_S = 0.1
+
+
+@dataclass(slots=True)
+class SlowProvider:
+    """Answers a prompt that says SLOW when it is let go, and any other one while that waits."""
+
+    offline: OfflineProvider = field(default_factory=OfflineProvider)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
+        if "SLOW" in str(request):
+            self.asked.set()
+            await self.let_go.wait()
+        await self.asked.wait()
+        return await self.offline.complete(card, request, on_text)
+
+
+@pytest.fixture
+def provider() -> SlowProvider:
+    return SlowProvider()
+
+
+@pytest.fixture
+def catalog(provider: SlowProvider) -> Catalog:
+    return Catalog(cards={card.name: card for card in CARDS}, providers={"offline": provider})
+
+
+class Desk(LocalDesk):
+    """The limit on finishing is long; whoever obeys it here is found out soon."""
+
+    async def attend(
+        self,
+        follow: Coroutine[Any, Any, ExitCode],
+        *,
+        session_id: UUID | None = None,
+        conclude: Conclude | None = None,
+    ) -> ExitCode:
+        return await work_beside(
+            self, follow, session_id=session_id, conclude=conclude, drain_s=LIMIT_S
+        )
+
+
+@pytest.fixture
+def desk(engine: Engine, account: Account) -> Desk:
+    settings = replace(engine.settings, worker_concurrency=4)
+    return Desk(replace(engine, settings=settings), account)
+
+
+async def begin(desk: Desk, prompt: str) -> UUID:
+    ask = Ask(
+        prompt=prompt,
+        models=["offline/skeptic"],
+        process=load_process("standard"),
+        until="thesis",
+    )
+    begun = await create_session(desk.engine, desk.account, ask)
+    await sessions.generate(desk.engine, desk.account, begun.session_id)
+    return begun.session_id
+
+
+class Messages(io.StringIO):
+    """What is said on stderr; it tells when the command waits for calls of others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_finishing = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        if "Finishing" in text:
+            self.is_finishing.set()
+        return super().write(text)
+
+
+async def work_until_only_others_are_left(
+    desk: Desk, said: Messages
+) -> tuple[asyncio.Task[ExitCode], UUID]:
+    """A command that has done its own work and holds one call of another session."""
+    other = await begin(desk, "SLOW: a bakery that never closes.")
+    own = await begin(desk, "A bakery that closes early.")
+    command = asyncio.create_task(work_and_follow(desk, own, as_json=False, out=None))
+    finishing = asyncio.create_task(said.is_finishing.wait())
+    await asyncio.wait(
+        {command, finishing}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    assert finishing.done(), said.getvalue()
+    return command, other
+
+
+async def test_own_documents_come_first_and_calls_of_others_are_finished_without_a_limit(
+    desk: Desk, provider: SlowProvider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with redirect_stderr(Messages()) as said:
+        command, other = await work_until_only_others_are_left(desk, said)
+    stdout = capsys.readouterr().out
+    assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
+    assert "Finishing 1 call of other sessions; ^C leaves them to others." in said.getvalue()
+    await asyncio.wait({command}, timeout=5 * LIMIT_S)
+    assert not command.done()
+    provider.let_go.set()
+    assert await command is ExitCode.DONE
+    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    assert (job["status"], job["attempt_count"]) == ("completed", 1)
+
+
+async def test_an_interruption_leaves_the_calls_of_others_to_others(desk: Desk) -> None:
+    with redirect_stderr(Messages()) as said:
+        command, other = await work_until_only_others_are_left(desk, said)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await command is ExitCode.DONE, "its own work is done"
+    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    assert job["status"] == "pending"

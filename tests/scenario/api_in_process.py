@@ -1,0 +1,175 @@
+"""The API in this process: an engine, two tenants with their tokens, and their clients."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+from fastapi import FastAPI
+from starlette.datastructures import State
+
+from dialectic.api.app import build_api, build_app
+from dialectic.app import accounts, sessions
+from dialectic.core.access import Scope
+from dialectic.core.job import ENDED, JobStatus
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.events.hub import Hub, open_hub
+from dialectic.ledger import wallets
+from dialectic.ledger.wallets import Deposit
+from dialectic.providers.catalog import Catalog, build_catalog
+from dialectic.settings import Settings
+from dialectic.worker.worker import Worker
+from tests.conftest import build_engine
+from tests.waiting import PATIENCE_S, until
+
+PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
+PROBLEM = "application/problem+json"
+
+
+def check_problem(answer: Any, status: int, code: str) -> dict[str, Any]:
+    """See that an answer is a problem, and the one that is expected."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
+    problem: dict[str, Any] = answer.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["type"] == f"urn:dialectic:problem:{code}"
+    assert problem["title"]
+    assert problem["detail"]
+    assert problem["instance"] == answer.request.url.path
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    return problem
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A user, their token, and a client that sends it."""
+
+    account: Account
+    token: str
+    client: httpx2.AsyncClient
+
+    async def make_project(self, **wishes: Any) -> dict[str, Any]:
+        return await self.post("/projects", {"prompt": PROMPT, **wishes})
+
+    async def make_session(self, **wishes: Any) -> dict[str, Any]:
+        project = await self.make_project()
+        wish = {"models": ["offline/skeptic"], "until": "thesis", **wishes}
+        return await self.post(f"/projects/{project['id']}/sessions", wish)
+
+    async def post(self, path: str, body: Any = None, **more: Any) -> dict[str, Any]:
+        answer = await self.client.post(path, json=body, **more)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
+
+    async def get(self, path: str, **parameters: Any) -> dict[str, Any]:
+        answer = await self.client.get(path, params=parameters)
+        assert answer.is_success, answer.text
+        return dict(answer.json())
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A server that was not started: its application, and who knocks."""
+
+    engine: Engine
+    worker_engine: Engine
+    hub: Hub
+    app: Any
+    anna: Guest
+    ben: Guest
+
+    def knock(self, **headers: str) -> httpx2.AsyncClient:
+        """A client of nobody, with whatever headers."""
+        return open_client(self.app, headers)
+
+    def come_back(self, account: Account, token: str) -> Guest:
+        """A guest of an earlier time, by their token."""
+        return Guest(account, token, open_client(self.app, {"Authorization": f"Bearer {token}"}))
+
+    async def work(self, guest: Guest, session_id: str) -> None:
+        """Work until nothing of a session is left that could be worked on."""
+        worker = Worker(self.worker_engine, concurrency=8)
+        working = asyncio.create_task(worker.run())
+
+        async def rests() -> bool:
+            overview = await sessions.look(self.engine, guest.account, UUID(session_id))
+            return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
+
+        try:
+            await until(self.engine.address, rests, patience_s=PATIENCE_S)
+        finally:
+            worker.stop()
+            await asyncio.wait_for(working, PATIENCE_S)
+
+    async def fund(self, guest: Guest) -> None:
+        """Put a dollar into a guest's wallet."""
+        deposit = Deposit(key=str(uuid4()), amount_credits=1_000_000)
+        account = guest.account
+        await self.engine.db.transact(
+            account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
+        )
+
+    async def let_in(self, name: str = "", scopes: set[Scope] | None = None) -> Guest:
+        return await let_in(self.engine, self.app, name or f"guest {uuid4().hex}", scopes)
+
+
+def open_client(app: Any, headers: dict[str, str]) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=True)
+    return httpx2.AsyncClient(
+        transport=transport, base_url="http://house.test/api/v1", headers=headers
+    )
+
+
+async def let_in(engine: Engine, app: Any, name: str, scopes: set[Scope] | None = None) -> Guest:
+    account = await accounts.add_user(engine.db, name)
+    issued = await accounts.issue_token(
+        engine.db, accounts.build_owner(account), name="test", scopes=scopes
+    )
+    token = issued.secret.reveal()
+    return Guest(account, token, open_client(app, {"Authorization": f"Bearer {token}"}))
+
+
+@functools.cache
+def load_api() -> FastAPI:
+    return build_api()
+
+
+def copy_api() -> FastAPI:
+    """The routes, which take half a second to build, for an application with a state of its own."""
+    api = copy.copy(load_api())
+    api.state, api.middleware_stack = State(), None
+    return api
+
+
+@asynccontextmanager
+async def open_house(
+    address: Address,
+    home: Path,
+    catalog: Catalog | None = None,
+    *,
+    patience_s: float = 30.0,
+    **settings: Any,
+) -> AsyncIterator[House]:
+    """Open the API on a database, which may have been used before."""
+    chosen = replace(Settings(home=home, lease_s=1.2, requests_per_minute=1_000_000), **settings)
+    catalog = catalog or build_catalog(chosen)
+    async with (
+        Database.open(address, APP_ROLE, size=5, patience_s=patience_s) as db,
+        Database.open(address, WORKER_ROLE, size=5, patience_s=30.0) as worker_db,
+        open_hub(address) as hub,
+    ):
+        engine = build_engine(address, chosen, catalog, db)
+        app = build_app(engine, hub, listens_at="0.0.0.0", api=copy_api())
+        anna = await let_in(engine, app, f"anna {uuid4().hex}")
+        ben = await let_in(engine, app, f"ben {uuid4().hex}")
+        async with anna.client, ben.client:
+            yield House(engine, replace(engine, db=worker_db), hub, app, anna, ben)

@@ -1,0 +1,88 @@
+"""Commits that went through and were not told: each is tried again, and nothing happens twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from dialectic.app import contributions
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection, Database
+from dialectic.postgres import embedded
+from tests.scenario.paid_models import check_books, verify
+from tests.scenario.test_compression import LONG_RESOURCES, SHORT, WRITER, open_small_shop
+from tests.scenario.whole_session import ARCHITECT, SKEPTIC, Stage, open_stage
+
+T = TypeVar("T")
+
+
+class Forgetful(Database):
+    """Learns of no commit, so it tries each once more: what it wrote is there already."""
+
+    async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
+        await super().transact(tenant_id, work)
+        return await super().transact(tenant_id, work)
+
+
+@asynccontextmanager
+async def forgetting(stage: Stage) -> AsyncIterator[Stage]:
+    """The same stage with a worker that is told nothing."""
+    async with Forgetful.open(stage.engine.address, WORKER_ROLE) as db:
+        settings = replace(stage.worker_engine.settings, max_continuations=100)
+        yield replace(stage, worker_engine=replace(stage.worker_engine, db=db, settings=settings))
+
+
+async def test_stages_plans_and_turns_are_the_same_if_no_commit_is_told(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    async with open_stage(server, template, tmp_path / "home") as stage:
+        async with forgetting(stage) as doubtful:
+            session_id = await doubtful.play(
+                [ARCHITECT, SKEPTIC], until="antithesis", max_output_tokens=900
+            )
+        record = await stage.record(session_id)
+        posted = await check_books(stage, session_id)
+    assert record.session["status"] == "antithesis_generation_complete"
+    assert [job for job in record.jobs if job["error_details"]] == []
+    kinds = Counter(row["contribution_type"] for row in record.contributions)
+    assert kinds == {"thesis": 2, "antithesis": 4}
+    assert len(posted) > kinds.total(), "some answers took several turns"
+
+
+async def test_texts_that_are_paid_for_are_read_once_if_no_commit_is_told(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    async with open_small_shop(server, template, home, SHORT, window=4_000, answer=500) as shop:
+        async with forgetting(shop.stage) as doubtful:
+            session_id = await doubtful.play([WRITER], until="thesis", resources=LONG_RESOURCES)
+        record = await shop.stage.record(session_id)
+        holds = await shop.list_holds()
+        assert await verify(shop.stage) == []
+    assert record.session["status"] == "thesis_generation_complete"
+    assert [(job["status"], job["attempt_count"]) for job in record.jobs] == [("completed", 1)]
+    assert len(record.contributions) == 1
+    kinds = [(row["purpose"], row["state"]) for row in holds]
+    assert kinds == [("embedding", "posted"), ("embedding", "posted"), ("call", "posted")]
+    assert len(shop.simulator.log.calls) == len(holds)
+
+
+async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_told(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> None:
+    async with open_stage(server, template, tmp_path / "home") as stage:
+        session_id = await stage.play([ARCHITECT], until="thesis")
+        (thesis,) = (await stage.record(session_id)).contributions
+        async with Forgetful.open(stage.engine.address, APP_ROLE) as db:
+            doubtful = replace(stage.engine, db=db)
+            job_id = await contributions.regenerate(doubtful, stage.account, thesis["id"])
+        again = await contributions.regenerate(stage.engine, stage.account, thesis["id"])
+        made = await stage.fetch(
+            "select id from dialectic_generation_jobs where payload ->> 'replaces' is not null"
+        )
+    assert {row["id"] for row in made} == {job_id, again}
+    assert job_id != again, "who asks once more has it written once more"

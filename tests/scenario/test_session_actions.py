@@ -1,0 +1,544 @@
+"""A person in the loop: every command between two stages, as it is typed, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialectic.cli.main import main
+from dialectic.core.documents.file_paths import build_path, parse_path
+from tests.command_pool import Told
+from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns, read_table
+from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name
+from tests.scenario.whole_session import BLOCK, COUNTS
+
+ORDER = ("thesis", "antithesis", "synthesis", "parenthesis", "paralysis")
+MODELS = "offline/architect,offline/skeptic"
+FEEDBACK = {
+    "thesis": "Cheaper, and without a native app.",
+    "antithesis": "The second risk matters most.",
+    "paralysis": "Begin with the bakers next time.",
+}
+EDITED = """# Mine
+
+## Summary
+
+A market stall with a telephone.
+
+## Business case
+
+Stalls are cheap.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A session that a person steered from the prompt into its second iteration."""
+
+    home: Home
+    slug: str
+    session: str
+    told: dict[str, Told]
+    # What was listed and what stood in storage at the end of the first iteration.
+    listed: list[dict[str, Any]]
+    first: dict[str, bytes]
+    files: dict[str, bytes]
+    edited: dict[str, Any]
+
+    def read_prompt(self, path: str) -> str:
+        stage, name = path.rsplit("/", 1)
+        raw = self.files[f"{stage}/raw_responses/{name.removesuffix('.md')}_raw.json"]
+        (message,) = json.loads(raw)["request"]["messages"]
+        return str(message["content"])
+
+    def build_folder(self, stage: str, iteration: int = 1) -> str:
+        short = self.session[:8]
+        place = f"{ORDER.index(stage) + 1}_{stage}"
+        return f"{self.slug}/session_{short}/iteration_{iteration}/{place}"
+
+    def list_blocks(self, stage: str, iteration: int = 1) -> list[list[tuple[str, str]]]:
+        """The foreign texts of each prompt of a stage, with their labels."""
+        prompts = self.list_prompts(stage, iteration)
+        return [[(label, text) for label, _, text in BLOCK.findall(p)] for p in prompts]
+
+    def list_prompts(self, stage: str, iteration: int = 1) -> list[str]:
+        folder = f"{self.build_folder(stage, iteration)}/raw_responses/"
+        found = [data for path, data in self.files.items() if path.startswith(folder)]
+        return [json.loads(data)["request"]["messages"][0]["content"] for data in found]
+
+
+def list_rows(home: Home, session: str, *options: str) -> list[dict[str, Any]]:
+    told = home.tell("list", session, "--json", *options)
+    assert told.code == 0, told.stderr
+    rows: list[dict[str, Any]] = json.loads(told.stdout)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    with copy_home(made_home, tmp_path_factory.mktemp("steering") / "home") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def story(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    slug, told = unique_name(), {}
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "mine.md").write_text(EDITED)
+    (folder / "standards.md").write_text("Prices are shown with tax.")
+
+    def tell(key: str, *words: str) -> Told:
+        told[key] = home.tell(*words)
+        return told[key]
+
+    given = f"domain_standards={folder / 'standards.md'}"
+    run = tell(
+        "run", "run", "--pause", "--name", slug, "--models", MODELS, "--resource", given, PROMPT
+    )
+    session = run.session
+    rows = list_rows(home, session)
+    mine, other = sorted(rows, key=lambda row: str(row["model_name"]))
+    tell("feedback", "feedback", session[:8], "thesis", FEEDBACK["thesis"])
+    tell("edit", "edit", mine["id"], "--file", str(folder / "mine.md"))
+    tell("rate", "rate", other["id"], "4")
+    tell("antithesis", "next", session)
+    tell("feedback 2", "feedback", session, "antithesis", FEEDBACK["antithesis"])
+    tell("synthesis", "next", session)
+    tell("parenthesis", "next", session)
+    tell("paralysis", "next", session)
+    listed = list_rows(home, session, "--all")
+    tell("feedback 3", "feedback", session, "paralysis", FEEDBACK["paralysis"])
+    first = read_project(home, slug)
+    tell("iterate", "iterate", session)
+    tell("regenerate", "regenerate", list_rows(home, session)[-1]["id"])
+    tell("export", "export", slug)
+    files = read_project(home, slug)
+    return Story(home, slug, session, told, listed, first, files, mine)
+
+
+# -- stages that wait -----------------------------------------------------------------------------
+
+
+def test_a_stage_that_waits_for_a_person_leaves_with_3_and_says_how_to_go_on(story: Story) -> None:
+    for stage, key in zip(ORDER[:4], ("run", *ORDER[1:4]), strict=True):
+        told = story.told[key]
+        assert told.code == 3, told.stderr
+        assert f"Stage {stage} is complete and waits for you" in told.stderr
+        assert f"dialectic feedback {story.session[:8]} {stage}" in told.stderr
+        assert f"dialectic next {story.session[:8]}" in told.stderr
+
+
+def test_the_last_stage_leaves_with_0(story: Story) -> None:
+    assert story.told["paralysis"].code == 0, story.told["paralysis"].stderr
+
+
+def test_each_command_names_the_documents_of_its_own_stage(story: Story) -> None:
+    counts = {"run": 2, "antithesis": 4, "synthesis": 2, "parenthesis": 2, "paralysis": 2}
+    for (key, count), stage in zip(counts.items(), ORDER, strict=True):
+        named = story.told[key].stdout.splitlines()
+        assert len(named) == count
+        assert all(f"_{stage}/" in path for path in named)
+        assert all(Path(path).is_file() for path in named)
+
+
+def test_all_documents_are_there_at_the_end(story: Story) -> None:
+    kinds = [row["contribution_type"] for row in story.listed]
+    assert Counter(kinds) == COUNTS
+
+
+# -- feedback -------------------------------------------------------------------------------------
+
+
+def test_feedback_is_kept_beside_its_stage(story: Story) -> None:
+    for stage in ("thesis", "antithesis", "paralysis"):
+        kept = story.files[f"{story.build_folder(stage)}/user_feedback_{stage}.md"].decode()
+        assert FEEDBACK[stage] in kept
+    assert (
+        "rated 4 of 5"
+        in story.files[f"{story.build_folder('thesis')}/user_feedback_thesis.md"].decode()
+    )
+
+
+def test_every_later_prompt_holds_the_feedback_so_far_and_none_that_came_later(
+    story: Story,
+) -> None:
+    for stage in ORDER:
+        for blocks in story.list_blocks(stage):
+            heard = [text for label, text in blocks if label.startswith("User feedback")]
+            earlier = [about for about in FEEDBACK if ORDER.index(about) < ORDER.index(stage)]
+            assert len(heard) == len(earlier)
+            for about, text in zip(earlier, heard, strict=True):
+                assert FEEDBACK[about] in text
+
+
+def test_a_rating_is_told_to_later_prompts_under_a_neutral_label(story: Story) -> None:
+    for prompt in story.list_prompts("antithesis"):
+        found = re.search(r"On Thesis ([AB]): Rated 4 of 5\.", prompt)
+        assert found is not None
+
+
+def test_what_was_given_to_the_project_stands_in_every_prompt(story: Story) -> None:
+    for stage in ORDER:
+        for blocks in story.list_blocks(stage):
+            assert ("Domain standards", "Prices are shown with tax.") in blocks
+    path = f"{story.slug}/general_resource/domain_standards/standards.md"
+    assert story.files[path].decode().strip() == "Prices are shown with tax."
+
+
+# -- an edit --------------------------------------------------------------------------------------
+
+
+def test_an_edit_is_a_file_of_its_own_and_the_old_one_stays(story: Story) -> None:
+    told = story.told["edit"]
+    assert told.code == 0, told.stderr
+    assert "Version 2 is " in told.stderr
+    old = story.edited["storage_path"]
+    new = old.replace(".md", "_edit_2.md")
+    assert told.stdout.strip().endswith(new)
+    assert EDITED in story.files[new].decode()
+    assert EDITED not in story.files[old].decode()
+
+
+def test_later_prompts_read_the_edit_and_never_the_old_text(story: Story) -> None:
+    told = story.home.tell("show", story.edited["id"])
+    assert told.code == 0, told.stderr
+    assert "there is a newer version of it" in told.stderr
+    old = told.stdout.strip()
+    assert old
+    critiques = story.list_prompts("antithesis")
+    assert sum(EDITED.strip() in prompt for prompt in critiques) == 2
+    assert not [prompt for prompt in critiques if old in prompt]
+    assert any(EDITED.strip() in prompt for prompt in story.list_prompts("synthesis"))
+
+
+def test_the_documents_of_an_edit_are_cut_from_it_and_the_missing_ones_flagged(
+    story: Story,
+) -> None:
+    (row,) = [
+        row
+        for row in story.listed
+        if row["edit_version"] == 2 and row["contribution_type"] == "thesis"
+    ]
+    assert sorted(row["flags"]) == [
+        "missing:feature_spec",
+        "missing:success_metrics",
+        "missing:technical_approach",
+    ]
+    documents = {path for path in story.first if "thesis_edit_2_" in path}
+    assert [path.rsplit("_", 1)[-1] for path in documents] == ["business-case.md"]
+
+
+def test_the_difference_between_two_versions_is_shown(story: Story) -> None:
+    (row,) = [
+        row
+        for row in story.listed
+        if row["edit_version"] == 2 and row["contribution_type"] == "thesis"
+    ]
+    told = story.home.tell("diff", story.edited["id"], row["id"])
+    assert told.code == 0, told.stderr
+    assert "+A market stall with a telephone." in told.stdout
+    same = story.home.tell("diff", row["id"], row["id"])
+    assert (same.code, same.stdout) == (0, "")
+
+
+# -- iterations -----------------------------------------------------------------------------------
+
+
+def test_a_second_iteration_leaves_every_byte_of_the_first(story: Story) -> None:
+    assert story.told["iterate"].code == 3, story.told["iterate"].stderr
+    # The two files about the project as a whole speak of all its iterations.
+    whole = {f"{story.slug}/project_readme.md", f"{story.slug}/project_settings.json"}
+    first = {path: data for path, data in story.first.items() if path not in whole}
+    assert {path: story.files[path] for path in first} == first
+    new = set(story.files) - set(story.first) - {f"{story.slug}/{story.slug}.zip"}
+    assert new
+    assert all(f"/session_{story.session[:8]}/iteration_2/" in path for path in new)
+
+
+def test_a_second_iteration_begins_with_the_outcomes_and_the_feedback_of_the_first(
+    story: Story,
+) -> None:
+    prompts = story.list_prompts("thesis", 2)
+    assert len(prompts) == 3, "one of the two was written anew"
+    outcomes = [
+        story.home.tell("show", row["id"]).stdout.strip()
+        for row in story.listed
+        if row["contribution_type"] == "paralysis"
+    ]
+    for prompt in prompts:
+        assert PROMPT in prompt
+        assert all(outcome in prompt for outcome in outcomes)
+        assert prompt.count("<<<BEGIN Outcome of iteration 1 ") == 2
+        for said in FEEDBACK.values():
+            assert said in prompt
+        assert not [name for name in MODELS.split(",") if name in prompt]
+    seed = story.files[f"{story.build_folder('thesis', 2)}/seed_prompt.md"].decode()
+    assert set(prompts) == {seed}
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def test_a_contribution_is_shown_with_what_it_read(story: Story) -> None:
+    row = next(row for row in story.listed if row["contribution_type"] == "antithesis")
+    told = story.home.tell("show", row["id"][:13])
+    assert told.code == 0, told.stderr
+    assert "\n## Summary\n" in told.stdout
+    assert re.search(r"^  read Thesis [AB]: [0-9a-f-]{36}$", told.stderr, re.MULTILINE)
+    assert re.search(r"^  about [0-9a-f-]{36}$", told.stderr, re.MULTILINE)
+    as_json = json.loads(story.home.tell("show", row["id"], "--json").stdout)
+    assert as_json["id"] == row["id"]
+    prompt = story.home.tell("show", row["id"], "--prompt")
+    assert prompt.stdout.startswith("# System\n\n")
+    assert PROMPT in prompt.stdout
+
+
+def test_a_session_is_shown_by_its_id_and_listed_with_its_contributions(story: Story) -> None:
+    shown = story.home.tell("show", story.session[:8])
+    assert f"Session   {story.session}" in shown.stdout
+    listed = story.home.tell("list", story.session[:8])
+    lines = listed.stdout.splitlines()
+    assert len(lines) == 14
+    assert len(story.home.tell("list", story.session, "--all").stdout.splitlines()) == 26
+    assert any("offline-architect_1_thesis_edit_2.md v2" in line for line in lines)
+    assert story.session[:8] in story.home.tell("list").stdout
+
+
+# -- versions after the fact ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(home: Home) -> str:
+    """A session that has come to its end by itself."""
+    told = home.tell(
+        "run", "--name", unique_name(), "--models", MODELS, "--until", "synthesis", "x"
+    )
+    assert told.code == 0, told.stderr
+    return told.session
+
+
+def test_a_document_that_is_written_anew_makes_stale_what_was_made_from_it(
+    home: Home, finished: str
+) -> None:
+    before = {row["id"]: row for row in list_rows(home, finished, "--all")}
+    critique = next(r for r in before.values() if r["contribution_type"] == "antithesis")
+    told = home.tell("regenerate", critique["id"])
+    assert told.code == 0, told.stderr
+    after = {row["id"]: row for row in list_rows(home, finished, "--all")}
+    (new,) = [row for row in after.values() if row["id"] not in before]
+    assert new["edit_version"] == 2
+    assert new["storage_path"] == critique["storage_path"].replace(".md", "_edit_2.md")
+    assert critique["id"] not in after, "the newest version takes its place"
+    stale = {row["contribution_type"] for row in after.values() if row["is_stale"]}
+    assert stale == {"pairwise_synthesis_chunk", "reduced_synthesis", "synthesis"}
+    counts = [row["contribution_type"] for row in after.values() if row["is_stale"]]
+    assert counts.count("pairwise_synthesis_chunk") == 2
+    assert counts.count("reduced_synthesis") == 2
+    assert counts.count("synthesis") == 2
+    status = home.read_status(finished)
+    assert status["session"]["status"] == "synthesis_generation_complete"
+    assert [run["finished_units"] for run in status["stages"]] == [2, 4, 14]
+
+
+def test_until_ends_a_run_with_its_stage_and_next_goes_on(home: Home, finished: str) -> None:
+    following = home.tell("next", finished)
+    assert following.code == 0, following.stderr
+    assert len(following.stdout.splitlines()) == 2
+    status = home.read_status(finished)["session"]["status"]
+    assert status == "parenthesis_generation_complete"
+
+
+# -- wrong input ----------------------------------------------------------------------------------
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+WRONG: dict[str, tuple[list[str], int, list[str]]] = {
+    "feedback on a stage that is none": (
+        ["feedback", "{session}", "hypothesis", "x"],
+        2,
+        ["no stage 'hypothesis'", "thesis, antithesis"],
+    ),
+    "feedback on a stage to come": (
+        ["feedback", "{session}", "paralysis", "x"],
+        2,
+        ["'paralysis' has not begun"],
+    ),
+    "empty feedback": (["feedback", "{session}", "thesis", " "], 2, ["feedback is empty"]),
+    "no feedback": (["feedback", "{session}", "thesis"], 2, ["--file"]),
+    "feedback on nothing": (["feedback", NOBODY, "thesis", "x"], 2, ["no session"]),
+    "feedback on another stage's document": (
+        ["feedback", "{session}", "antithesis", "x", "--on", "{thesis}"],
+        2,
+        ["of stage 'thesis'", "not of 'antithesis'"],
+    ),
+    "an edit of nothing": (["edit", NOBODY, "--file", "{file}"], 2, ["no contribution"]),
+    "an edit without a text": (["edit", "{thesis}"], 2, ["--file"]),
+    "an edit with an empty text": (["edit", "{thesis}", "--file", "{empty}"], 2, ["is empty"]),
+    "an edit that changes nothing": (["edit", "{thesis}", "--file", "{same}"], 2, ["the same"]),
+    "a rating out of range": (["rate", "{thesis}", "6"], 2, ["6"]),
+    "a rating of nothing": (["rate", NOBODY, "3"], 2, ["no contribution"]),
+    "an id that is none": (["rate", "abc%", "3"], 2, ["'abc%' is not the id"]),
+    "an end by a slip": (["cancel", "{session:.3}"], 2, ["too short", "4 characters"]),
+    "a next stage by a slip": (["next", "{session:.3}"], 2, ["too short", "4 characters"]),
+    "a rating by a slip": (["rate", "{thesis:.3}", "3"], 2, ["too short", "4 characters"]),
+    "nothing to retry": (["retry", "{session}"], 2, ["nothing failed"]),
+    "nothing to show": (["show", NOBODY], 2, ["no contribution and no session"]),
+    "nothing to show by that word": (["show", "latest"], 2, ["latest"]),
+    "nothing to compare": (["diff", "{thesis}", NOBODY], 2, ["no contribution"]),
+    "nothing to list": (["list", NOBODY], 2, ["no session"]),
+    "an unknown stage": (["run", "--until", "end", "x"], 2, ["'end'", "paralysis"]),
+    "an unknown domain": (["run", "--domain", "Law", "x"], 2, ["'Law'", "Software Development"]),
+    "a lead that is not there": (
+        ["run", "--models", "offline/skeptic", "--lead", "offline/architect", "x"],
+        2,
+        ["'offline/architect'", "not among"],
+    ),
+    "an unknown kind of resource": (
+        ["run", "--resource", "wishes={file}", "x"],
+        2,
+        ["'wishes=", "domain_standards"],
+    ),
+    "a resource that is not there": (
+        ["run", "--resource", "domain_standards=nothing.md", "x"],
+        2,
+        ["nothing.md", "No such file"],
+    ),
+    "an unknown process": (["run", "--process", "nothing", "x"], 2, ["nothing", "standard"]),
+}
+
+
+@pytest.fixture(scope="module")
+def places(home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    told = home.tell(
+        "run", "--pause", "--name", unique_name(), "--models", "offline/skeptic", PROMPT
+    )
+    (thesis,) = list_rows(home, told.session)
+    assert home.tell("next", told.session).code == 3
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "mine.md").write_text(EDITED)
+    (folder / "empty.md").write_text("---\na: b\n---\n\n")
+    (folder / "same.md").write_text(home.tell("show", thesis["id"]).stdout)
+    return {
+        "session": told.session,
+        "thesis": thesis["id"],
+        "file": str(folder / "mine.md"),
+        "empty": str(folder / "empty.md"),
+        "same": str(folder / "same.md"),
+    }
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_refused_with_what_is_wrong(
+    home: Home,
+    places: dict[str, str],
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, code, keys = WRONG[case]
+    # In this process: starting another one takes longer than what it is told.
+    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
+    monkeypatch.setattr("sys.argv", ["dialectic", *(word.format(**places) for word in words)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr().err
+    assert left.value.code == code, said
+    for key in keys:
+        assert key in said
+
+
+def test_whoever_only_reads_may_be_as_short_as_they_like(
+    home: Home,
+    places: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DIALECTIC_HOME", str(home.path))
+    monkeypatch.setattr("sys.argv", ["dialectic", "list", places["session"][:3]])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    assert places["thesis"][:4] in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def own_process(home: Home) -> tuple[str, Told]:
+    """A run of the example process: its project and what the command said."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "pros-and-cons"
+    slug = unique_name()
+    told = home.tell("run", "--process", str(example), "--name", slug, "--models", MODELS, "x")
+    return slug, told
+
+
+def test_a_process_of_ones_own_runs_to_its_end_and_again(
+    home: Home, own_process: tuple[str, Told]
+) -> None:
+    _, told = own_process
+    assert told.code == 0, told.stderr
+    assert home.read_status(told.session)["session"]["status"] == "iteration_complete"
+    following = home.tell("next", told.session)
+    assert following.code == 2
+    assert "dialectic iterate" in following.stderr
+    again = home.tell("iterate", told.session)
+    assert again.code == 0, again.stderr
+    stages = home.read_status(told.session)["stages"]
+    assert [run["iteration_number"] for run in stages] == [1, 1, 2, 2]
+    assert all(run["status"] == "complete" for run in stages)
+    assert all(run["finished_units"] == run["planned_units"] for run in stages)
+
+
+# -- the layout -----------------------------------------------------------------------------------
+
+# Whoever works through the plan moves files there by hand.
+BY_HAND = {"{project}/Current/{name}.md", "{project}/Complete/{name}.md"}
+# Only models with a small window leave it: `test_combine` holds it against a run of them.
+ELSEWHERE = {"{model}_combining_{id}_{n}_combined"}
+
+
+@pytest.fixture(scope="module")
+def all_files(story: Story, own_process: tuple[str, Told], home: Home) -> set[str]:
+    """Where the files of all stories stand, one of them of answers that were cut off."""
+    cut = unique_name()
+    run = home.tell(
+        *("run", "--until", "thesis", "--models", "offline/skeptic"),
+        *("--max-output-tokens", "800", "--name", cut, PROMPT),
+    )
+    (row,) = list_rows(home, run.session)
+    assert home.tell("regenerate", row["id"]).code == 0
+    names = (own_process[0], cut)
+    return {*story.files, *(path for name in names for path in read_project(home, name))}
+
+
+def test_every_file_stands_where_the_page_on_the_layout_says(all_files: set[str]) -> None:
+    patterns = list_patterns()
+    for path in all_files:
+        named = [place for place, pattern in patterns.items() if pattern.fullmatch(path)]
+        assert len(named) == 1, (path, named)
+        assert build_path(parse_path(path)) == path
+
+
+def test_every_place_that_the_page_on_the_layout_names_has_a_file(all_files: set[str]) -> None:
+    used = {
+        place
+        for place, pattern in list_patterns().items()
+        if any(map(pattern.fullmatch, all_files))
+    }
+    for heading in ("The project", "A stage", "Base names"):
+        for line in read_table(heading):
+            if line not in BY_HAND | ELSEWHERE and line != "{base}":
+                parts = line.split("{base}")
+                assert [place for place in used if is_made_of(place, parts)], line
+
+
+def is_made_of(place: str, parts: list[str]) -> bool:
+    """Whether a place is a line of the page with its base name spelled out."""
+    name = place.removeprefix(STAGE_FOLDER)
+    if len(parts) == 1:
+        return parts[0] == name or f"{parts[0]}.md" in place.rsplit("/", 1)[-1]
+    return name.startswith(parts[0]) and name.endswith(parts[1])

@@ -1,0 +1,73 @@
+"""Whoever follows a session that no worker takes up is told so, here and at a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from dialectic.api.server import open_server
+from dialectic.cli.backend import Desk
+from dialectic.cli.display.follow import follow_session
+from dialectic.cli.local import LocalDesk
+from dialectic.cli.remote import open_remote_desk
+from dialectic.core.access import Secret
+from dialectic.db.pool import Address
+from dialectic.errors import ExitCode
+from tests.scenario.api_in_process import House, open_house
+from tests.waiting import PATIENCE_S
+
+
+class Blank:
+    """Shows nothing."""
+
+    def show(self, event: dict[str, Any]) -> None: ...
+
+
+@pytest.fixture
+async def house(address: Address, tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(address, tmp_path / "home") as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_desks(house: House) -> AsyncIterator[dict[str, Desk]]:
+    local = LocalDesk(house.engine, house.anna.account)
+    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
+        token = Secret(house.anna.token)
+        settings = replace(house.engine.settings, server=running.url, token=token)
+        async with open_remote_desk(settings) as remote:
+            yield {"dialectic resume": local, "Whoever runs the server": remote}
+
+
+async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours(
+    house: House,
+) -> None:
+    async with open_desks(house) as desks:
+        for advice, desk in desks.items():
+            session_id = (await house.anna.make_session())["id"]
+            await house.anna.post(f"/sessions/{session_id}/generate")
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                ours, others = (
+                    asyncio.create_task(
+                        follow_session(
+                            desk, UUID(session_id), Blank(), awaits_workers=awaits, idle_s=0.0
+                        )
+                    )
+                    for awaits in (False, True)
+                )
+                async with asyncio.timeout(PATIENCE_S):
+                    while advice not in said.getvalue():
+                        await house.engine.db.fetch("select 1")
+                await house.anna.post(f"/sessions/{session_id}/cancel")
+                assert {await ours, await others} == {ExitCode.FAILED}
+            assert said.getvalue().count("no worker runs") == 1

@@ -1,0 +1,50 @@
+"""Whatever happens to a request, whoever sent it is told so in the one form, with its id."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from dialectic.api.metrics import Metrics
+from dialectic.api.middleware.logging import Trace
+from tests.scenario.api_in_process import check_problem
+
+
+@pytest.mark.parametrize("path", ["/anywhere", "/api/v1/projects"])
+async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(path: str) -> None:
+    async def fail(*_: Any) -> None:
+        raise LookupError("a secret")
+
+    transport = httpx2.ASGITransport(Trace(fail, Metrics()))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://house.test") as client:
+        answer = await client.get(path)
+    check_problem(answer, 500, "internal")
+    assert "secret" not in answer.text
+
+
+async def test_a_request_that_a_stopping_server_gives_up_is_told_when_to_come_back() -> None:
+    told: list[Any] = []
+
+    async def wait(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/chat", "headers": []}
+    waiting = asyncio.create_task(Trace(wait, Metrics())(scope, wait, send))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await waiting
+    assert waiting.cancelled()
+    start, body = told
+    headers = dict(start["headers"])
+    assert (start["status"], headers[b"retry-after"]) == (503, b"2")
+    assert headers[b"content-type"] == b"application/problem+json"
+    assert json.loads(body["body"])["code"] == "server_busy"

@@ -1,0 +1,20 @@
+"""An answer holds, whatever becomes of what is left to do behind it."""
+
+from __future__ import annotations
+
+from dialectic.api.dependencies import build_response
+from dialectic.db.tables.idempotency import Answer
+from dialectic.errors import DatabaseUnreachable
+
+
+async def test_what_fails_behind_an_answer_fails_quietly() -> None:
+    tried = []
+
+    async def fail() -> None:
+        tried.append("once")
+        raise DatabaseUnreachable
+
+    response = build_response(Answer(201, b"{}"), fail)
+    assert response.background is not None
+    await response.background()
+    assert tried == ["once"]

@@ -1,0 +1,110 @@
+"""The address of a bucket, and what is set beside it, is understood, or refused at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from dialectic.core.access import Secret
+from dialectic.core.bucket import Access, Bucket, parse_bucket
+from dialectic.errors import ConfigurationError
+
+ACCESS = Access(key_id=Secret("its-name"), key=Secret("hidden"))
+
+
+def parse(url: str, access: Access = ACCESS) -> Bucket:
+    return parse_bucket(urlsplit(url), access)
+
+
+def refusal(url: str, access: Access = ACCESS) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(url, access)
+    assert "hidden" not in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "prefix", "address"),
+    [
+        ("s3://documents", "documents", "", "s3://documents"),
+        ("s3://documents/", "documents", "", "s3://documents"),
+        ("s3://my.docs/a/b/", "my.docs", "a/b", "s3://my.docs/a/b"),
+        ("s3://my.docs/a%20b", "my.docs", "a b", "s3://my.docs/a b"),
+    ],
+)
+def test_an_address_names_a_bucket_and_a_folder(
+    url: str, name: str, prefix: str, address: str
+) -> None:
+    bucket = parse(url)
+    assert (bucket.name, bucket.prefix, bucket.address) == (name, prefix, address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://", "s3:///a", "s3://key:hidden@bucket/a", "s3://b", "s3://bu cket", "s3://bucket/a?b=c"],
+)
+def test_an_address_without_a_bucket_is_refused(url: str) -> None:
+    assert "DIALECTIC_STORAGE_URL must be s3://" in refusal(url)
+
+
+@pytest.mark.parametrize("folder", ["a//b", "../a", "a/./b", "a%00", "a%5Cb", "a%0Ab", "x" * 201])
+def test_a_folder_that_could_lead_astray_is_refused(folder: str) -> None:
+    assert "folder in DIALECTIC_STORAGE_URL" in refusal(f"s3://documents/{folder}")
+
+
+@pytest.mark.parametrize("missing", ["key_id", "key"])
+def test_a_bucket_needs_both_halves_of_its_key(missing: str) -> None:
+    message = refusal("s3://documents", replace(ACCESS, **{missing: None}))  # type: ignore[arg-type]
+    assert "DIALECTIC_STORAGE_ACCESS_KEY_ID" in message
+    assert "DIALECTIC_STORAGE_SECRET_ACCESS_KEY" in message
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_path_style", "asked_at"),
+    [
+        ("", True, "https://s3.eu-north-1.amazonaws.com"),
+        ("", False, "https://documents.s3.eu-north-1.amazonaws.com"),
+        ("https://minio.example.org:9000/", True, "https://minio.example.org:9000"),
+        ("https://minio.example.org:9000", False, "https://documents.minio.example.org:9000"),
+        ("https://[::1]:9000", True, "https://[::1]:9000"),
+    ],
+)
+def test_requests_go_to_the_server_with_the_bucket_in_the_path_or_in_the_host(
+    endpoint: str, is_path_style: bool, asked_at: str
+) -> None:
+    access = replace(ACCESS, endpoint=endpoint, region="eu-north-1", is_path_style=is_path_style)
+    assert parse("s3://documents", access).endpoint == asked_at
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "minio:9000",
+        "nonsense",
+        "ftp://host",
+        "https://",
+        "https://user:hidden@host",
+        "https://host/bucket",
+        "https://host?x=hidden",
+        "https://host:port",
+        "https://ho st",
+        "https://[",
+    ],
+)
+def test_a_server_is_an_address_and_nothing_more(endpoint: str) -> None:
+    access = replace(ACCESS, endpoint=endpoint)
+    assert "DIALECTIC_STORAGE_ENDPOINT must be" in refusal("s3://documents", access)
+
+
+def test_a_server_without_encryption_must_be_allowed() -> None:
+    access = replace(ACCESS, endpoint="http://127.0.0.1:9000")
+    assert "DIALECTIC_STORAGE_ALLOW_HTTP=true" in refusal("s3://documents", access)
+    allowed = replace(access, allows_http=True)
+    assert parse("s3://documents", allowed).endpoint == "http://127.0.0.1:9000"
+
+
+@pytest.mark.parametrize("region", ["", "eu north", "x" * 65, "a/b"])
+def test_a_region_is_a_name(region: str) -> None:
+    assert "DIALECTIC_STORAGE_REGION" in refusal("s3://documents", replace(ACCESS, region=region))

@@ -1,0 +1,143 @@
+"""Only whoever is at the machine itself passes for its owner, and only while nobody has a token."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.core.local_trust import (
+    FORWARDING_HEADERS,
+    SECURE_COOKIE,
+    Access,
+    Knock,
+    build_removal,
+    build_set_cookie,
+    check_opening,
+    decide_access,
+    find_cookie,
+    is_loopback,
+)
+from dialectic.errors import ConfigurationError, ExitCode
+
+LOOPBACK = ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "::1", "[::1]"]
+PUBLIC = ["0.0.0.0", "::", "192.168.1.2", "10.0.0.1", "8.8.8.8", "2001:db8::1", "example.org"]
+# What looks like this machine and is not, or may not be.
+LOOKALIKES = [
+    *("localhost.evil.example", "127.0.0.1.nip.io", "127.0.0.1.evil.example", "evil.localhost"),
+    *("127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost.", "", " ", "127.0.0.1@evil"),
+]
+
+
+def knock(**headers: str) -> Knock:
+    return Knock.read({name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_a_server_may_open_on_the_machine_itself_without_a_token(host: str) -> None:
+    check_opening(host, has_tokens=False)
+
+
+@pytest.mark.parametrize("host", [*PUBLIC, *LOOKALIKES])
+def test_where_others_can_come_a_server_opens_only_if_it_can_know_them(host: str) -> None:
+    check_opening(host, has_tokens=True)
+    with pytest.raises(ConfigurationError, match="dialectic user add NAME --token") as refused:
+        check_opening(host, has_tokens=False)
+    assert refused.value.exit_code is ExitCode.CONFIGURATION
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000"])
+def test_the_owner_needs_no_token_at_the_machine(host: str) -> None:
+    assert decide_access("127.0.0.1", knock(host=host), has_tokens=False) is Access.AS_OWNER
+    own = knock(host=host, origin=f"http://{host}")
+    assert decide_access("127.0.0.1", own, has_tokens=False) is Access.AS_OWNER
+
+
+@pytest.mark.parametrize(
+    "host", [*LOOKALIKES, *PUBLIC, "a/b", "[", "localhost:999999", "u@localhost"]
+)
+def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
+    for header in (host, f"{host}:8000"):
+        found = decide_access("127.0.0.1", knock(host=header), has_tokens=False)
+        assert found is Access.FOREIGN, header
+    assert decide_access("127.0.0.1", Knock(None), has_tokens=False) is Access.FOREIGN
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("https://evil.example", "null", "", "http://localhost", "http://localhost:3000"),
+        *("https://localhost:8000", "http://127.0.0.1:8000", "http://localhost:8000.evil.example"),
+        "http://localhost:8000/",
+    ],
+)
+def test_a_page_of_another_origin_is_foreign(origin: str) -> None:
+    found = decide_access(
+        "127.0.0.1", knock(host="localhost:8000", origin=origin), has_tokens=False
+    )
+    assert found is Access.FOREIGN
+
+
+@pytest.mark.parametrize(
+    ("site", "access"),
+    [
+        ("cross-site", Access.FOREIGN),
+        ("same-site", Access.FOREIGN),
+        ("same-origin", Access.AS_OWNER),
+        ("none", Access.AS_OWNER),
+    ],
+)
+def test_a_picture_in_a_page_of_another_site_is_foreign_although_it_names_no_origin(
+    site: str, access: Access
+) -> None:
+    seen = knock(host="localhost:8000", sec_fetch_site=site)
+    assert decide_access("127.0.0.1", seen, has_tokens=False) is access
+
+
+@pytest.mark.parametrize("header", FORWARDING_HEADERS)
+def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
+    seen = Knock.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})
+    assert decide_access("127.0.0.1", seen, has_tokens=False) is Access.UNKNOWN
+
+
+@given(
+    st.sampled_from([*LOOPBACK, *PUBLIC]), st.text(max_size=20), st.none() | st.text(max_size=20)
+)
+def test_nobody_is_the_owner_once_there_is_a_token_or_elsewhere(
+    listens_at: str, host: str, origin: str | None
+) -> None:
+    for seen in (Knock(host, origin), Knock("localhost", None)):
+        assert decide_access(listens_at, seen, has_tokens=True) is Access.UNKNOWN
+        if not is_loopback(listens_at):
+            assert decide_access(listens_at, seen, has_tokens=False) is Access.UNKNOWN
+
+
+HERE, ELSEWHERE = knock(host="localhost:8000"), knock(host="dialectic.example")
+BY_PROXY = knock(host="127.0.0.1:8000", x_forwarded_for="203.0.113.9")
+
+
+def test_a_cookie_is_out_of_reach_of_scripts_and_of_other_sites() -> None:
+    assert build_set_cookie("dls_x", HERE, max_age_s=60) == (
+        "dialectic_session=dls_x; Path=/; Max-Age=60; HttpOnly; SameSite=Lax"
+    )
+    for seen in (ELSEWHERE, BY_PROXY):
+        assert build_set_cookie("dls_x", seen, max_age_s=60) == (
+            "__Host-dialectic_session=dls_x; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure"
+        )
+
+
+def test_the_cookie_is_found_among_others_under_the_name_it_was_given() -> None:
+    header = "a=1; dialectic_session=dls_x; __Host-dialectic_session=dls_y; b"
+    assert find_cookie(header, HERE) == "dls_x"
+    assert find_cookie(header, ELSEWHERE) == find_cookie(header, BY_PROXY) == "dls_y"
+    for absent in (None, "", "a=1", "dialectic_session=", "xdialectic_session=dls_x"):
+        assert find_cookie(absent, HERE) is None
+
+
+def test_the_cookie_that_let_nobody_in_is_taken_away_and_no_other() -> None:
+    away = Knock("hall.example", scheme="https")
+    ours = {"cookie": f"theme=dark; {SECURE_COOKIE}=dls_old"}
+    assert build_removal(ours, away) == build_set_cookie("", away, max_age_s=0)
+    assert build_removal({**ours, "authorization": "Bearer x"}, away) is None
+    assert build_removal({"cookie": "theme=dark"}, away) is None
+    assert build_removal({}, away) is None

@@ -1,0 +1,166 @@
+"""Which documents are merged with which: everything once, what fits together, and not for ever."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil, log2
+from uuid import UUID, uuid5
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.core.job import COMBINED, ExecutePayload, Input, Naming, parse_payload
+from dialectic.pipeline.fit.combine import (
+    BUDGET_TOKENS_MIN,
+    ROOM_TOKENS_MIN,
+    Node,
+    Room,
+    build_combine,
+    build_merges,
+    count_levels_max,
+    decide_level,
+    decide_tree,
+)
+from tests.unit.pipeline.job_contexts import SESSION, THESES, build_text
+
+SIZES = st.lists(st.integers(1, 20_000), min_size=2, max_size=60)
+ROOMS = st.builds(
+    Room,
+    reader_tokens=st.integers(ROOM_TOKENS_MIN, 20_000),
+    call_tokens=st.integers(ROOM_TOKENS_MIN, 20_000),
+    answer_tokens=st.integers(BUDGET_TOKENS_MIN, 10_000),
+)
+
+
+@given(SIZES, ROOMS)
+def test_nothing_is_merged_that_the_reader_has_room_for(sizes: list[int], room: Room) -> None:
+    assert (decide_level(sizes, room) == ()) is (sum(sizes) <= room.reader_tokens)
+
+
+@given(SIZES, ROOMS)
+def test_each_document_is_in_one_node_of_each_level(sizes: list[int], room: Room) -> None:
+    members = len(sizes)
+    for level in decide_tree(sizes, room):
+        assert level[0].start == 0
+        assert level[-1].stop == members
+        assert all(left.stop == right.start for left, right in pairwise(level))
+        assert all(node.start < node.stop for node in level)
+        members = len(level)
+
+
+@given(SIZES, ROOMS)
+def test_each_node_fits_into_a_call_or_is_one_document_that_does_not(
+    sizes: list[int], room: Room
+) -> None:
+    for level in decide_tree(sizes, room):
+        for node in level:
+            read = sizes[node.start : node.stop]
+            assert sum(read) <= room.call_tokens or len(read) == 1
+            assert node.budget_tokens <= max(room.answer_tokens, BUDGET_TOKENS_MIN)
+        sizes = [node.budget_tokens for node in level]
+    assert sum(sizes) <= room.reader_tokens
+
+
+@given(SIZES, ROOMS)
+def test_no_answer_is_to_be_shorter_than_a_quarter_of_what_it_merges_if_it_has_the_room(
+    sizes: list[int], room: Room
+) -> None:
+    for level in decide_tree(sizes, room):
+        for node in level:
+            read = sum(sizes[node.start : node.stop])
+            assert node.budget_tokens >= min(room.answer_tokens, read // 4)
+        sizes = [node.budget_tokens for node in level]
+
+
+@given(SIZES, ROOMS)
+def test_the_tree_is_no_deeper_than_halving_makes_it(sizes: list[int], room: Room) -> None:
+    levels = decide_tree(sizes, room)
+    assert len(levels) <= 1 + ceil(log2(sum(sizes) / room.reader_tokens + 1)) + ceil(
+        log2(len(sizes))
+    )
+    assert count_levels_max(sizes, room) == len(levels) + 1
+    assert decide_tree(list(sizes), room) == levels
+
+
+def test_a_document_that_is_larger_than_a_call_is_a_node_of_its_own() -> None:
+    room = Room(reader_tokens=1_000, call_tokens=1_000, answer_tokens=500)
+    assert decide_level([300, 5_000, 300, 300], room) == (
+        Node(0, 1, 75),
+        Node(1, 2, 500),
+        Node(2, 4, 150),
+    )
+
+
+def test_answers_have_to_have_room_for_what_is_merged_beyond_a_pair() -> None:
+    room = Room(reader_tokens=9_000, call_tokens=9_000, answer_tokens=800)
+    assert decide_level([1_000] * 10, room) == tuple(Node(n, n + 2, 800) for n in range(0, 10, 2))
+
+
+# -- jobs -----------------------------------------------------------------------------------------
+
+READER = ExecutePayload(
+    model_id=UUID(int=1),
+    model_name="offline/skeptic",
+    model_index=2,
+    ordinal=3,
+    output_type="synthesis",
+    step_name="final",
+    inputs=tuple(Input(contribution_id=text.id, rule=0) for text in THESES),
+    rank=1,
+    origin=2,
+    source_group=None,
+    target_contribution_id=None,
+    naming=Naming(kind="plain"),
+)
+
+
+def test_whoever_reads_the_same_in_the_same_step_with_the_same_model_needs_the_same_job() -> None:
+    needed = build_combine(SESSION, "synthesis", READER, READER.inputs, 700)
+    other = READER.model_copy(update={"model_index": 3, "ordinal": 4, "rank": 2})
+    assert build_combine(SESSION, "synthesis", other, READER.inputs, 650).id == needed.id
+    assert parse_payload(needed.payload.model_dump(mode="json")) == needed.payload
+    edited = (
+        READER.inputs[0].model_copy(update={"contribution_id": UUID(int=9)}),
+        *READER.inputs[1:],
+    )
+    elsewhere = [
+        build_combine(SESSION, "synthesis", READER, edited, 700),
+        build_combine(SESSION, "antithesis", READER, READER.inputs, 700),
+        build_combine(UUID(int=5), "synthesis", READER, READER.inputs, 700),
+        build_combine(
+            SESSION,
+            "synthesis",
+            READER.model_copy(update={"step_name": "groups"}),
+            READER.inputs,
+            700,
+        ),
+        build_combine(
+            SESSION,
+            "synthesis",
+            READER.model_copy(update={"model_name": "offline/architect"}),
+            READER.inputs,
+            700,
+        ),
+    ]
+    assert len({needed.id, *(one.id for one in elsewhere)}) == 6
+
+
+def test_merges_are_numbered_through_and_know_their_lineage() -> None:
+    needed = build_combine(SESSION, "synthesis", READER, READER.inputs, 700)
+    origin = uuid5(SESSION, "thesis 1 1")
+    texts = [*(build_text("antithesis", author, 1) for author in (1, 2)), THESES[1]]
+    labels = ["Critique A1", "Critique A2", "Thesis B"]
+    nodes = [Node(0, 2, 100), Node(2, 3, 50)]
+    merges = build_merges(needed.id, needed.payload, 1, texts, labels, nodes, made=4)
+    first, second = (merge.payload for merge in merges)
+    assert (first.ordinal, second.ordinal) == (5, 6)
+    assert (first.source_group, second.source_group) == (origin, THESES[1].id)
+    assert [given.label for given in first.inputs] == labels[:2]
+    assert {first.output_type, second.output_type} == {COMBINED}
+    assert parse_payload(first.model_dump(mode="json")) == first
+    again = build_merges(needed.id, needed.payload, 1, texts, labels, nodes, made=4)
+    deeper = build_merges(needed.id, needed.payload, 2, texts, labels, nodes, made=4)
+    assert [merge.id for merge in again] == [merge.id for merge in merges]
+    assert {merge.id for merge in deeper}.isdisjoint(merge.id for merge in merges)
+    mixed = build_merges(needed.id, needed.payload, 1, texts, labels, [Node(0, 3, 9)], made=0)
+    assert mixed[0].payload.source_group is None

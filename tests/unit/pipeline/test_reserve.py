@@ -1,0 +1,67 @@
+"""What a call that came to nothing is paid for: decided without a wallet."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.usage import Actual
+from dialectic.core.money.price import Rates
+from dialectic.errors import (
+    DatabaseFull,
+    DialecticError,
+    ProviderFiltered,
+    ProviderTransient,
+    Remains,
+    StreamTruncated,
+)
+from dialectic.ledger.holds import Hold, HoldState, Purpose
+from dialectic.pipeline.reserve import price_failure
+from tests.conformance.provider_client import CARD
+
+HOLD = Hold(
+    key="a call",
+    wallet_id=UUID(int=1),
+    is_play=False,
+    purpose=Purpose.CALL,
+    model_name=CARD.name,
+    amount_credits=1_000,
+    rates=Rates(Decimal(1), Decimal(2)),
+    counted_input_tokens=100,
+    output_cap_tokens=400,
+    state=HoldState.PENDING,
+    cost_credits=None,
+    charged_credits=None,
+    flags=(),
+    answer_id=None,
+)
+SENT = Remains(was_sent=True)
+SAID = Remains(was_sent=True, partial_text="four" * 7)
+TOLD = Remains(was_sent=True, reported_usage=(90, 0))
+
+
+def counted(output_tokens: int) -> Actual:
+    return Actual(100, output_tokens, UsageSource.COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("error", "paid"),
+    [
+        (StreamTruncated(remains=SAID), counted(7)),
+        (StreamTruncated(remains=SENT), counted(0)),
+        (ProviderFiltered(remains=SAID), counted(7)),
+        (ProviderTransient(remains=TOLD), Actual(90, 0, UsageSource.REPORTED)),
+        (ProviderTransient(remains=SENT), None),
+        (ProviderFiltered(remains=SENT), None),
+        (StreamTruncated(), None),
+        (DatabaseFull(), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_failed_call_is_paid_for_what_it_is_known_to_have_used(
+    error: DialecticError, paid: Actual | None
+) -> None:
+    assert price_failure(HOLD, CARD, error) == paid

@@ -1,0 +1,118 @@
+"""A call for a tenant goes to the public address that was looked at, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+
+from dialectic.core.models.endpoint import Endpoint, WireFormat
+from dialectic.errors import ForbiddenAddress, ProviderRejected
+from dialectic.providers.http import Line, Sending
+from dialectic.providers.ssrf import GuardedTransport
+
+SENDING = Sending(path="/chat", body=b"{}", first_byte_s=5.0, whole_s=5.0)
+
+
+LEADING_INSIDE = [
+    *("https://localhost/v1", "https://127.0.0.1:8443", "https://[::1]/", "https://2130706433"),
+    *("https://0x7f000001/", "https://127.1/", "https://[::ffff:127.0.0.1]/"),
+    *("https://169.254.169.254/latest", "http://169.254.169.254/", "https://2852039166/"),
+    *("https://[::ffff:169.254.169.254]/", "https://169.254.169.254.nip.io/", "http://8.8.8.8/v1"),
+]
+
+
+def build_endpoint(base_url: str) -> Endpoint:
+    return Endpoint(name="theirs", kind=WireFormat.OPENAI, base_url=base_url, is_guarded=True)
+
+
+@pytest.mark.parametrize("base_url", LEADING_INSIDE)
+def test_what_leads_inside_cannot_be_named_by_a_tenant(base_url: str) -> None:
+    with pytest.raises(ForbiddenAddress):
+        build_endpoint(base_url)
+    operators = Endpoint(name="ours", kind=WireFormat.OPENAI, base_url=base_url)
+    with pytest.raises(ForbiddenAddress):
+        replace(operators, is_guarded=True)
+
+
+# Whoever is called by its number is looked at all the same, however it came to be called.
+@pytest.mark.parametrize("url", [url for url in LEADING_INSIDE if "nip.io" not in url])
+async def test_what_leads_inside_is_refused_before_a_byte_is_sent(url: str) -> None:
+    with pytest.raises(ProviderRejected, match=r"may (not )?be called"):
+        await send(GuardedTransport(httpx2.AsyncHTTPTransport()), url)
+
+
+def lead_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Let names lead to these addresses, one answer after the other; return what is looked up."""
+    left, asked = iter(answers), []
+
+    async def look_up(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, port)) for a in next(left)]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+    return asked
+
+
+async def send(
+    transport: GuardedTransport, url: str = "https://api.example.org/v1"
+) -> httpx2.Response:
+    async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+        return await client.get(url)
+
+
+async def test_the_address_that_was_looked_at_is_called_in_the_name_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = lead_to(monkeypatch, ["93.184.216.34"])
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200)
+
+    await send(GuardedTransport(httpx2.MockTransport(answer)))
+    (request,) = seen
+    assert asked == ["api.example.org"]
+    assert request.url.host == "93.184.216.34"
+    assert request.headers["host"] == "api.example.org"
+    assert request.extensions["sni_hostname"] == "api.example.org"
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1"], ["93.184.216.34", "127.0.0.1"], []])
+async def test_a_name_that_leads_inside_with_any_of_its_addresses_is_refused(
+    monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    lead_to(monkeypatch, addresses)
+    with pytest.raises(ProviderRejected):
+        await send(GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200))))
+
+
+async def test_a_name_that_has_changed_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lead_to(monkeypatch, ["93.184.216.34"], ["169.254.169.254"])
+    transport = GuardedTransport(httpx2.MockTransport(lambda _r: httpx2.Response(200)))
+    async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+        assert (await client.get("https://api.example.org/")).status_code == 200
+        with pytest.raises(ProviderRejected):
+            await client.get("https://api.example.org/")
+
+
+async def test_a_redirect_inside_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = lead_to(monkeypatch, ["93.184.216.34"])
+    seen: list[httpx2.Request] = []
+
+    async def answer(_: GuardedTransport, request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(307, headers={"location": "https://169.254.169.254/"})
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
+    line = Line(build_endpoint("https://api.example.org/v1"), None, lambda _key: {})
+    async with line.open(SENDING) as incoming:
+        assert incoming.status == 307
+    await line.close()
+    assert asked == ["api.example.org"]
+    assert [request.url.host for request in seen] == ["93.184.216.34"]

