@@ -137,7 +137,8 @@ define install
 	exit 1
 endef
 
-SOURCES := requirements/installer.lock requirements/install.py pyproject.toml
+# The version is in the sources, and an installed package remembers the one it was installed with.
+SOURCES := requirements/installer.lock requirements/install.py pyproject.toml src/dialectic/__init__.py
 
 .venv/.stamp-run: requirements/run.lock $(SOURCES) $(call moved,.venv,run)
 	$(call install,.venv,run)

@@ -1,7 +1,8 @@
-"""`dialectic db migrate` is killed in the middle, on a database that has nothing yet.
+"""`dialectic db migrate` is killed in the middle: the first of a cluster, or a later version's.
 
-The next one must complete, whether it starts afterwards or stands beside the first and waits for
-it, and the schema it leaves must be the same to the last grant as one that nobody disturbed.
+The next one must complete, whether it starts afterwards or runs at the same time and waits for the
+first, and the schema it leaves must be the same to the last grant as an undisturbed one. A later
+version is this one with migrations added, and upgrades the database of this one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from random import Random
 import asyncpg
 
 from chaos.lab import ROOT, Stuck, build_environment, temporary_home
+from chaos.later import make_later_version
 from chaos.sabotage import NONE, Sabotage, build_command
 from chaos.verdict import Report
 from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE
@@ -27,6 +29,21 @@ from dialectic.errors import EmbeddedServerError
 from dialectic.postgres import embedded
 
 PATIENCE_S = 60.0
+# What a later version adds: tables that take long enough to fill for a kill to meet them.
+LATER = {
+    f"{number}_later.sql": f"""
+create table later_{number} (tenant_id uuid references tenants (id), number integer primary key);
+insert into later_{number} select null, n from generate_series(1, 40000) n;
+alter table later_{number} add column is_even boolean generated always as (number % 2 = 0) stored;
+create index even_{number} on later_{number} (number) where is_even;
+"""
+    for number in range(9001, 9007)
+}
+# A migration that is at work holds the one advisory lock of the database.
+IS_AT_WORK = """
+select exists (select from pg_locks l join pg_database d on d.oid = l.database
+  where l.locktype = 'advisory' and l.granted and d.datname = $1)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +61,25 @@ FULL = Size(kills=20)
 
 @dataclass(slots=True)
 class Place:
-    """A home with a running server, seen by its superuser."""
+    """A home with a running server, seen by its superuser, and a later version of the product."""
 
     report: Report
     home: Path
+    later: Path
     server: embedded.Server
     sabotage: Sabotage
     rng: Random
     half_done: Counter[str]
 
-    def start(self) -> subprocess.Popen[str]:
-        """Start one migration."""
+    def start(self, *, is_later: bool) -> subprocess.Popen[str]:
+        """Start one migration, of this version or of a later one."""
+        environment = build_environment(self.home)
+        if is_later:
+            environment["PYTHONPATH"] = str(self.later)
         return subprocess.Popen(
             build_command(self.sabotage, "db", "migrate"),
             cwd=ROOT,
-            env=build_environment(self.home),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,8 +92,15 @@ class Place:
         )
         return connection
 
-    async def start_afresh(self) -> None:
-        """Leave a cluster on which this program has never run."""
+    async def prepare(self, *, is_later: bool) -> None:
+        """Leave a cluster on which no version has run, or only this one if a later one is next."""
+        await self._clear()
+        if is_later:
+            code, text = await _finish(self.start(is_later=False))
+            if code != 0:
+                raise Stuck(text)
+
+    async def _clear(self) -> None:
         admin = await self.connect("postgres")
         try:
             await admin.execute(f"drop database if exists {DATABASE} with (force)")
@@ -81,14 +109,13 @@ class Place:
         finally:
             await admin.close()
 
-    async def wait_for_database(self) -> None:
+    async def wait_for_migration(self) -> None:
         admin = await self.connect("postgres")
         try:
             give_up_at = time.monotonic() + PATIENCE_S
-            query = "select exists (select from pg_database where datname = $1)"
-            while not await admin.fetchval(query, DATABASE):
+            while not await admin.fetchval(IS_AT_WORK, DATABASE):
                 if time.monotonic() > give_up_at:
-                    raise Stuck("the migration did not make its database")
+                    raise Stuck("the migration did not begin")
                 await asyncio.sleep(0.002)
         finally:
             await admin.close()
@@ -160,10 +187,11 @@ EVERYTHING = """
 
 async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
     async with temporary_home(report) as home:
+        later = await asyncio.to_thread(make_later_version, home / "later", LATER)
         membership = embedded.join_server(home)
         server = await asyncio.to_thread(membership.__enter__)
         try:
-            place = Place(report, home, server, sabotage, Random(report.seed), Counter())
+            place = Place(report, home, later, server, sabotage, Random(report.seed), Counter())
             await _kill_migrations(place, size)
         finally:
             with contextlib.suppress(EmbeddedServerError):
@@ -172,30 +200,32 @@ async def run(report: Report, size: Size, sabotage: Sabotage = NONE) -> None:
 
 async def _kill_migrations(place: Place, size: Size) -> None:
     report = place.report
-    duration_s = await _migrate_undisturbed(place)
-    _, wanted = await place.describe()
+    # The first migrations of a cluster, and those of a later version.
+    undisturbed = [await _migrate_undisturbed(place, is_later=later) for later in (False, True)]
     failures, differences, repeats, killed = [], [], [], 0
     for number in range(size.kills):
-        await place.start_afresh()
-        # Tables are made early and quickly; half of the kills aim there.
-        moment_s = place.rng.uniform(0.0, duration_s * place.rng.choice((0.25, 0.9)))
-        beside = number % 2 == 1
-        first, second, progress = await _kill_one(place, moment_s, beside=beside)
+        is_later, at_once = number % 2 == 1, number % 4 >= 2
+        duration_s, wanted = undisturbed[is_later]
+        await place.prepare(is_later=is_later)
+        moment_s = place.rng.uniform(0.0, duration_s * 0.9)
+        first, second, progress = await _kill_one(
+            place, moment_s, is_later=is_later, at_once=at_once
+        )
         killed += first == -9
         place.half_done[progress] += 1
+        what = f"{'an upgrade' if is_later else 'a first one'} killed {moment_s * 1000:.0f} ms in"
         report.say(
-            f"killed {moment_s * 1000:.0f} ms in, {progress}; the next one, "
-            f"{'beside it' if beside else 'after it'}, ended with {second[0]}"
+            f"{what}, {progress}; the next one, {'at the same time' if at_once else 'afterwards'}, "
+            f"ended with {second[0]}"
         )
         if second[0] != 0:
             failures.append(second[1].strip()[-300:])
             continue
         if (await place.describe())[1] != wanted:
-            differences.append(f"killed {moment_s * 1000:.0f} ms in, {progress}")
-        code, text = await _finish(place.start())
+            differences.append(f"{what}, {progress}")
+        code, text = await _finish(place.start(is_later=is_later))
         if code != 0 or "applied" in text:
             repeats.append(text)
-    report.note("an undisturbed migration takes", f"{duration_s * 1000:.0f} ms")
     report.note("schemas found after kills", dict(place.half_done))
     report.expect_coverage("migrations that died in the middle", killed, max(1, size.kills // 2))
     report.expect_none("next migrations that did not complete", failures)
@@ -203,32 +233,35 @@ async def _kill_migrations(place: Place, size: Size) -> None:
     report.expect_none("migrations applied a second time", repeats)
 
 
-async def _migrate_undisturbed(place: Place) -> float:
-    """Measure how long a migration works once it has a database."""
-    await place.start_afresh()
-    process = place.start()
-    await place.wait_for_database()
+async def _migrate_undisturbed(place: Place, *, is_later: bool) -> tuple[float, str]:
+    """Measure how long a migration works once it has begun, and describe what it leaves."""
+    what = "an undisturbed upgrade" if is_later else "an undisturbed migration"
+    await place.prepare(is_later=is_later)
+    process = place.start(is_later=is_later)
+    await place.wait_for_migration()
     started = time.monotonic()
     code, text = await _finish(process)
-    place.report.expect("an undisturbed migration", code, 0)
+    place.report.expect(what, code, 0)
     if code != 0:
         raise Stuck(text)
-    return time.monotonic() - started
+    duration_s = time.monotonic() - started
+    place.report.note(f"{what} takes", f"{duration_s * 1000:.0f} ms")
+    return duration_s, (await place.describe())[1]
 
 
 async def _kill_one(
-    place: Place, moment_s: float, *, beside: bool
+    place: Place, moment_s: float, *, is_later: bool, at_once: bool
 ) -> tuple[int, tuple[int, str], str]:
     """Kill a migration; return how it ended, how the next one ended, and how far the first came."""
-    first = place.start()
+    first = place.start(is_later=is_later)
     try:
-        await place.wait_for_database()
-        second = place.start() if beside else None
+        await place.wait_for_migration()
+        second = place.start(is_later=is_later) if at_once else None
         await asyncio.sleep(moment_s)
         first.kill()
         code = await asyncio.to_thread(first.wait)
-        progress = "beside another" if second else await _look(place)
-        return code, await _finish(second or place.start()), progress
+        progress = "with another at work" if second else await _look(place)
+        return code, await _finish(second or place.start(is_later=is_later)), progress
     finally:
         first.kill()
         first.communicate()

@@ -21,7 +21,8 @@ from pathlib import Path
 
 REQUIREMENTS = Path("requirements")
 INSTALLER_LOCK = REQUIREMENTS / "installer.lock"
-SOURCES = [INSTALLER_LOCK, REQUIREMENTS / "install.py", Path("pyproject.toml")]
+VERSION = Path("src/dialectic/__init__.py")  # which an installed package remembers
+SOURCES = [INSTALLER_LOCK, REQUIREMENTS / "install.py", Path("pyproject.toml"), VERSION]
 PROJECT = ["--no-deps", "--no-build-isolation", "--editable", "."]
 
 LARGEST = "dev"  # holds all that "run" does

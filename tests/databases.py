@@ -115,7 +115,7 @@ class Pool:
             counted = {
                 row["name"]: row["last_value"] for row in await connection.fetch(LIST_COUNTED)
             }
-            return Mint(kept, counted, await _read_catalogue(connection, kept))
+            return Mint(kept, counted, await read_catalogue(connection, kept))
         finally:
             await connection.close()
 
@@ -129,7 +129,7 @@ class Pool:
         try:
             if not await _is_alone(connection):
                 return False
-            if await _read_catalogue(connection, self.mint.kept) != self.mint.catalogue:
+            if await read_catalogue(connection, self.mint.kept) != self.mint.catalogue:
                 return False
             used = await connection.fetch(LIST_USED)
             # In a graph the dead stand in the way of the living until someone cleans up.
@@ -156,9 +156,10 @@ async def _is_alone(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
     return False
 
 
-async def _read_catalogue(
+async def read_catalogue(
     connection: asyncpg.Connection[asyncpg.Record], kept: frozenset[str]
 ) -> tuple[tuple[object, ...], ...]:
+    """Read how often the catalogue and some tables were written to, as far as it shows."""
     watched = {**CATALOGUE, **dict.fromkeys(sorted(kept), "true")}
     looks = [
         f"select '{table}', count(*), sum(hashtextextended(xmin::text, 0))"

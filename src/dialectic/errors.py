@@ -29,6 +29,7 @@ DialecticError                code, HTTP status, exit code, fate
 │   ├── DatabaseUnreachable
 │   ├── DatabaseFull          its disk or memory is used up: the work waits for room
 │   ├── SchemaChanged         another version has upgraded the database under this one
+│   ├── SchemaOutdated        the database was made by a version that this one cannot upgrade
 │   ├── EmbeddedServerError
 │   ├── ServerUnreachable     the server that a client was pointed at does not answer
 │   ├── StorageMismatch       the documents of this database are kept elsewhere
@@ -290,6 +291,12 @@ class SchemaChanged(ConfigurationError):
 
     code = "schema_changed"
     fate = Fate.DROP  # a worker that fits the database takes the job up
+
+
+class SchemaOutdated(ConfigurationError):
+    """The database was made by a version that this one cannot upgrade."""
+
+    code = "schema_outdated"
 
 
 class EmbeddedServerError(ConfigurationError):

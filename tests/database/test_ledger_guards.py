@@ -10,16 +10,13 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from dialectic.db import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, connect
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import Purpose
 from dialectic.ledger.wallets import Deposit
-from dialectic.postgres import embedded
 from tests.database.job_table import AdminConnection, make_session
-from tests.database.tenant_rows import create_database
 from tests.database.wallet_fixture import Till, used
 
 ROLES = (APP_ROLE, WORKER_ROLE)
@@ -432,39 +429,3 @@ async def test_the_audit_of_a_tenant_sees_its_own_books_alone(
 async def test_books_are_counted(booked: Booked) -> None:
     size = await booked.till.ask(audit.count_all)
     assert (size.wallets, size.holds, size.transfers) == (1, 6, 7)
-
-
-# -- wallets from before ---------------------------------------------------------------------------
-
-
-async def test_wallets_from_before_the_journal_begin_it_with_what_they_hold(
-    server: embedded.Server,
-) -> None:
-    address = await create_database(server)
-    connection = await asyncpg.connect(
-        address.url, server_settings={"search_path": "dialectic, public"}
-    )
-    await connection.execute("create extension vector; create schema dialectic")
-    await connection.execute(migrate._read_one("bootstrap.sql").text)
-    for script in migrate.list_migrations():
-        if script.name == "0013_ledger.sql":
-            await connection.execute(
-                "insert into tenants values (gen_random_uuid(), 'a', 'personal');"
-                " insert into token_wallets (tenant_id, id, balance_credits)"
-                " select id, gen_random_uuid(), 500 from tenants"
-            )
-        await connection.execute(script.text)
-    assert await connection.fetchval("select play_balance_credits from token_wallets") == 10**9
-    rows = await connection.fetch(
-        "select transaction_type, is_play, amount_credits, balance_after_credits"
-        " from token_wallet_transactions order by is_play"
-    )
-    assert [tuple(row) for row in rows] == [
-        ("top_up", False, 500, 500),
-        ("grant", True, 10**9, 10**9),
-    ]
-    async with connection.transaction():
-        breaches = await audit.verify(connection)
-    # The triggers are bound after the migrations.
-    assert {breach.invariant for breach in breaches} == {"I8"}
-    await connection.close()

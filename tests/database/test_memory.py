@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from dialectic.core.models.model import ModelCard
-from dialectic.db import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Scope
@@ -313,8 +312,10 @@ async def test_common_words_order_what_rare_ones_choose(place: Place) -> None:
                 s.dimensions, 10, 20
               from dialectic_memory_sources s, generate_series(1, 900) returning *)
             insert into dialectic_memory_words
-            select s.tenant_id, s.project_id, s.embedding_model, 'stork', s.source_id, array_fill(1,
-              '{10}'), array_fill(1, '{10}'), array_fill(2, '{10}'), 0
+              (tenant_id, project_id, embedding_model, lexeme, source_id, part, memory_ids, counts,
+               word_counts)
+            select s.tenant_id, s.project_id, s.embedding_model, 'stork', s.source_id, 0,
+              array_fill(1, '{10}'), array_fill(1, '{10}'), array_fill(2, '{10}')
             from sources s
             """
         )
@@ -355,45 +356,6 @@ async def match_words(place: Place, words: str, *, limit: int) -> list[Match]:
         embedding_model="test/words", vector=[1.0, 0.0], words=words, word_weight=2.0, limit=limit
     )
     return await place.app.transact(OURS.id, lambda c: memory.match_chunks(c, OUR_PROJECT, asked))
-
-
-async def test_words_from_before_their_index_are_all_kept(server: embedded.Server) -> None:
-    made = await create_database(server)
-    connection = await asyncpg.connect(
-        made.url, server_settings={"search_path": "dialectic, public"}
-    )
-    await connection.execute("create extension vector; create schema dialectic")
-    await connection.execute(migrate._read_one("bootstrap.sql").text)
-    kept = (
-        "select lexeme, count(*), sum(a.id * a.n * a.words)"
-        " from dialectic_memory_words w, unnest(memory_ids, counts, word_counts) a (id, n, words)"
-        " group by lexeme order by lexeme"
-    )
-    before = []
-    for script in migrate.list_migrations():
-        if script.name == "0022_words_in_their_index.sql":
-            await connection.execute(WORDS_FROM_BEFORE)
-            before = await connection.fetch(kept)
-        await connection.execute(script.text)
-    assert len(before) == 3
-    assert await connection.fetch(kept) == before
-    rows = await connection.fetch(
-        "select count(*), max(cardinality(memory_ids)) from dialectic_memory_words"
-        " group by lexeme order by lexeme"
-    )
-    assert [tuple(row) for row in rows] == [(3, 1), (1, 64), (3, 64)]
-    await connection.close()
-
-
-# Of no project: nobody looks whether there is one.
-WORDS_FROM_BEFORE = """
-    set session_replication_role = replica;
-    insert into dialectic_memory_words
-    select gen_random_uuid(), gen_random_uuid(), 'm', w.lexeme, gen_random_uuid(),
-      array(select generate_series(1, w.n)), array(select generate_series(2, w.n + 1)),
-      array(select generate_series(3, w.n + 2))
-    from (values (repeat('ab', 500), 3), ('crane', 64), ('stork', 150)) w (lexeme, n)
-"""
 
 
 # -- tenants ---------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ import pytest
 
 from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, list_migrations, list_reapplied, migrate
 from dialectic.db.pool import APP_ROLE, OWNER_ROLE, WORKER_ROLE, Address, connect
-from dialectic.errors import ConfigurationError, DatabaseUnreachable
+from dialectic.errors import ConfigurationError, DatabaseUnreachable, SchemaOutdated
 from dialectic.postgres import embedded
 from tests.database.tenant_rows import Tenant, create_database, insert_tenant, run_as_superuser
+from tests.outdated import make_outdated, read_traces
 
 ALL = [script.name for script in list_migrations()]
 # The digest of something else, as if another version had been here.
@@ -114,7 +115,7 @@ async def test_a_second_run_applies_nothing_and_asks_one_question(
     said = log.read_text()[log_start:].splitlines()
     asked = [line for line in said if "LOG:  statement:" in line or "LOG:  execute" in line]
     assert len(asked) == 1, asked
-    assert "select sha256 from dialectic.schema_migrations" in asked[0]
+    assert "select name, sha256 from dialectic.schema_migrations" in asked[0]
     assert await recorded(fresh) == before
 
 
@@ -140,7 +141,7 @@ async def test_a_migration_that_fails_half_way_is_completed_by_the_next_run(
     with pytest.raises(asyncpg.DuplicateTableError, match="chats"):
         await migrate(fresh)
     done = await recorded(fresh)
-    assert list(done) == ALL[: ALL.index("0005_texts.sql")]
+    assert list(done) == ALL[: ALL.index("0007_texts.sql")]
     assert (await ask(fresh, "select to_regclass('dialectic.dialectic_feedback')"))[0][0] is None
 
     await run_as_superuser(fresh.url, "drop table dialectic.chats")
@@ -192,6 +193,18 @@ async def test_an_edited_migration_is_refused_by_name(address: Address) -> None:
     await run_as_superuser(address.url, edit, FORGET_DIGEST)
     with pytest.raises(ConfigurationError, match=ALL[2]):
         await migrate(address)
+
+
+@pytest.mark.parametrize("migrations", [None, 1], ids=["a whole one", "one it had just begun"])
+async def test_a_database_of_version_0_1_is_refused_and_left_alone(
+    fresh: Address, migrations: int | None
+) -> None:
+    await make_outdated(fresh.url, migrations=migrations)
+    before = await read_traces(fresh.url)
+    with pytest.raises(SchemaOutdated) as caught:
+        await migrate(fresh)
+    assert (caught.value.code, caught.value.exit_code) == ("schema_outdated", 4)
+    assert await read_traces(fresh.url) == before
 
 
 async def test_a_database_of_a_newer_version_is_refused_and_left_alone(address: Address) -> None:

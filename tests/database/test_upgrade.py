@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from uuid import UUID
 
 import asyncpg
 import pytest
 
+from chaos.later import make_later_version
 from dialectic.app import sessions
 from dialectic.core.job import Job
 from dialectic.db import migrate as migration
-from dialectic.db.migrate import DIGEST_ROW, find_upgrade, migrate
+from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, find_upgrade, list_migrations, migrate
 from dialectic.db.pool import WORKER_ROLE
 from dialectic.engine import Engine
-from dialectic.errors import DatabaseBusy, SchemaChanged
+from dialectic.errors import ConfigurationError, DatabaseBusy, SchemaChanged
 from dialectic.worker.worker import Worker
 from tests.database.job_table import AdminConnection, working
 from tests.database.running_worker import Gates, Workshop, finish
@@ -26,6 +32,73 @@ FORGET_DIGEST = f"update schema_migrations set sha256 = 'old' where name = '{DIG
 @pytest.fixture
 async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
     return await Workshop.open(engine, worker_engine, admin)
+
+
+# -- a later version -------------------------------------------------------------------------------
+
+PETS = "0901_pets.sql"
+TOYS = "0902_toys.sql"
+MAKE_PETS = """
+create table pets (tenant_id uuid not null references tenants (id), name text primary key);
+alter table chats add column mood text not null default 'calm';
+"""
+MAKE_TOYS = "create table toys (name text references pets (name));"
+BREAK_TOYS = f"{MAKE_TOYS} insert into toys values ('a ball for a pet that does not exist');"
+
+
+async def migrate_later(
+    shop: Workshop, folder: Path, migrations: Mapping[str, str]
+) -> tuple[int, list[str]]:
+    """Run `db migrate` of a version with these migrations; return how it ended, and what it did."""
+    later = make_later_version(folder, migrations)
+    settings = {
+        "PYTHONPATH": str(later),
+        "DIALECTIC_HOME": str(folder / "home"),
+        "DIALECTIC_DATABASE_URL": shop.engine.address.url,
+    }
+    told = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "dialectic", "db", "migrate"],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = told.stderr.splitlines()
+    return told.returncode, [line.split()[1] for line in lines if line.startswith("applied ")]
+
+
+async def list_applied(shop: Workshop) -> list[str]:
+    rows = await shop.admin.fetch("select name from schema_migrations order by name")
+    return [row["name"] for row in rows if row["name"] not in (BINDINGS_ROW, DIGEST_ROW)]
+
+
+async def test_a_later_version_adds_its_migrations_once_and_keeps_what_is_there(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    known = [script.name for script in list_migrations()]
+    (job_id,) = await shop.insert()
+    later = {PETS: MAKE_PETS, TOYS: MAKE_TOYS}
+    assert await migrate_later(shop, tmp_path / "first", later) == (0, [PETS, TOYS])
+    assert await migrate_later(shop, tmp_path / "second", later) == (0, [])
+    assert await list_applied(shop) == [*known, PETS, TOYS]
+    assert (await shop.look(job_id))["status"] == "pending"
+    policies = "select count(*) from pg_policies where tablename = 'pets'"
+    assert await shop.admin.fetchval(policies) == 4, "a new table of a tenant is closed to others"
+    with pytest.raises(ConfigurationError, match=TOYS):
+        await migrate(shop.engine.address)
+
+
+async def test_a_later_migration_that_fails_leaves_nothing_and_is_completed_when_it_is_mended(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    broken = {PETS: MAKE_PETS, TOYS: BREAK_TOYS}
+    code, applied = await migrate_later(shop, tmp_path / "broken", broken)
+    assert (code, applied) == (1, [])
+    assert (await list_applied(shop))[-1] == PETS
+    assert await shop.admin.fetchval("select to_regclass('toys')") is None
+    mended = {PETS: MAKE_PETS, TOYS: MAKE_TOYS}
+    assert await migrate_later(shop, tmp_path / "mended", mended) == (0, [TOYS])
 
 
 # -- under load ------------------------------------------------------------------------------------

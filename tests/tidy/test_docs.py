@@ -117,11 +117,7 @@ def test_the_statuses_are_described_in_their_order() -> None:
 def test_the_moves_are_described_as_the_table_has_them() -> None:
     migrations = sorted((PACKAGE / "db" / "sql" / "migrations").iterdir())
     text = "".join(path.read_text("utf-8") for path in migrations)
-    made = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", text, re.MULTILINE)
-    unmade = re.findall(
-        r"delete from dialectic_job_moves where from_status = '(\w+)' and to_status = '(\w+)'", text
-    )
-    moves = [move for move in made if move[:2] not in unmade]
+    moves = re.findall(r"^  \('(\w+)', '(\w+)', '([^']+)'\)", text, re.MULTILINE)
     shown = re.findall(r"^\| `(\w+)` \| `(\w+)` \| ([^|]+) \|$", read("docs/jobs.md"), re.MULTILINE)
 
     assert shown == moves

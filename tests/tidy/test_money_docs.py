@@ -11,7 +11,7 @@ from dialectic.ledger.holds import HoldState
 from tests.tidy.test_docs import first_column, read
 
 TEXT = read("docs/money.md")
-MIGRATION = read("src/dialectic/db/sql/migrations/0013_ledger.sql")
+MIGRATION = read("src/dialectic/db/sql/migrations/0003_ledger.sql")
 
 
 def test_every_state_of_a_hold_is_described() -> None:

@@ -12,7 +12,7 @@ import asyncio
 import functools
 import hashlib
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
@@ -28,18 +28,27 @@ from dialectic.db.pool import (
     Address,
     describe_failure,
 )
-from dialectic.errors import ConfigurationError, DatabaseBusy, DatabaseUnreachable
+from dialectic.errors import (
+    ConfigurationError,
+    DatabaseBusy,
+    DatabaseUnreachable,
+    SchemaOutdated,
+)
 
 LOCK_KEY = 0x6469616C65637469
 QUEUE_SCHEMA = "queue"  # spelled out: importing the queue costs 0.3 s
 SERVER_VERSION_MIN = 150000
-# Notes beside the migrations: all this program brings, and the bindings as they were made.
+# Notes among the migrations: all this program brings, and the bindings as they were made.
 DIGEST_ROW = "(digest)"
 BINDINGS_ROW = "(bindings)"
+# The first migration of version 0.1, whose history became one schema (ADR 28): a database that has
+# it can be neither used nor upgraded.
+FIRST_OF_0_1 = "0001_tenants.sql"
+LIST_APPLIED = "select name, sha256 from dialectic.schema_migrations order by name"
 
 # Others work while the schema changes. All tables are locked before the first is touched, and given
-# free again soon if one is not to be had: whoever holds it may be waiting for another one that we
-# have. Each try waits longer, but never as long as the server does before it looks for deadlocks
+# free again soon if one is taken: the transaction that holds it may be waiting for another one that
+# we have. Each try waits longer, but never as long as the server does before it looks for deadlocks
 # (1 s): it could send the others away instead of us.
 LOCK_TRIES = 80
 LOCK_WAIT_FIRST_MS = 50
@@ -140,10 +149,10 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
     except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, ValueError) as error:
         raise DatabaseUnreachable(describe_failure(address, error)) from error
     try:
-        if await _is_up_to_date(connection):
+        if is_up_to_date(await _read_applied(connection)):
             return []
         await connection.execute("select pg_advisory_lock($1)", LOCK_KEY)
-        if await _is_up_to_date(connection):
+        if is_up_to_date(await _read_applied(connection)):
             return []
         return await _apply_all(connection, address, lock_tries)
     except CONNECTION_LOST as error:
@@ -165,38 +174,68 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
 
 async def find_upgrade(fetch: Callable[[str], Awaitable[list[asyncpg.Record]]]) -> str | None:
     """Say what another version has done to the database since we brought it up to date."""
-    rows = await fetch("select name, sha256 from dialectic.schema_migrations order by name")
-    recorded = {row["name"]: row["sha256"] for row in rows}
-    known = {script.name for script in list_migrations()} | {DIGEST_ROW, BINDINGS_ROW}
-    if unknown := sorted(recorded.keys() - known):
+    applied = {row["name"]: row["sha256"] for row in await fetch(LIST_APPLIED)}
+    if unknown := _list_unknown(applied):
         return f"migration {unknown[-1]}"
-    return None if recorded.get(DIGEST_ROW) == compute_digest() else "its functions"
+    return None if is_up_to_date(applied) else "its functions"
 
 
-async def _is_up_to_date(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
-    try:
-        found = await connection.fetchval(
-            "select sha256 from dialectic.schema_migrations where name = $1", DIGEST_ROW
+def is_up_to_date(applied: Mapping[str, str]) -> bool:
+    """Say whether a database has everything this program brings, and nothing of another version."""
+    return applied.get(DIGEST_ROW) == compute_digest()
+
+
+def decide_missing(applied: Mapping[str, str]) -> list[Script]:
+    """List the migrations to apply, or refuse a database that another version has made."""
+    if FIRST_OF_0_1 in applied:
+        raise SchemaOutdated(
+            "The database was made by version 0.1, which this version cannot upgrade: to take its "
+            "projects along, export each with version 0.1 (`dialectic export PROJECT --out FILE`) "
+            "and import it with this version (`dialectic import FILE`) into a new DIALECTIC_HOME "
+            "or DIALECTIC_DATABASE_URL."
         )
+    if unknown := _list_unknown(applied):
+        raise ConfigurationError(
+            f"The database has migration {unknown[-1]}, which this version does not know. "
+            "It was used by a newer version: upgrade this one."
+        )
+    scripts = list_migrations()
+    for script in scripts:
+        if applied.get(script.name, script.sha256) != script.sha256:
+            raise ConfigurationError(
+                f"Migration {script.name} was applied in another form than the one in this "
+                "version. The installation is damaged: install it again."
+            )
+    return [script for script in scripts if script.name not in applied]
+
+
+def _list_unknown(applied: Mapping[str, str]) -> list[str]:
+    known = {script.name for script in list_migrations()} | {DIGEST_ROW, BINDINGS_ROW}
+    return sorted(applied.keys() - known)
+
+
+async def _read_applied(connection: asyncpg.Connection[asyncpg.Record]) -> dict[str, str]:
+    """Read the hash of each migration and note that is recorded; none in a new database."""
+    try:
+        rows = await connection.fetch(LIST_APPLIED)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        return False
+        return {}
     except asyncpg.InsufficientPrivilegeError:
         # The login of the URL may do nothing by itself before it takes on a role.
         await connection.execute(f"set role {OWNER_ROLE}")
-        return await _is_up_to_date(connection)
-    return bool(found == compute_digest())
+        return await _read_applied(connection)
+    return {row["name"]: row["sha256"] for row in rows}
 
 
 async def _apply_all(
     connection: asyncpg.Connection[asyncpg.Record], address: Address, lock_tries: int = LOCK_TRIES
 ) -> list[str]:
+    missing = decide_missing(await _read_applied(connection))  # before anything is touched
     await connection.execute("reset role")
     await _prepare_server(connection, address)
     await connection.execute(f"set role {OWNER_ROLE}")
     await connection.execute("set search_path = dialectic, public, extensions")
-    async with connection.transaction():  # a database that is refused stays as it was
-        await connection.execute(_read_one("bootstrap.sql").text)
-        missing = await _list_missing(connection)
+    await connection.execute(_read_one("bootstrap.sql").text)
     for script in missing:
         change = functools.partial(_apply_migration, connection, script)
         await _with_all_tables(connection, change, lock_tries)
@@ -291,34 +330,12 @@ async def _prepare_server(connection: asyncpg.Connection[asyncpg.Record], addres
         name = await connection.fetchval("select quote_ident(current_database())")
         await connection.execute("alter role dialectic_app login")
         await connection.execute("alter role dialectic_worker login")
-        # Nobody but us works in this database, and we make no temporary things: names of theirs
-        # could otherwise stand before the real ones.
+        # Only we work in this database, and we make no temporary objects: the names of others'
+        # could otherwise hide the real ones.
         await connection.execute(f"revoke temporary on database {name} from public")
     await connection.execute("create extension if not exists vector")
     for schema in ("dialectic", QUEUE_SCHEMA):
         await connection.execute(f"create schema if not exists {schema} authorization {OWNER_ROLE}")
-
-
-async def _list_missing(connection: asyncpg.Connection[asyncpg.Record]) -> list[Script]:
-    """List the migrations to apply, or refuse a database that another version has gone on with."""
-    rows = await connection.fetch(
-        "select name, sha256 from schema_migrations where name <> all ($1)",
-        [DIGEST_ROW, BINDINGS_ROW],
-    )
-    recorded = {row["name"]: row["sha256"] for row in rows}
-    scripts = list_migrations()
-    if unknown := sorted(recorded.keys() - {script.name for script in scripts}):
-        raise ConfigurationError(
-            f"The database has migration {unknown[-1]}, which this version does not know. "
-            "It was used by a newer version: upgrade this one."
-        )
-    for script in scripts:
-        if recorded.get(script.name, script.sha256) != script.sha256:
-            raise ConfigurationError(
-                f"Migration {script.name} was applied in another form than the one in this "
-                "version. The installation is damaged: install it again."
-            )
-    return [script for script in scripts if script.name not in recorded]
 
 
 async def _upgrade_queue(connection: asyncpg.Connection[asyncpg.Record]) -> None:

@@ -1,13 +1,6 @@
 -- Who may do what. Applied after the functions, each time any of them changes.
 
--- What earlier versions had and this one has not.
-drop function if exists dialectic.turn_away(uuid, uuid, interval, integer);
-drop function if exists dialectic.claim_jobs(uuid[], uuid[], text, interval, interval, integer);
-drop function if exists dialectic.list_waiting_files(interval, integer);
-drop function if exists dialectic.error_entry(integer, text, text);
-drop function if exists dialectic.read_notifications(bigint, uuid, integer);
-
--- Rights. Functions are closed to everyone and then opened by name.
+-- Functions are closed to everyone and then opened by name.
 revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
 revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
@@ -81,7 +74,7 @@ revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
 -- How endpoints stand belongs to no tenant: only functions touch it.
 revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
   from dialectic_app, dialectic_worker;
--- How full buckets are and what was counted, likewise; who comes in is no business of a worker.
+-- How full buckets are and what was counted, likewise; a worker has nothing to do with access.
 revoke all on dialectic.request_buckets, dialectic.dialectic_tallies
   from dialectic_app, dialectic_worker;
 revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;

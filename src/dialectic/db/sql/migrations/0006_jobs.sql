@@ -1,5 +1,5 @@
--- The work: one row per job, the truth about it. The queue only carries its id.
--- A row's status moves only along dialectic_job_moves, whoever writes; functions/job_guard.sql keeps it.
+-- Jobs: one row each, the truth about it. The queue only carries its id.
+-- A job's status moves only along dialectic_job_moves; functions/job_guard.sql refuses the rest.
 
 create type dialectic_job_status as enum (
   'pending',                  -- runnable: never started, or given back
@@ -13,7 +13,7 @@ create type dialectic_job_status as enum (
   'completed',                -- ended: its work is saved
   'failed',                   -- ended: an error that no retry mends
   'retry_loop_failed',        -- ended: retries are used up
-  'cancelled'                 -- ended: nobody wants it any more
+  'cancelled'                 -- ended: its result is not wanted any more
 );
 
 create table dialectic_job_moves (
@@ -26,7 +26,6 @@ insert into dialectic_job_moves (from_status, to_status, meaning) values
   ('pending', 'processing', 'a worker claims it'),
   ('pending', 'paused', 'its session is paused'),
   ('pending', 'cancelled', 'nobody wants it any more'),
-  ('pending', 'retry_loop_failed', 'it took down too many workers'),
   ('pending_next_step', 'processing', 'a worker claims it'),
   ('pending_next_step', 'paused', 'its session is paused'),
   ('pending_next_step', 'cancelled', 'nobody wants it any more'),
@@ -39,6 +38,7 @@ insert into dialectic_job_moves (from_status, to_status, meaning) values
   ('processing', 'pending', 'a worker gives it back unfinished'),
   ('processing', 'waiting_for_children', 'its children are planned'),
   ('processing', 'waiting_for_prerequisite', 'another job must end first'),
+  ('processing', 'pending_continuation', 'a turn is saved and another is due'),
   ('processing', 'retrying', 'an error that may pass'),
   ('processing', 'paused', 'it needs money, approval or a working provider'),
   ('processing', 'completed', 'its work is saved'),
@@ -71,6 +71,8 @@ create table dialectic_generation_jobs (
   payload jsonb not null,
   -- The router goes by this alone; an unknown type fails the job, not the insert.
   job_type text generated always as (payload ->> 'job_type') stored,
+  -- The type of contribution that it makes.
+  output_type text generated always as (payload ->> 'output_type') stored,
   status dialectic_job_status not null default 'pending',
   status_reason text,
   priority integer not null default 0,
@@ -81,12 +83,22 @@ create table dialectic_generation_jobs (
   total_steps integer not null default 1,
   on_child_failure text not null default 'all' check (on_child_failure in ('all', 'quorum', 'any')),
   quorum_min integer check (quorum_min >= 1),
+  -- More children may still be planned for its current step.
+  is_step_open boolean not null default false,
+  -- The types of contribution whose arrival lets this plan job plan more.
+  awaits text[] not null default '{}',
+  -- Something it awaits arrived while it was at work: it looks again instead of waiting.
+  is_poked boolean not null default false,
   -- The fencing token: one more at every claim; every later write of that attempt carries it.
   attempt_count integer not null default 0 check (attempt_count >= 0),
   retry_count integer not null default 0 check (retry_count >= 0),
   lost_count integer not null default 0 check (lost_count >= 0),
   max_retries integer not null check (max_retries >= 0),
+  -- A person has allowed a call that costs more than may be spent unasked.
+  is_spend_approved boolean not null default false,
   run_at timestamptz not null default dialectic.now(),
+  -- Since when a provider has answered every call of this job with a request to slow down.
+  throttled_since timestamptz,
   lease_until timestamptz,
   -- When the lease was first seen to have run out. The holder may be alive behind a restarted
   -- server or a jumping clock: it has a moment to say so before the job is given away.
@@ -117,12 +129,15 @@ create table dialectic_generation_jobs (
   constraint nobody_is_their_own_parent check (parent_job_id <> id),
   constraint a_waiter_has_something_to_wait_for
     check (status <> 'waiting_for_prerequisite' or prerequisite_job_id is not null or status_reason is not null)
-);
+) with (fillfactor = 80);
 create index jobs_of_a_parent on dialectic_generation_jobs (tenant_id, parent_job_id, step_number);
 create index jobs_of_a_session on dialectic_generation_jobs (tenant_id, session_id, created_at);
+create index jobs_awaiting on dialectic_generation_jobs (tenant_id, session_id, iteration_number)
+  where awaits <> '{}';
 create index jobs_waiting_for_another on dialectic_generation_jobs (tenant_id, prerequisite_job_id)
   where prerequisite_job_id is not null;
 -- The sweeper looks across tenants at the few rows that are neither ended nor paused.
 create index jobs_alive on dialectic_generation_jobs (status, run_at)
   where status not in ('completed', 'failed', 'retry_loop_failed', 'cancelled', 'paused');
-alter table dialectic_generation_jobs set (fillfactor = 80);
+-- Paused jobs, of a session or of a wallet, are found without reading all that ended.
+create index jobs_paused on dialectic_generation_jobs (tenant_id, session_id) where status = 'paused';

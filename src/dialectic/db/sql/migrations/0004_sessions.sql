@@ -1,4 +1,4 @@
--- What the user asked: projects, their resources, sessions and the stages they run.
+-- What users ask for: projects, the sessions that work on them, and the stages those run.
 
 create table dialectic_projects (
   tenant_id uuid not null references tenants (id) on delete cascade,
@@ -53,63 +53,26 @@ create index sessions_newest_first on dialectic_sessions (tenant_id, created_at 
 -- The first eight digits of its id name a session's folder, within its project.
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
 
--- One stage of one iteration: its totals, known when it starts, and how far it is.
--- Locked when a root job ends, so that the last of several that end together sees all others.
+-- One stage of one iteration: its totals, known when it starts, and how far it is. On autopilot all
+-- stages of an iteration are made at once, and a later one waits for its turn.
+-- The row is locked when a root job ends, so that the last of several that end together sees all others.
 create table dialectic_stage_runs (
   tenant_id uuid not null,
   session_id uuid not null,
   iteration_number integer not null check (iteration_number >= 1),
   stage_slug text not null,
-  status text not null default 'generating' check (status in ('generating', 'complete', 'failed', 'cancelled')),
+  position integer not null default 1 check (position >= 1),
+  -- The last stage of the process, not just of this run.
+  is_last boolean not null default false,
+  status text not null default 'generating'
+    check (status in ('waiting', 'generating', 'complete', 'failed', 'cancelled')),
   planned_units integer not null check (planned_units >= 1),
   finished_units integer not null default 0 check (finished_units >= 0),
-  started_at timestamptz not null default dialectic.now(),
+  started_at timestamptz,
   completed_at timestamptz,
   primary key (tenant_id, session_id, iteration_number, stage_slug),
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
-  constraint an_ended_stage_has_its_time check ((status = 'generating') = (completed_at is null)),
+  constraint an_ended_stage_has_its_time
+    check ((status in ('waiting', 'generating')) = (completed_at is null)),
   constraint progress_stays_within_the_plan check (finished_units <= planned_units)
 );
-
--- Every file that stands in storage. Bytes wait here, in the commit that speaks of them, until they
--- are durably in storage; then the row keeps only their name, size and hash.
-create table dialectic_files (
-  tenant_id uuid not null references tenants (id) on delete cascade,
-  path text not null check (length(path) between 1 and 1024),
-  project_id uuid not null,
-  mime_type text not null,
-  size_bytes bigint not null check (size_bytes >= 0),
-  sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$'),
-  content bytea,
-  written_at timestamptz,
-  created_at timestamptz not null default dialectic.now(),
-  primary key (tenant_id, path),
-  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
-  constraint bytes_wait_until_written check ((content is null) = (written_at is not null))
-);
-create index files_waiting on dialectic_files (tenant_id, created_at) where written_at is null;
-create index files_of_a_project on dialectic_files (tenant_id, project_id);
-
-create table dialectic_project_resources (
-  tenant_id uuid not null,
-  id uuid not null,
-  project_id uuid not null,
-  user_id uuid not null references users (id),
-  resource_type text not null,
-  session_id uuid,
-  iteration_number integer check (iteration_number >= 1),
-  stage_slug text,
-  content text not null,
-  storage_path text not null,
-  mime_type text not null,
-  size_bytes bigint not null check (size_bytes >= 0),
-  notes text[] not null default '{}',
-  created_at timestamptz not null default dialectic.now(),
-  primary key (tenant_id, id),
-  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
-  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
-  foreign key (tenant_id, storage_path) references dialectic_files (tenant_id, path)
-    deferrable initially deferred,
-  unique (tenant_id, storage_path)
-);
-create index resources_of_a_project on dialectic_project_resources (tenant_id, project_id, resource_type);

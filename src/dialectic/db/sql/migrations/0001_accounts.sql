@@ -1,8 +1,33 @@
--- Who comes in, and what was answered to a request that is sent twice.
+-- Tenants, their users, and what a user shows with a request.
+--
+-- Every other row belongs to exactly one tenant. Every tenant table starts its keys with tenant_id, so
+-- that a foreign key or a unique index can never tell one tenant what another one has. bindings.sql
+-- puts row-level security on all of them.
 
--- A secret that its holder shows with every request. Only its SHA-256 is kept: 256 random bits need
--- no slower one. A browser's session is one too; it stands for the token it was begun with and is
--- worth nothing without it. That one may act in another tenant, so no foreign key leads to it.
+create table tenants (
+  id uuid primary key,
+  name text not null check (length(name) between 1 and 200),
+  kind text not null check (kind in ('personal', 'organization')),
+  created_at timestamptz not null default dialectic.now()
+);
+
+create table users (
+  id uuid primary key,
+  name text not null unique check (length(name) between 1 and 200),
+  created_at timestamptz not null default dialectic.now()
+);
+
+create table memberships (
+  tenant_id uuid not null references tenants (id) on delete cascade,
+  user_id uuid not null references users (id) on delete cascade,
+  role text not null check (role in ('owner', 'admin', 'member')),
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, user_id)
+);
+
+-- A secret that its holder sends with every request. Only its SHA-256 is kept: 256 random bits need no
+-- slower hash. A browser's session is a row here too; it stands for the token it was begun with and
+-- ends with that token. The token may act in another tenant, so no foreign key leads to it.
 create table access_tokens (
   tenant_id uuid not null references tenants (id) on delete cascade,
   id uuid not null,
@@ -16,7 +41,7 @@ create table access_tokens (
   stands_for_token_id uuid,
   created_at timestamptz not null default dialectic.now(),
   expires_at timestamptz not null,
-  -- Written seldom: true to within five minutes.
+  -- Written at most every five minutes.
   last_used_at timestamptz,
   revoked_at timestamptz,
   primary key (tenant_id, id),
@@ -25,23 +50,21 @@ create table access_tokens (
     (kind = 'browser') = (stands_for_token_id is not null)
     and (kind = 'browser') = (stands_for_tenant_id is not null))
 );
--- Looked up before a tenant is known. That two tenants meet in it would take two equal secrets.
+-- Looked up before the tenant is known. Two tenants could meet in it only with two equal secrets.
 create unique index tokens_by_secret on access_tokens (secret_sha256);
 create index tokens_of_a_user on access_tokens (tenant_id, user_id);
 create index sessions_by_end on access_tokens (expires_at) where kind = 'browser';
 
--- How full the bucket of a token is: up to when the requests let through so far use up what a minute
--- allows. Belongs to no tenant, is touched by functions alone, and may be lost in a crash.
+-- The rate limit of a token: up to when the requests let through so far use up what a minute allows.
+-- Belongs to no tenant; only functions touch it. A crash of the server may lose it.
 create unlogged table request_buckets (
   token_id uuid primary key,
   filled_until timestamptz not null
-);
--- Every request writes the one row of its token.
-alter table request_buckets set (fillfactor = 20);
+) with (fillfactor = 20);  -- every request updates the one row of its token
 
--- What was answered to a request that named itself. A row without a status is one in progress: it was
--- claimed in a commit of its own, for as long as the claim is renewed; whoever claims it after that
--- works under the same effect_id.
+-- The answers to requests that carried an Idempotency-Key. A row without a status is a request in
+-- progress: claimed in a commit of its own, for as long as the claim is renewed. The next claimant works
+-- under the same effect_id.
 create table idempotency_keys (
   tenant_id uuid not null references tenants (id) on delete cascade,
   user_id uuid not null references users (id) on delete cascade,

@@ -1,16 +1,14 @@
--- Pieces of documents, as vectors and words. The table there was for it was never used: it is made anew.
+-- Texts as pieces, vectors and words, for search; and what was made of texts too long for a model.
 
-drop table dialectic_memory;
-
--- What is indexed: one row for each text and each embedder that has read it. Everything below is written
--- in the commit that writes this row, and goes when it goes.
+-- What is indexed: one row for each text and each embedder that has read it. The commit that writes this
+-- row writes everything below, which goes when it goes.
 create table dialectic_memory_sources (
   tenant_id uuid not null,
   source_id uuid not null,
   embedding_model text not null check (length(embedding_model) between 1 and 256),
   project_id uuid not null,
   session_id uuid,
-  -- Of the text as it was cut, and of the way it was cut: another one is indexed anew.
+  -- Of the text as it was cut, and of the way it was cut: another hash is indexed again.
   source_hash text not null check (source_hash ~ '^[0-9a-f]{64}$'),
   dimensions integer not null check (dimensions between 1 and 16000),
   piece_count integer not null check (piece_count >= 0),
@@ -24,7 +22,7 @@ create index memory_sources_of_a_project
   on dialectic_memory_sources (tenant_id, project_id, embedding_model);
 create index memory_sources_of_a_session on dialectic_memory_sources (tenant_id, session_id);
 
--- A vector is only ever compared with others of its own model.
+-- A piece of a text. Its vector is only ever compared with others of its own model.
 create table dialectic_memory (
   tenant_id uuid not null,
   id bigint generated always as identity,
@@ -41,8 +39,8 @@ create table dialectic_memory (
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   dimensions integer not null,
   embedding vector not null,
-  -- Whether it stands in the index of vectors below. Entering costs milliseconds, so the first thousands
-  -- of a project never do: they are compared one by one.
+  -- Whether an index of vectors below has it. Entering costs milliseconds, so the first thousands of a
+  -- project never do: they are compared one by one.
   is_graphed boolean not null,
   -- Headings and text, by the English stemmer.
   fts tsvector not null,
@@ -54,7 +52,7 @@ create table dialectic_memory (
   unique (tenant_id, source_id, embedding_model, position),
   constraint a_vector_has_its_size check (vector_dims(embedding) = dimensions)
 );
--- Beside the row's other columns, not behind them: every exact search reads it.
+-- In the row and not behind it: every exact search reads it. `create table` takes this from version 16 on.
 alter table dialectic_memory alter column embedding set storage main;
 create index memory_of_a_project on dialectic_memory (tenant_id, project_id, embedding_model, is_graphed);
 create index memory_by_content on dialectic_memory (tenant_id, embedding_model, content_hash);
@@ -71,18 +69,22 @@ create index memory_vectors_1024 on dialectic_memory
 create index memory_vectors_1536 on dialectic_memory
   using hnsw ((embedding::vector(1536)) vector_cosine_ops) where is_graphed and dimensions = 1536;
 
--- Which words stand where: for each word of a source the pieces it stands in, how often, and how long
--- those pieces are. What BM25 needs, without reading a piece.
+-- The postings of BM25: for each word of a source the pieces that contain it, how often, and how long
+-- those pieces are. A search reads the words of many sources, so the primary key includes all it reads:
+-- in the table each row would be on a page of its own. An index entry has little room, so a word that is
+-- in many pieces of a source takes several rows (part).
 create table dialectic_memory_words (
   tenant_id uuid not null,
   project_id uuid not null,
   embedding_model text not null,
   lexeme text not null,
   source_id uuid not null,
+  part integer not null check (part >= 0),
   memory_ids bigint[] not null,
   counts integer[] not null,
   word_counts integer[] not null,
-  primary key (tenant_id, project_id, embedding_model, lexeme, source_id),
+  primary key (tenant_id, project_id, embedding_model, lexeme, source_id, part)
+    include (memory_ids, counts, word_counts),
   foreign key (tenant_id, source_id, embedding_model)
     references dialectic_memory_sources (tenant_id, source_id, embedding_model) on delete cascade,
   constraint each_piece_has_its_counts
@@ -90,3 +92,62 @@ create table dialectic_memory_words (
 );
 create index memory_words_of_a_source
   on dialectic_memory_words (tenant_id, source_id, embedding_model);
+
+-- The vectors of one text that was too long for a prompt, as one embedder made them: made and paid for
+-- once.
+create table dialectic_text_vectors (
+  tenant_id uuid not null,
+  -- Derived from the text and the embedder.
+  id uuid not null,
+  -- The session it was made for; others of the tenant may use it, and it goes when that session does.
+  session_id uuid not null,
+  content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
+  embedder text not null,
+  -- The attempt that makes it. No other pays for the same while that attempt lives.
+  job_id uuid not null,
+  attempt integer not null,
+  -- Where its pieces begin and end, and the headings above them.
+  pieces jsonb,
+  -- All numbers of all vectors, four bytes each, the lowest first.
+  vectors bytea,
+  tokens bigint check (tokens >= 0),
+  cost_credits bigint not null default 0 check (cost_credits >= 0),
+  -- The hold it was paid from; null if it cost nothing.
+  hold_key text,
+  created_at timestamptz not null default dialectic.now(),
+  completed_at timestamptz,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  unique (tenant_id, content_hash, embedder),
+  constraint vectors_are_there_when_it_is_done
+    check ((completed_at is null) = (vectors is null) and (vectors is null) = (pieces is null))
+);
+create index text_vectors_of_a_session on dialectic_text_vectors (tenant_id, session_id);
+
+-- One text made shorter for one purpose, to at most budget_tokens of one tokenizer.
+create table dialectic_compressions (
+  tenant_id uuid not null,
+  -- Derived from all that it depends on.
+  id uuid not null,
+  session_id uuid not null,
+  content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
+  purpose_hash text not null check (purpose_hash ~ '^[0-9a-f]{64}$'),
+  -- With its version, and the model it asks.
+  compressor text not null,
+  tokenizer text not null,
+  budget_tokens integer not null check (budget_tokens > 0),
+  job_id uuid not null,
+  attempt integer not null,
+  content text,
+  tokens_before integer check (tokens_before >= 0),
+  tokens_after integer check (tokens_after between 0 and budget_tokens),
+  cost_credits bigint not null default 0 check (cost_credits >= 0),
+  hold_key text,
+  created_at timestamptz not null default dialectic.now(),
+  completed_at timestamptz,
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  unique (tenant_id, content_hash, purpose_hash, compressor, tokenizer, budget_tokens),
+  constraint a_text_is_there_when_it_is_done check ((completed_at is null) = (content is null))
+);
+create index compressions_of_a_session on dialectic_compressions (tenant_id, session_id);

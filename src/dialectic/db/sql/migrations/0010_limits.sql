@@ -1,6 +1,7 @@
--- How endpoints stand, for all workers and tenants together. Who asks for a call or reports one does
--- so through functions/limits.sql; nobody reads or writes these rows in any other way.
+-- The limits of endpoints, and counters. They belong to no tenant; only functions touch them.
 
+-- How each endpoint is doing, for all workers and tenants together. functions/limits.sql admits calls
+-- and takes reports of them.
 create table dialectic_endpoints (
   endpoint text primary key check (length(endpoint) between 1 and 200),
   -- Pace: up to when the calls let through so far use up what a minute allows.
@@ -10,7 +11,7 @@ create table dialectic_endpoints (
   line_until timestamptz,
   -- No call before this time: the endpoint asked for it.
   closed_until timestamptz,
-  -- The requests a minute it seemed to bear when it last asked for patience; it grows from then on.
+  -- The requests a minute it seemed to bear when it last asked to slow down; it grows from then on.
   rate_per_minute double precision check (rate_per_minute > 0),
   rate_cut_at timestamptz,
   -- The circuit: closed while calls pass, open while none may, probing while one finds out.
@@ -36,12 +37,10 @@ create table dialectic_endpoints (
     check ((circuit = 'closed') = (reason is null) and (circuit = 'closed') = (probe_at is null)),
   constraint a_probe_has_its_job
     check ((circuit = 'probing') = (probe_job_id is not null))
-);
--- Every call writes the one row of its endpoint.
-alter table dialectic_endpoints set (fillfactor = 20);
+) with (fillfactor = 20);  -- every call updates the one row of its endpoint
 
--- The places taken at endpoints that bear only so many calls at a time. A place is held for as long
--- as its job is processed by the attempt that took it, so that a dead worker's places come back.
+-- The places taken at endpoints that limit concurrent calls. A place is held for as long as its job is
+-- processed by the attempt that took it, so that a dead worker's places come back.
 create table dialectic_endpoint_calls (
   endpoint text not null,
   holder_tenant_id uuid not null,
@@ -49,4 +48,10 @@ create table dialectic_endpoint_calls (
   attempt integer not null,
   begun_at timestamptz not null,
   primary key (endpoint, holder_tenant_id, job_id)
+);
+
+-- What happens in any process and leaves no row of its own, counted for operators.
+create table dialectic_tallies (
+  name text primary key check (length(name) between 1 and 100),
+  count bigint not null check (count >= 0)
 );

@@ -1,0 +1,221 @@
+-- What is written: contributions, the chunks they grow from, resources, feedback and chats.
+
+create table dialectic_contributions (
+  tenant_id uuid not null,
+  id uuid not null,
+  session_id uuid not null,
+  job_id uuid,
+  user_id uuid references users (id),
+  model_id uuid,
+  model_name text not null,
+  -- Which of the session's models wrote it, from 1.
+  model_index integer check (model_index >= 1),
+  stage text not null,
+  iteration_number integer not null check (iteration_number >= 1),
+  contribution_type text not null,
+  -- Its place among that model's contributions of its type, from 1, known before any exists.
+  rank integer check (rank >= 1),
+  -- The place, among all theses, of the one it descends from.
+  origin integer check (origin >= 1),
+  -- Three different relations, three columns: the thesis it descends from, the chain of turns it
+  -- is a part of, and what it is about.
+  source_group uuid,
+  root_contribution_id uuid not null,
+  turn_index integer not null default 0 check (turn_index >= 0),
+  target_contribution_id uuid,
+  -- What it was made from, in the order in which it was read.
+  source_contribution_ids uuid[] not null default '{}',
+  is_intermediate boolean not null default false,
+  is_incomplete boolean not null default false,
+  -- Something that it was made from has changed since.
+  is_stale boolean not null default false,
+  flags text[] not null default '{}',
+  content text not null,
+  storage_path text not null,
+  raw_response_storage_path text,
+  mime_type text not null default 'text/markdown',
+  size_bytes bigint not null check (size_bytes >= 0),
+  prompt_template_name text,
+  -- What its prompt was made of; null for what people wrote.
+  manifest jsonb,
+  tokens_used_input integer check (tokens_used_input >= 0),
+  tokens_used_output integer check (tokens_used_output >= 0),
+  usage_source text check (usage_source in ('reported', 'counted')),
+  finish_reason text check (finish_reason in ('stop', 'length', 'tool', 'filter', 'error')),
+  raw_finish_reason text,
+  provider_request_id text,
+  processing_time_ms integer check (processing_time_ms >= 0),
+  edit_version integer not null default 1 check (edit_version >= 1),
+  is_latest_edit boolean not null default true,
+  original_model_contribution_id uuid,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, job_id) references dialectic_generation_jobs (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, model_id) references ai_providers (tenant_id, id),
+  foreign key (tenant_id, source_group) references dialectic_contributions (tenant_id, id),
+  foreign key (tenant_id, root_contribution_id) references dialectic_contributions (tenant_id, id),
+  foreign key (tenant_id, target_contribution_id) references dialectic_contributions (tenant_id, id),
+  foreign key (tenant_id, original_model_contribution_id)
+    references dialectic_contributions (tenant_id, id),
+  foreign key (tenant_id, storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  foreign key (tenant_id, raw_response_storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  unique (tenant_id, storage_path),
+  constraint the_first_turn_is_the_root check ((turn_index = 0) = (root_contribution_id = id) or edit_version > 1)
+);
+-- A job writes one contribution, however often it dies and runs again.
+create unique index one_contribution_per_job on dialectic_contributions (tenant_id, job_id)
+  where job_id is not null;
+create unique index one_chunk_per_turn
+  on dialectic_contributions (tenant_id, root_contribution_id, turn_index, edit_version);
+create index contributions_of_a_stage
+  on dialectic_contributions (tenant_id, session_id, iteration_number, stage);
+create index versions_of_a_contribution
+  on dialectic_contributions (tenant_id, original_model_contribution_id)
+  where original_model_contribution_id is not null;
+
+-- A contribution names its job and a job the contribution it is about: the second of the two references
+-- comes last.
+alter table dialectic_generation_jobs
+  add foreign key (tenant_id, target_contribution_id)
+  references dialectic_contributions (tenant_id, id);
+
+-- One turn of a document that took several, because its answer was cut off. Lists of documents never
+-- show chunks. Written once and never changed.
+create table dialectic_chunks (
+  tenant_id uuid not null,
+  -- Derived from the job and the turn, so that a turn is saved once.
+  id uuid not null,
+  session_id uuid not null,
+  job_id uuid,
+  -- The document that all turns together become. It does not exist before the last of them.
+  root_contribution_id uuid not null,
+  turn_index integer not null check (turn_index >= 0),
+  stage text not null,
+  iteration_number integer not null check (iteration_number >= 1),
+  model_name text not null,
+  -- The words of the first turn's prompt: every further turn asks the same, even if something is edited
+  -- in between.
+  opening jsonb,
+  content text not null,
+  storage_path text not null,
+  raw_response_storage_path text not null,
+  mime_type text not null default 'text/markdown',
+  size_bytes bigint not null check (size_bytes >= 0),
+  -- What its prompt was made of.
+  manifest jsonb,
+  tokens_used_input integer not null check (tokens_used_input >= 0),
+  tokens_used_output integer not null check (tokens_used_output >= 0),
+  usage_source text not null check (usage_source in ('reported', 'counted')),
+  finish_reason text not null check (finish_reason in ('stop', 'length')),
+  raw_finish_reason text,
+  provider_request_id text,
+  processing_time_ms integer not null check (processing_time_ms >= 0),
+  flags text[] not null default '{}',
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, job_id) references dialectic_generation_jobs (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  foreign key (tenant_id, raw_response_storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  unique (tenant_id, root_contribution_id, turn_index),
+  unique (tenant_id, storage_path),
+  constraint only_the_first_turn_opens check (turn_index = 0 or opening is null)
+);
+create unique index one_chunk_per_turn_of_a_job on dialectic_chunks (tenant_id, job_id, turn_index)
+  where job_id is not null;
+create index chunks_of_a_session on dialectic_chunks (tenant_id, session_id);
+
+create table dialectic_project_resources (
+  tenant_id uuid not null,
+  id uuid not null,
+  project_id uuid not null,
+  user_id uuid not null references users (id),
+  resource_type text not null,
+  session_id uuid,
+  iteration_number integer check (iteration_number >= 1),
+  stage_slug text,
+  -- The contribution that a document was cut out of, and which of the promised documents it is.
+  source_contribution_id uuid,
+  document_key text,
+  content text not null,
+  storage_path text not null,
+  mime_type text not null,
+  size_bytes bigint not null check (size_bytes >= 0),
+  notes text[] not null default '{}',
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, project_id) references dialectic_projects (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, source_contribution_id)
+    references dialectic_contributions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, storage_path) references dialectic_files (tenant_id, path)
+    deferrable initially deferred,
+  unique (tenant_id, storage_path)
+);
+create index resources_of_a_project on dialectic_project_resources (tenant_id, project_id, resource_type);
+create index documents_of_a_contribution
+  on dialectic_project_resources (tenant_id, source_contribution_id)
+  where source_contribution_id is not null;
+
+create table dialectic_feedback (
+  tenant_id uuid not null,
+  id uuid not null,
+  session_id uuid not null,
+  user_id uuid not null references users (id),
+  stage_slug text not null,
+  iteration_number integer not null check (iteration_number >= 1),
+  target_contribution_id uuid,
+  feedback_type text not null check (feedback_type in ('stage', 'response', 'rating')),
+  content text not null default '',
+  rating integer check (rating between 1 and 5),
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, target_contribution_id) references dialectic_contributions (tenant_id, id),
+  constraint a_rating_is_of_something
+    check ((feedback_type = 'rating') = (rating is not null) and (rating is null or target_contribution_id is not null))
+);
+create index feedback_of_a_stage
+  on dialectic_feedback (tenant_id, session_id, iteration_number, stage_slug);
+
+create table chats (
+  tenant_id uuid not null references tenants (id) on delete cascade,
+  id uuid not null,
+  user_id uuid not null references users (id),
+  title text not null,
+  system_prompt text not null default '',
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id)
+);
+
+-- A question and its answer are written in one commit.
+create table chat_messages (
+  tenant_id uuid not null,
+  id uuid not null,
+  chat_id uuid not null,
+  -- The order in which messages were said, which the clock does not tell within one commit.
+  position bigint generated always as identity,
+  user_id uuid references users (id),
+  role text not null check (role in ('user', 'assistant', 'system')),
+  content text not null,
+  model_id uuid,
+  model_name text,
+  token_usage jsonb,
+  finish_reason text check (finish_reason in ('stop', 'length', 'tool', 'filter', 'error')),
+  is_incomplete boolean not null default false,
+  flags text[] not null default '{}',
+  is_active_in_thread boolean not null default true,
+  response_to_message_id uuid,
+  created_at timestamptz not null default dialectic.now(),
+  primary key (tenant_id, id),
+  foreign key (tenant_id, chat_id) references chats (tenant_id, id) on delete cascade,
+  foreign key (tenant_id, model_id) references ai_providers (tenant_id, id),
+  foreign key (tenant_id, response_to_message_id) references chat_messages (tenant_id, id),
+  constraint an_answer_says_whose_it_is check ((role = 'assistant') = (model_name is not null))
+);
+create index messages_of_a_chat on chat_messages (tenant_id, chat_id, position);
