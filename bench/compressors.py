@@ -26,13 +26,13 @@ from dialectic.retrieval.extract import extract
 from dialectic.retrieval.passages import split_passages
 from dialectic.retrieval.pieces import build_reading, cut, cut_evenly
 from dialectic.retrieval.static_embedder import StaticEmbedder, load_static_model
-from dialectic.tokens.counting import find_counter, find_counter_of_many
+from dialectic.tokens.counting import get_batch_counter, get_counter
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix, Piece
 
-COUNT = find_counter("o200k_base")
-COUNT_EACH = find_counter_of_many("o200k_base")
+COUNT = get_counter("o200k_base")
+COUNT_EACH = get_batch_counter("o200k_base")
 EMBEDDER = StaticEmbedder()
 ANGLES = (
     "{}",

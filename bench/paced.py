@@ -20,7 +20,7 @@ from dialectic.app.projects import create_session
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address
 from dialectic.db.tables.records import open_account
@@ -94,7 +94,7 @@ async def fill(options: Options) -> None:
             account.tenant_id,
             lambda c: wallets.set_unlimited(c, account.wallet_id, is_unlimited=True),
         )
-        ask = Ask(
+        ask = RunRequest(
             prompt=ours.PROMPT,
             models=[MODEL] * models,
             process=process,

@@ -17,7 +17,7 @@ from dialectic.db.tables.records import Owner
 from dialectic.pipeline.assemble import assemble
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.processes.loader import load_process
-from dialectic.tokens.counting import find_counter
+from dialectic.tokens.counting import get_counter
 from dialectic.tokens.encodings import load_encoding
 
 VOCABULARY = "o200k_base"
@@ -139,7 +139,7 @@ def count_markdown(options: Options) -> dict[str, list[float]]:
     others with the vocabulary at hand."""
     first = build_markdown(MARKDOWN_BYTES, "first")
     others = [build_markdown(MARKDOWN_BYTES, f"other {n}") for n in range(options["repeats"])]
-    count = find_counter(VOCABULARY)
+    count = get_counter(VOCABULARY)
     started_s = time.process_time()
     count(first)
     first_cpu_ms = (time.process_time() - started_s) * 1000

@@ -32,7 +32,7 @@ from dialectic.engine import Engine
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import NewHold, Purpose
 from dialectic.pipeline import run, save
-from dialectic.pipeline.reserve import Held
+from dialectic.pipeline.reserve import Reservation
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText, Provider
 from dialectic.tokens.counting import count_request_tokens
@@ -274,8 +274,10 @@ def _clock(owner: ModuleType, name: str) -> None:
 def _leave_out_the_ledger() -> None:
     """Make calls as they would be made if nobody held money for them or settled it."""
 
-    async def hold_nothing(_engine: Any, _job: Any, _card: Any, request: Request, **_: Any) -> Held:
-        return Held(request, "", 0)
+    async def hold_nothing(
+        _engine: Any, _job: Any, _card: Any, request: Request, **_: Any
+    ) -> Reservation:
+        return Reservation(request, "", 0)
 
     async def do_nothing(*_: Any) -> None:
         return

@@ -174,7 +174,7 @@ class Writing:
 
     async def _tell(self, word: str, rng: Random, *, is_undone: bool = False) -> None:
         async def work(connection: Connection) -> None:
-            await records.announce(connection, self.session_id, "news", {"word": word})
+            await records.record_event(connection, self.session_id, "news", {"word": word})
             await asyncio.sleep(rng.uniform(0, self.size.late_s))
             if is_undone:
                 raise Undone

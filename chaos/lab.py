@@ -31,7 +31,7 @@ from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.core.models.endpoint import KEY_VARIABLES
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
 from dialectic.db.tables.records import Account, open_account
@@ -148,7 +148,7 @@ class Lab:
         number = next(self._numbers)
         models = [name for name in self.engine.catalog.cards if name.startswith("offline/")][:3]
         process = load_process("standard")
-        ask = Ask(
+        ask = RunRequest(
             prompt=f"Order {number}: a small library lends tools to its neighbours.",
             models=models * models_times,
             process=process,

@@ -20,7 +20,7 @@ from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.failpoints import POINTS
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.wallets import Deposit
@@ -96,7 +96,7 @@ async def _prepare(lab: Lab, simulator: Simulator, *, jobs: int) -> None:
     )
     process = load_process("standard")
     while jobs > 0:
-        ask = Ask(
+        ask = RunRequest(
             prompt="A small library lends tools to its neighbours.",
             models=[MODEL] * min(jobs, MODELS_MAX),
             process=process,

@@ -26,7 +26,7 @@ from dialectic.app.accounts import build_owner
 from dialectic.app.idempotency import run_once
 from dialectic.core.access import Caller
 from dialectic.db.pool import APP_ROLE, Connection, Database
-from dialectic.db.tables.idempotency import Answer
+from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.errors import Conflict
 
 TENANTS = 50
@@ -166,7 +166,7 @@ async def _send(db: Database, request: Request, seen: Seen, *, breaks_off: bool)
         seen.misled.append(request.key)
     is_dropped = False
 
-    async def work(connection: Connection, effect_id: UUID) -> Answer:
+    async def work(connection: Connection, effect_id: UUID) -> StoredResponse:
         nonlocal is_dropped
         await _look_around(connection, caller, seen)
         await connection.execute(LEAVE, caller.tenant_id, effect_id, request.key)
@@ -176,7 +176,7 @@ async def _send(db: Database, request: Request, seen: Seen, *, breaks_off: bool)
                 await connection.execute("select pg_terminate_backend(pg_backend_pid())")
         if breaks_off and request.fails:
             raise Conflict
-        return Answer(201, effect_id.bytes)
+        return StoredResponse(201, effect_id.bytes)
 
     asked = hashlib.sha256(request.key.encode()).digest()
     answer = await run_once(db, caller, request.key, asked, work)

@@ -18,7 +18,7 @@ from dialectic.core.job import ExecutePayload, Job, parse_payload
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
@@ -83,7 +83,7 @@ async def dialectic(options: Options) -> dict[str, float]:
         engine = replace(bare, catalog=catalog, processes=desk.processes)
         account = await open_account(desk.db, "critical path")
         names = [name for name in engine.catalog.cards if name.startswith("offline/")]
-        ask = Ask(prompt=PROMPT, models=names[: options["models"]], process=process)
+        ask = RunRequest(prompt=PROMPT, models=names[: options["models"]], process=process)
         session_id = (await create_session(desk, account, ask)).session_id
         worker = Worker(engine, concurrency=engine.settings.worker_concurrency, run_job=named)
         async with working(worker):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from bench.child import Options
 from dialectic.app.projects import create_session
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -63,7 +63,7 @@ async def create_sessions(
 ) -> list[UUID]:
     """Create sessions that each ask for one document by each of so many models."""
     process = load_process("standard")
-    ask = Ask(
+    ask = RunRequest(
         prompt=PROMPT,
         models=[choose_model(engine)] * models,
         process=process,

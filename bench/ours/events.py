@@ -83,7 +83,7 @@ async def write_events(options: Options) -> None:
 
             async def work(connection: Connection, number: int = number) -> None:
                 data = {"n": number, "at": round(time.time(), 6), "ballast": "x" * BALLAST_CHARS}
-                await records.announce(connection, session_id, "news", data)
+                await records.record_event(connection, session_id, "news", data)
 
             await engine.db.transact(account.tenant_id, work)
 

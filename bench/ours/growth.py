@@ -16,7 +16,7 @@ from bench.ours.queue import complete_at_once
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.core.job import Job
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
 from dialectic.db.tables import lists
 from dialectic.db.tables.lists import Page
@@ -78,7 +78,7 @@ async def growth(options: Options) -> dict[str, list[float]]:
 async def run_one(desk: Engine, options: Options, account: Account) -> UUID:
     """Let three offline models argue to the end; return the session."""
     names = [name for name in desk.catalog.cards if name.startswith("offline/")][:3]
-    ask = Ask(prompt=PROMPT, models=names, process=load_process("standard"))
+    ask = RunRequest(prompt=PROMPT, models=names, process=load_process("standard"))
     session_id = (await create_session(desk, account, ask)).session_id
     done = asyncio.Event()
 
@@ -182,7 +182,7 @@ async def time_views(desk: Engine, account: Account, session_id: UUID) -> list[f
         )
 
     async def look() -> None:
-        await sessions.look(desk, account, session_id)
+        await sessions.load_overview(desk, account, session_id)
 
     taken_ms = [await _time(look) + await _time(list_them) for _ in range(VIEWS)]
     return taken_ms[VIEWS // 4 :]

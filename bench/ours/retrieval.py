@@ -17,7 +17,7 @@ from bench.child import Options, serve
 from bench.ours.engine import choose_model, open_engine
 from bench.pieces import DIMENSIONS, Pieces, build_pieces, find_nearest, find_recall
 from dialectic.app.projects import create_session
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Connection
 from dialectic.db.tables import memory
@@ -161,7 +161,7 @@ async def _index_collection(
 async def make_project(engine: Engine, account: Account) -> UUID:
     """Make a project that things can belong to."""
     process = load_process("standard")
-    ask = Ask(
+    ask = RunRequest(
         prompt="Plan a walk.",
         models=[choose_model(engine)],
         process=process,

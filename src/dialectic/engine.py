@@ -19,13 +19,13 @@ from weakref import WeakValueDictionary
 import asyncpg
 
 from dialectic.core.process.definition import Process
-from dialectic.db.counters import Tally
+from dialectic.db.counters import Counters
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Database
 from dialectic.db.tables import figures
 from dialectic.errors import DialecticError, EmbeddedServerError
 from dialectic.failpoints import Failpoints
-from dialectic.limits.admission import Calm
+from dialectic.limits.admission import HealthCache
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedder
@@ -43,7 +43,7 @@ WATCH_INTERVAL_S = 0.5
 PATIENCE_S = 60.0
 
 
-class Turns:
+class KeyedLocks:
     """Lets those who name the same thing in one at a time; others do not wait for each other."""
 
     def __init__(self) -> None:
@@ -71,16 +71,16 @@ class Engine:
     # Processes as pinned, by the id of their version: a version never changes.
     processes: dict[UUID, Process] = field(default_factory=dict)
     # What is known of endpoints without asking the database.
-    calm: Calm = field(default_factory=Calm)
+    calm: HealthCache = field(default_factory=HealthCache)
     embedders: Embedders = field(default_factory=Embedders)
     # Who makes a text shorter that several jobs need makes it alone.
-    turns: Turns = field(default_factory=Turns)
+    turns: KeyedLocks = field(default_factory=KeyedLocks)
     telemetry: Telemetry = OFF
 
     @property
-    def tally(self) -> Tally:
+    def counters(self) -> Counters:
         """What is counted in this process for those who watch; the database is told of it."""
-        return self.db.tally
+        return self.db.counters
 
     @property
     def embedder(self) -> Embedder:
@@ -124,7 +124,7 @@ async def open_engine(
 async def _tell(db: Database) -> None:
     """Tell what was counted at the end; a database that is away is not waited for."""
     with contextlib.suppress(DialecticError, asyncpg.PostgresError):
-        await figures.tell(functools.partial(db.fetch, patience_s=0.0), db.tally)
+        await figures.flush_counters(functools.partial(db.fetch, patience_s=0.0), db.counters)
 
 
 async def check_storage(engine: Engine) -> None:

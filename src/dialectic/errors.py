@@ -430,7 +430,7 @@ class ContextWindowError(DialecticError):
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class PartialResponse:
     """What a call that failed has left behind."""
 
     # Whether the request may have been worked on: then it may cost money although it failed.
@@ -456,14 +456,14 @@ class ProviderError(DialecticError):
         *,
         retry_after_s: float | None = None,
         retries_max: int | None = None,
-        remains: Remains | None = None,
+        remains: PartialResponse | None = None,
     ) -> None:
         super().__init__(message)
         # How long the provider asks us to wait, as it said it: it may make no sense.
         self.retry_after_s = retry_after_s
         # How often this very error is tried again at most, where that is less than the job allows.
         self.retries_max = retries_max
-        self.remains = remains or Remains()
+        self.remains = remains or PartialResponse()
 
 
 class ProviderTransient(ProviderError):

@@ -20,7 +20,7 @@ from dialectic.errors import (
     ProviderRejected,
     StreamTruncated,
 )
-from dialectic.pipeline.interpret import Finish, Limits, follow
+from dialectic.pipeline.interpret import Finish, Limits, interpret
 from dialectic.providers.exchange import Caps
 from tests.conformance.fault_rows import row, spoken_by
 from tests.conformance.provider_client import CARD, Client
@@ -79,11 +79,11 @@ async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
     assert (reply.text.strip(), reply.finish_reason) == ("", FinishReason.STOP)
     limits = Limits(continues=True, continuations_max=5)
     with pytest.raises(ProviderMalformed, match="empty answer") as refused:
-        follow(reply, [], limits)
+        interpret(reply, [], limits)
     assert refused.value.retries_max == 1
     assert refused.value.remains.reported_usage == (11, 7)
     # Whoever was asked to go on and has nothing to add is done.
-    assert follow(reply, ["All is said."], limits) == Finish(f"All is said.{reply.text}", False)
+    assert interpret(reply, ["All is said."], limits) == Finish(f"All is said.{reply.text}", False)
 
 
 @spoken_by(Chat())  # the others have a word for it

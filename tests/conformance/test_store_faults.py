@@ -19,7 +19,7 @@ from dialectic.core.access import Secret
 from dialectic.core.bucket import Access, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
 from dialectic.storage.base import FileStore, open_store
-from dialectic.storage.s3 import PART_BYTES, ObjectStore, Patience
+from dialectic.storage.s3 import PART_BYTES, ObjectStore, RetryPolicy
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects
 
 DOCUMENT = "tenant/garden/x.md"
@@ -204,7 +204,7 @@ async def test_a_server_that_refuses_conditions_is_named_without_them() -> None:
 
 
 async def test_a_server_that_never_answers_is_not_waited_for() -> None:
-    patience = Patience(
+    patience = RetryPolicy(
         silence_max=timedelta(milliseconds=200), retry_within=timedelta(milliseconds=100)
     )
     async with opening(b"") as oddity:

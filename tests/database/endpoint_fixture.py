@@ -11,7 +11,7 @@ from dialectic.core.job import Job
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.db.pool import Database
 from dialectic.limits import admission
-from dialectic.limits.admission import Calm, Outcome, Permit, Report
+from dialectic.limits.admission import HealthCache, Outcome, Permit, Report
 from tests.database.job_table import Machine
 
 ANSWERED = Report(Outcome.ANSWERED, used_tokens=0)
@@ -82,7 +82,7 @@ class Caller:
 
     async def tell(self, told: Report, nth: int = 0, *, tokens: int = 0) -> None:
         permit = Permit(self.endpoint, self.jobs[nth], tokens, is_awaited=True)
-        await admission.report(self.machine.db, Calm(), permit, told)
+        await admission.report(self.machine.db, HealthCache(), permit, told)
 
     async def tell_often(self, told: Report, count: int) -> None:
         for _ in range(count):

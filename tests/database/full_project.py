@@ -192,12 +192,12 @@ async def make_project(
     made = Project(account)
 
     async def share(connection: Connection) -> tuple[UUID, UUID]:
-        domain_id = await records.keep_domain(connection, account.tenant_id, "General")
+        domain_id = await records.upsert_domain(connection, account.tenant_id, "General")
         process = load_process("standard")
         process_id = await records.pin_process(connection, account.tenant_id, process)
         for name in MODELS:
             card = engine.catalog.load_card(name)
-            made.models[name] = await records.keep_model(connection, account.tenant_id, card)
+            made.models[name] = await records.upsert_model(connection, account.tenant_id, card)
         return domain_id, process_id
 
     domain_id, process_id = await engine.db.transact(account.tenant_id, share)

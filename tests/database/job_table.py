@@ -15,9 +15,9 @@ from uuid import UUID, uuid4
 import asyncpg
 from pydantic import BaseModel
 
-from dialectic.app.projects import Begun, create_session
+from dialectic.app.projects import CreatedSession, create_session
 from dialectic.core.job import Job, JobKey, JobStatus
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, connect
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import Account
@@ -47,9 +47,11 @@ class Work(BaseModel):
 
 async def make_session(
     engine: Engine, account: Account, *, models: list[str] | None = None, **wishes: Any
-) -> Begun:
+) -> CreatedSession:
     """Create a session as a person does; no job is made yet."""
-    ask = Ask(prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes)
+    ask = RunRequest(
+        prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes
+    )
     return await create_session(engine, account, ask)
 
 

@@ -18,7 +18,7 @@ import pytest
 from dialectic.app import accounts
 from dialectic.app.accounts import IssuedToken, build_owner
 from dialectic.core.access import EVERY_SCOPE, Caller, Role, Scope, build_csrf_token
-from dialectic.core.local_trust import Knock
+from dialectic.core.local_trust import RequestOrigin
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.records import Account
@@ -283,14 +283,14 @@ async def test_the_limit_holds_for_all_processes_together_and_for_each_token_alo
 
 
 async def test_the_owner_needs_no_token_until_someone_has_one(address: Address) -> None:
-    local = Knock("127.0.0.1:8000")
+    local = RequestOrigin("127.0.0.1:8000")
     async with Database.open(address, APP_ROLE, size=1) as db:
         await _revoke_all(address)
         caller = await accounts.enter_without_token(db, "127.0.0.1", local)
         owner = await accounts.load_owner(db)
         assert (caller.tenant_id, caller.scopes) == (owner.tenant_id, EVERY_SCOPE)
         with pytest.raises(Forbidden, match="another site"):
-            await accounts.enter_without_token(db, "127.0.0.1", Knock("evil.example"))
+            await accounts.enter_without_token(db, "127.0.0.1", RequestOrigin("evil.example"))
         with pytest.raises(TokenMissing):
             await accounts.enter_without_token(db, "0.0.0.0", local)
         await issue(db, await add_user(db))
@@ -304,7 +304,7 @@ async def test_the_door_does_not_open_because_time_passes(address: Address) -> N
         issued = await issue(db, await add_user(db))
         await set_clock(db.fetch, issued.expires_at + timedelta(days=1))
         with pytest.raises(TokenMissing):
-            await accounts.enter_without_token(db, "127.0.0.1", Knock("127.0.0.1:8000"))
+            await accounts.enter_without_token(db, "127.0.0.1", RequestOrigin("127.0.0.1:8000"))
 
 
 async def _revoke_all(address: Address) -> None:

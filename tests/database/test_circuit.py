@@ -15,6 +15,7 @@ from dialectic.engine import Engine
 from dialectic.errors import (
     CircuitOpen,
     ContextWindowError,
+    PartialResponse,
     ProviderAuth,
     ProviderError,
     ProviderFiltered,
@@ -23,11 +24,10 @@ from dialectic.errors import (
     ProviderRejected,
     ProviderThrottled,
     ProviderTransient,
-    Remains,
     StreamTruncated,
 )
 from dialectic.limits import admission
-from dialectic.limits.admission import Calm, Outcome, build_failure
+from dialectic.limits.admission import HealthCache, Outcome, build_failure
 from tests.database.endpoint_fixture import ANSWERED, FAILED, QUOTA, Caller, ask, build_endpoint
 from tests.database.job_table import Machine, Work
 
@@ -132,7 +132,7 @@ async def test_only_what_speaks_against_the_endpoint_counts_against_it(
 
 def test_the_report_of_a_failure_tells_what_it_cost_if_anyone_knows() -> None:
     def used(**remains: object) -> int | None:
-        return build_failure(ProviderTransient(remains=Remains(**remains))).used_tokens  # type: ignore[arg-type]
+        return build_failure(ProviderTransient(remains=PartialResponse(**remains))).used_tokens  # type: ignore[arg-type]
 
     assert used() == 0
     assert used(was_sent=True) is None
@@ -153,7 +153,7 @@ async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_bac
         "It is down.",
     )
     with pytest.raises(CircuitOpen, match=r"keeps failing since .* It is down\.") as caught:
-        await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
+        await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[0])
     assert caught.value.wait_s == FIRST_PROBE_S
     await machine.advance(FIRST_PROBE_S - 0.1)
     assert not (await caller.ask()).may_go
@@ -240,7 +240,7 @@ async def test_an_empty_account_opens_it_at_once_and_for_long(machine: Machine) 
     caller = await Caller.open(machine, jobs=2)
     await caller.tell(QUOTA)
     with pytest.raises(ProviderQuota, match=r"is empty since .* No money\. .*dialectic resume"):
-        await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[1])
+        await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[1])
     await machine.advance(3599.0)
     assert (await caller.ask(1)).verdict == "quota"
     await machine.advance(1.0)

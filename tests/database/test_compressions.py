@@ -144,12 +144,12 @@ async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> Non
     # Whoever is not told that its commit went through saves it again.
     assert await machine.transact(save_both) == [False, True, True, False]
     hashes = [VECTORS.content_hash, hash_text("Another text.")]
-    found = await machine.transact(lambda c: compressions.find_vectors(c, hashes, VECTORS.embedder))
+    found = await machine.transact(lambda c: compressions.load_vectors(c, hashes, VECTORS.embedder))
     assert found == {VECTORS.content_hash: made}
     known = await machine.transact(
         lambda c: compressions.list_known_vectors(c, hashes, VECTORS.embedder)
     )
     assert known == {VECTORS.content_hash}
     assert not await machine.transact(
-        lambda c: compressions.find_vectors(c, hashes, "another/embedder")
+        lambda c: compressions.load_vectors(c, hashes, "another/embedder")
     )

@@ -116,7 +116,7 @@ class Town:
 
 
 async def announce(connection: Connection, word: str, session_id: UUID) -> None:
-    await records.announce(connection, session_id, "news", {"word": word})
+    await records.record_event(connection, session_id, "news", {"word": word})
 
 
 @pytest.fixture(scope="module")

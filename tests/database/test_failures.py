@@ -20,17 +20,17 @@ from dialectic.errors import (
     DialecticError,
     EndpointBusy,
     FundsError,
+    PartialResponse,
     ProviderError,
     ProviderMalformed,
     ProviderQuota,
     ProviderThrottled,
     ProviderTransient,
-    Remains,
     SpendNeedsApproval,
 )
 from dialectic.ledger import wallets
 from dialectic.ledger.wallets import Deposit
-from dialectic.worker.failures import RAW_MAX_CHARS, settle
+from dialectic.worker.failures import RAW_MAX_CHARS, record_failure
 from tests.database.job_table import Machine
 from tests.waiting import until_someone_waits
 
@@ -61,7 +61,7 @@ class Life:
     async def meet(self, *errors: DialecticError) -> str:
         """Meet errors, and return the status after the last one."""
         for error in errors:
-            await settle(self.machine.engine, await self.machine.take(self.job_id), error)
+            await record_failure(self.machine.engine, await self.machine.take(self.job_id), error)
             row = await self.machine.look(self.job_id)
             if row["status"] == "retrying":
                 wait_s = (row["run_at"] - self.machine.clock).total_seconds()
@@ -171,7 +171,7 @@ async def test_waiting_for_a_turn_neither_begins_nor_ends_the_hour(machine: Mach
 async def meet_raw(machine: Machine, raw: dict[str, object]) -> dict[str, object]:
     """What is kept of what came back with an error."""
     life = await Life.begin(machine)
-    remains = Remains(was_sent=True, partial_text="Half a sentence", raw=raw)
+    remains = PartialResponse(was_sent=True, partial_text="Half a sentence", raw=raw)
     await life.meet(ProviderMalformed("No JSON.", remains=remains))
     (entry,) = (await machine.look(life.job_id))["error_details"]
     assert "Half a sentence" not in entry["message"]
@@ -203,7 +203,7 @@ async def test_a_person_is_told_of_the_error_without_what_came_with_it(
     machine: Machine, engine: Engine
 ) -> None:
     await meet_raw(machine, {"body": "<html>"})
-    (job,) = (await sessions.look(engine, machine.account, machine.session_id)).jobs
+    (job,) = (await sessions.load_overview(engine, machine.account, machine.session_id)).jobs
     assert [sorted(entry) for entry in job["error_details"]] == [
         ["at", "attempt", "code", "message"]
     ]
@@ -246,7 +246,7 @@ async def test_what_was_put_in_since_a_call_was_judged_counts(
     job = await machine.take(await machine.insert())
     async with machine.others(1, APP_ROLE) as desk:
         await desk.transact(machine.account.tenant_id, lambda c: put_in(machine, c, amount))
-    await settle(machine.engine, job, error)
+    await record_failure(machine.engine, job, error)
     row = await machine.look(job.id)
     assert (row["status"], row["status_reason"]) == (status, error.code)
     assert (row["run_at"] <= machine.clock, row["retry_count"]) == (True, 0)
@@ -260,7 +260,7 @@ async def test_a_job_that_begins_to_wait_for_money_while_it_comes_in_does_not_wa
 
     async def come_in(connection: Connection) -> Any:
         woken = await put_in(machine, connection, 5_000)
-        pausing.append(asyncio.create_task(settle(machine.engine, job, lack(5_000))))
+        pausing.append(asyncio.create_task(record_failure(machine.engine, job, lack(5_000))))
         await until_someone_waits(admin)
         return woken
 

@@ -22,13 +22,13 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.db.counters import Tallied, Tally
+from dialectic.db.counters import CounterName, Counters
 from dialectic.db.pool import COLLISION_TRIES, Address
 from dialectic.db.tables import figures
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseUnreachable
 from dialectic.pipeline.call import call
-from dialectic.pipeline.reserve import hold
+from dialectic.pipeline.reserve import reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
@@ -89,13 +89,13 @@ async def test_also_those_that_did_not_get_by_each_other_are_counted(
 ) -> None:
     with pytest.raises(DatabaseBusy):
         await collide(engine, admin, "40P01", times=10**9)
-    assert engine.tally.take() == {Tallied.DEADLOCK: COLLISION_TRIES}
+    assert engine.counters.take() == {CounterName.DEADLOCK: COLLISION_TRIES}
 
 
 async def test_what_a_worker_counts_is_known_to_every_server(
     engine: Engine, worker_engine: Engine, before: dict[str, float]
 ) -> None:
-    worker_engine.tally.count(Tallied.FINISH_REASON_UNKNOWN)
+    worker_engine.counters.count(CounterName.FINISH_REASON_UNKNOWN)
     name = "dialectic_finish_reasons_unknown_total"
 
     async def is_told() -> bool:
@@ -106,17 +106,17 @@ async def test_what_a_worker_counts_is_known_to_every_server(
 
 
 async def test_what_could_not_be_told_is_told_the_next_time() -> None:
-    tally = Tally()
-    tally.count(Tallied.DEADLOCK)
+    counters = Counters()
+    counters.count(CounterName.DEADLOCK)
 
     async def refuse(*_arguments: Any) -> list[Any]:
-        tally.count(Tallied.DEADLOCK)  # meanwhile
+        counters.count(CounterName.DEADLOCK)  # meanwhile
         raise DatabaseUnreachable("It is away.")
 
     with pytest.raises(DatabaseUnreachable):
-        await figures.tell(refuse, tally)
-    assert tally.take() == {Tallied.DEADLOCK: 2}
-    assert tally.take() == {}
+        await figures.flush_counters(refuse, counters)
+    assert counters.take() == {CounterName.DEADLOCK: 2}
+    assert counters.take() == {}
 
 
 # -- what providers say ----------------------------------------------------------------------------
@@ -163,9 +163,9 @@ async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
     (job, *_) = (await Caller.open(machine, jobs=1)).jobs
     request = Request(card.name, "Be brief.", (Message(Role.USER, "Why?"),), 100)
     wallet_id, key = machine.account.wallet_id, str(uuid4())
-    set_aside = partial(hold, engine, job, card, request, wallet_id=wallet_id, key=key)
+    set_aside = partial(reserve, engine, job, card, request, wallet_id=wallet_id, key=key)
     await call(engine, job, card, request, set_aside)
-    assert engine.tally.take().get(Tallied.FINISH_REASON_UNKNOWN, 0) == count
+    assert engine.counters.take().get(CounterName.FINISH_REASON_UNKNOWN, 0) == count
 
 
 async def test_calls_whose_usage_is_doubted_and_those_that_cost_more_than_was_held_are_counted(

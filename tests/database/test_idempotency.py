@@ -14,13 +14,13 @@ import pytest
 
 from dialectic.app import accounts
 from dialectic.app.accounts import build_owner
-from dialectic.app.idempotency import Undertakings, run_once
+from dialectic.app.idempotency import LongRequests, run_once
 from dialectic.core.access import Caller
 from dialectic.core.job import Job
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database
 from dialectic.db.tables import accounts as account_store
 from dialectic.db.tables import idempotency
-from dialectic.db.tables.idempotency import Answer, Claim, Name
+from dialectic.db.tables.idempotency import Claim, RequestKey, StoredResponse
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, InProgress, KeyReused
 from dialectic.postgres import embedded
@@ -53,7 +53,7 @@ async def caller(db: Database) -> Caller:
     return build_owner(await accounts.add_user(db, next(_names)))
 
 
-async def make_domain(connection: Connection, effect_id: UUID) -> Answer:
+async def make_domain(connection: Connection, effect_id: UUID) -> StoredResponse:
     """An effect: a row that is there or is not, and whose id only chance can repeat."""
     row = await connection.fetchrow(
         "insert into dialectic_domains (tenant_id, id, name)"
@@ -61,7 +61,7 @@ async def make_domain(connection: Connection, effect_id: UUID) -> Answer:
         str(effect_id),
     )
     assert row is not None
-    return Answer(201, row["id"].bytes, {"location": f"/things/{row['id']}"})
+    return StoredResponse(201, row["id"].bytes, {"location": f"/things/{row['id']}"})
 
 
 async def count_effects(db: Database, caller: Caller) -> int:
@@ -114,7 +114,7 @@ async def test_a_key_belongs_to_its_user_and_tenant(db: Database, caller: Caller
 async def test_an_effect_that_fails_leaves_nothing_and_may_be_tried_again(
     db: Database, caller: Caller
 ) -> None:
-    async def fail(connection: Connection, effect_id: UUID) -> Answer:
+    async def fail(connection: Connection, effect_id: UUID) -> StoredResponse:
         await make_domain(connection, effect_id)
         raise Conflict
 
@@ -129,7 +129,7 @@ async def test_a_process_that_dies_before_its_commit_leaves_nothing(
 ) -> None:
     dying = await asyncpg.connect(**address.connect_arguments(APP_ROLE))
     await dying.execute(f"begin; select set_config('dialectic.tenant', '{caller.tenant_id}', true)")
-    claimed = await idempotency.claim(dying, Name(caller.user_id, KEY, REQUEST))
+    claimed = await idempotency.claim(dying, RequestKey(caller.user_id, KEY, REQUEST))
     assert isinstance(claimed, Claim)
     await make_domain(dying, claimed.effect_id)
     # Another one is already at the door when it dies.
@@ -145,7 +145,7 @@ async def test_a_commit_whose_answer_was_lost_is_not_done_again(
 ) -> None:
     tries = []
 
-    async def work(connection: Connection, effect_id: UUID) -> Answer:
+    async def work(connection: Connection, effect_id: UUID) -> StoredResponse:
         tries.append(effect_id)
         answer = await make_domain(connection, effect_id)
         if len(tries) == 1:
@@ -170,7 +170,7 @@ async def test_whoever_waits_too_long_for_an_equal_request_is_told_that_it_is_in
             await slow.execute(
                 "select set_config('dialectic.tenant', $1, true)", str(caller.tenant_id)
             )
-            await idempotency.claim(slow, Name(caller.user_id, KEY, REQUEST))
+            await idempotency.claim(slow, RequestKey(caller.user_id, KEY, REQUEST))
             with pytest.raises(InProgress) as refused:
                 await run_once(db, caller, KEY, REQUEST, make_domain)
     finally:
@@ -181,7 +181,7 @@ async def test_whoever_waits_too_long_for_an_equal_request_is_told_that_it_is_in
 # -- in several commits ----------------------------------------------------------------------------
 
 
-async def make_domain_of(db: Database, caller: Caller, effect_id: UUID) -> Answer:
+async def make_domain_of(db: Database, caller: Caller, effect_id: UUID) -> StoredResponse:
     """An effect with a commit of its own, keyed by the id it is given."""
 
     async def work(connection: Connection) -> None:
@@ -193,16 +193,16 @@ async def make_domain_of(db: Database, caller: Caller, effect_id: UUID) -> Answe
         )
 
     await db.transact(caller.tenant_id, work)
-    return Answer(200, effect_id.bytes)
+    return StoredResponse(200, effect_id.bytes)
 
 
 async def test_long_work_is_done_once_for_all_who_ask_in_one_process_and_in_others(
     db: Database, caller: Caller
 ) -> None:
-    here, there = Undertakings(db), Undertakings(db)
+    here, there = LongRequests(db), LongRequests(db)
     begun = asyncio.Event()
 
-    async def work(effect_id: UUID) -> Answer:
+    async def work(effect_id: UUID) -> StoredResponse:
         begun.set()
         return await make_domain_of(db, caller, effect_id)
 
@@ -218,10 +218,10 @@ async def test_long_work_is_done_once_for_all_who_ask_in_one_process_and_in_othe
 async def test_work_goes_on_when_whoever_asked_has_gone_and_its_answer_is_there(
     db: Database, caller: Caller
 ) -> None:
-    undertakings = Undertakings(db)
+    undertakings = LongRequests(db)
     begun, may_end = asyncio.Event(), asyncio.Event()
 
-    async def work(effect_id: UUID) -> Answer:
+    async def work(effect_id: UUID) -> StoredResponse:
         begun.set()
         await may_end.wait()
         return await make_domain_of(db, caller, effect_id)
@@ -240,23 +240,23 @@ async def test_work_goes_on_when_whoever_asked_has_gone_and_its_answer_is_there(
 async def test_work_of_a_process_that_died_is_taken_up_under_the_same_id(
     db: Database, caller: Caller
 ) -> None:
-    name = Name(caller.user_id, KEY, REQUEST)
+    name = RequestKey(caller.user_id, KEY, REQUEST)
 
-    async def die(connection: Connection) -> Claim | Answer:
+    async def die(connection: Connection) -> Claim | StoredResponse:
         return await idempotency.claim(connection, name, lease=LAPSED)
 
     dead = await db.transact(caller.tenant_id, die)
     assert isinstance(dead, Claim)
     await make_domain_of(db, caller, dead.effect_id)  # all but the answer
 
-    answer = await Undertakings(db).run(
+    answer = await LongRequests(db).run(
         caller, KEY, REQUEST, lambda effect_id: make_domain_of(db, caller, effect_id)
     )
     assert answer.body == dead.effect_id.bytes
     assert await count_effects(db, caller) == 1
 
     async def come_back(connection: Connection) -> None:
-        await idempotency.remember(connection, dead, Answer(500, b"late"))
+        await idempotency.save_response(connection, dead, StoredResponse(500, b"late"))
 
     with pytest.raises(InProgress):
         await db.transact(caller.tenant_id, come_back)
@@ -265,9 +265,9 @@ async def test_work_of_a_process_that_died_is_taken_up_under_the_same_id(
 async def test_long_work_that_another_process_has_is_in_progress_after_a_while(
     db: Database, caller: Caller
 ) -> None:
-    name = Name(caller.user_id, KEY, REQUEST)
+    name = RequestKey(caller.user_id, KEY, REQUEST)
     await db.transact(caller.tenant_id, lambda c: idempotency.claim(c, name, lease=LEASE))
-    impatient = Undertakings(db, wait_s=0.0)
+    impatient = LongRequests(db, wait_s=0.0)
     with pytest.raises(InProgress):
         await impatient.run(caller, KEY, REQUEST, lambda e: make_domain_of(db, caller, e))
     with pytest.raises(KeyReused):
@@ -278,7 +278,7 @@ async def test_long_work_that_another_process_has_is_in_progress_after_a_while(
 async def test_long_work_whose_claim_is_lost_is_broken_off(db: Database, caller: Caller) -> None:
     begun, broken_off = asyncio.Event(), asyncio.Event()
 
-    async def work(effect_id: UUID) -> Answer:
+    async def work(effect_id: UUID) -> StoredResponse:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -287,10 +287,10 @@ async def test_long_work_whose_claim_is_lost_is_broken_off(db: Database, caller:
         raise AssertionError
 
     # It renews its claim at every turn of the loop, and the claim lapses as soon as it is made.
-    hasty = Undertakings(db, lease=LAPSED)
+    hasty = LongRequests(db, lease=LAPSED)
     asking = asyncio.create_task(hasty.run(caller, KEY, REQUEST, work))
     await begun.wait()
-    answer = await Undertakings(db).run(
+    answer = await LongRequests(db).run(
         caller, KEY, REQUEST, lambda effect_id: make_domain_of(db, caller, effect_id)
     )
     with pytest.raises(InProgress):
@@ -300,9 +300,9 @@ async def test_long_work_whose_claim_is_lost_is_broken_off(db: Database, caller:
 
 
 async def test_long_work_that_fails_gives_its_key_free(db: Database, caller: Caller) -> None:
-    undertakings = Undertakings(db)
+    undertakings = LongRequests(db)
 
-    async def fail(effect_id: UUID) -> Answer:
+    async def fail(effect_id: UUID) -> StoredResponse:
         raise Conflict
 
     with pytest.raises(Conflict):
@@ -316,13 +316,13 @@ async def test_long_work_that_fails_gives_its_key_free(db: Database, caller: Cal
 async def test_what_is_under_way_at_the_end_is_waited_for_and_then_left_to_others(
     db: Database, caller: Caller
 ) -> None:
-    undertakings = Undertakings(db)
+    undertakings = LongRequests(db)
     begun, may_end = asyncio.Event(), asyncio.Event()
 
-    async def work(effect_id: UUID) -> Answer:
+    async def work(effect_id: UUID) -> StoredResponse:
         begun.set()
         await may_end.wait()
-        return Answer(200, b"")
+        return StoredResponse(200, b"")
 
     asking = asyncio.create_task(undertakings.run(caller, KEY, REQUEST, work))
     await begun.wait()
@@ -347,9 +347,9 @@ async def test_answers_are_kept_for_a_day_and_what_is_in_progress_for_as_long_as
 ) -> None:
     for key in ("young", "old"):
         await run_once(db, caller, key, REQUEST, make_domain)
-    name = Name(caller.user_id, "held", REQUEST)
+    name = RequestKey(caller.user_id, "held", REQUEST)
     await db.transact(caller.tenant_id, lambda c: idempotency.claim(c, name, lease=LEASE))
-    name = Name(caller.user_id, "left", REQUEST)
+    name = RequestKey(caller.user_id, "left", REQUEST)
     await db.transact(caller.tenant_id, lambda c: idempotency.claim(c, name, lease=LAPSED))
     await admin.execute(
         "update idempotency_keys set created_at = created_at - interval '24 hours'"

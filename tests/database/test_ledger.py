@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from dialectic.core.job import Job
-from dialectic.core.money.price import Rates, judge_spend
+from dialectic.core.money.price import Rates, check_spend
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -352,7 +352,7 @@ async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
         new = till.build(amount, session_id=session_id)
         hold = await holds.reserve_unasked(till.db, tenant_id, new, fraction)
         try:
-            judge_spend(amount, purse, fraction)
+            check_spend(amount, purse, fraction)
         except DialecticError:
             assert hold is None, amount
             with pytest.raises(NotFound):

@@ -47,7 +47,7 @@ async def begin(quiet: Address) -> AsyncIterator[Open]:
 
 
 async def tell(connection: Connection, word: str, session_id: UUID = OUR_SESSION) -> None:
-    await records.announce(connection, session_id, "news", {"word": word})
+    await records.record_event(connection, session_id, "news", {"word": word})
 
 
 async def read(

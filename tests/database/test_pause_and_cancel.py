@@ -13,7 +13,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -45,7 +45,9 @@ class Forgetful(Database):
 
 @pytest.fixture
 async def session_id(engine: Engine, account: Account) -> UUID:
-    ask = Ask(prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard"))
+    ask = RunRequest(
+        prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard")
+    )
     begun = await create_session(engine, account, ask)
     await sessions.generate(engine, account, begun.session_id)
     return begun.session_id
@@ -65,7 +67,7 @@ async def test_a_lost_answer_is_not_taken_for_a_refusal(
     forgetful = Forgetful(engine.db)
     assert not await steer(replace(engine, db=forgetful), account, session_id), "done already"
     assert forgetful.answers_lost == 1
-    assert (await sessions.look(engine, account, session_id)).session["status"] == status
+    assert (await sessions.load_overview(engine, account, session_id)).session["status"] == status
     told = await admin.fetchval(
         "select count(*) from notifications where type = $1", f"session_{status}"
     )
@@ -94,4 +96,4 @@ async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
             session_id,
         )
     await resuming
-    assert (await sessions.look(engine, account, session_id)).session["status"] != "paused"
+    assert (await sessions.load_overview(engine, account, session_id)).session["status"] != "paused"

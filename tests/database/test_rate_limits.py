@@ -14,7 +14,7 @@ from dialectic.db.pool import WORKER_ROLE, Address, Database, connect
 from dialectic.engine import Engine
 from dialectic.errors import EndpointBusy
 from dialectic.limits import admission
-from dialectic.limits.admission import Calm, Outcome, Report
+from dialectic.limits.admission import HealthCache, Outcome, Report
 from tests.database.endpoint_fixture import ANSWERED, Caller, ask, build_endpoint
 from tests.database.job_table import Machine
 
@@ -340,7 +340,7 @@ async def test_an_endpoint_without_limits_is_asked_about_once_and_then_costs_not
     machine: Machine,
 ) -> None:
     caller = await Caller.open(machine)
-    calm = Calm()
+    calm = HealthCache()
     async with Database.open(machine.address, WORKER_ROLE, size=1) as db:
         await admission.admit(db, calm, caller.endpoint, caller.jobs[0])
     # The pool is closed now: whoever asked it would fail.
@@ -352,7 +352,7 @@ async def test_an_endpoint_without_limits_is_asked_about_once_and_then_costs_not
 
 async def test_successes_that_were_not_told_count_with_the_first_failure(machine: Machine) -> None:
     caller = await Caller.open(machine)
-    calm = Calm()
+    calm = HealthCache()
     permit = await admission.admit(machine.db, calm, caller.endpoint, caller.jobs[0])
     for _ in range(30):
         await admission.report(machine.db, calm, permit, ANSWERED)
@@ -369,10 +369,10 @@ async def test_a_short_wait_is_waited_for_and_a_long_one_raised(machine: Machine
     for _ in range(36):
         assert (await caller.ask()).wait_s < 0.001
     begun = loop.time()
-    await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
+    await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[0])
     assert loop.time() - begun >= 0.05
     while (await caller.ask()).may_go:
         pass
     with pytest.raises(EndpointBusy, match="limits set for endpoint") as caught:
-        await admission.admit(machine.db, Calm(), caller.endpoint, caller.jobs[0])
+        await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[0])
     assert caught.value.wait_s > admission.PATIENCE_S

@@ -14,12 +14,12 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.app.projects import Begun, create_session
+from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.sessions import generate
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, File, open_account
@@ -142,7 +142,7 @@ async def test_a_model_keeps_its_id_and_its_facts_follow(
     card = engine.catalog.load_card(MODEL)
 
     async def keep(card: ModelCard) -> tuple[UUID, str, Any]:
-        await transact(engine, account, lambda c: records.keep_model(c, account.tenant_id, card))
+        await transact(engine, account, lambda c: records.upsert_model(c, account.tenant_id, card))
         (row,) = await admin.fetch("select id, config, updated_at from ai_providers")
         return row["id"], row["config"], row["updated_at"]
 
@@ -159,16 +159,16 @@ async def test_a_model_keeps_its_id_and_its_facts_follow(
 # -- sessions --------------------------------------------------------------------------------------
 
 
-def begin(engine: Engine, account: Account, name: str = "A plan") -> Awaitable[Begun]:
-    ask = Ask(prompt="Why?", models=[MODEL], process=load_process("standard"), name=name)
+def begin(engine: Engine, account: Account, name: str = "A plan") -> Awaitable[CreatedSession]:
+    ask = RunRequest(prompt="Why?", models=[MODEL], process=load_process("standard"), name=name)
     return create_session(engine, account, ask)
 
 
 def find(engine: Engine, account: Account, text: str) -> Awaitable[UUID]:
-    return transact(engine, account, lambda c: records.find_session_id(c, text))
+    return transact(engine, account, lambda c: records.get_session_id(c, text))
 
 
-async def rename_session(admin: Admin, begun: Begun, new_id: str) -> UUID:
+async def rename_session(admin: Admin, begun: CreatedSession, new_id: str) -> UUID:
     """Give a session an id that a test can foresee."""
     async with admin.transaction():
         await admin.execute("set local session_replication_role = replica")

@@ -514,14 +514,14 @@ async def test_a_project_is_found_by_folder_name_and_ids(
         SLUG[:4].upper(),
     ]
     for word in words:
-        assert await transfer.find(engine, account, word) == made.id
+        assert await transfer.resolve_project_id(engine, account, word) == made.id
         with pytest.raises(NotFound):
-            await transfer.find(engine, other_account, word)
+            await transfer.resolve_project_id(engine, other_account, word)
     for word in ("nothing", "zzz", "%", "-", "' or true --", SLUG[1:]):
         with pytest.raises(NotFound, match="There is no project"):
-            await transfer.find(engine, account, word)
+            await transfer.resolve_project_id(engine, account, word)
     with pytest.raises(UsageError, match="Name a project"):
-        await transfer.find(engine, account, " ")
+        await transfer.resolve_project_id(engine, account, " ")
 
 
 async def test_a_word_that_means_several_projects_is_answered_with_their_folders(
@@ -530,9 +530,9 @@ async def test_a_word_that_means_several_projects_is_answered_with_their_folders
     await export(engine, account, made.id, tmp_path / "all.zip")
     copy = await transfer.import_project(engine, account, tmp_path / "all.zip")
     with pytest.raises(UsageError, match=copy.slug):
-        await transfer.find(engine, account, NAME)
-    assert await transfer.find(engine, account, SLUG) == made.id
-    assert await transfer.find(engine, account, copy.slug) == copy.project_id
+        await transfer.resolve_project_id(engine, account, NAME)
+    assert await transfer.resolve_project_id(engine, account, SLUG) == made.id
+    assert await transfer.resolve_project_id(engine, account, copy.slug) == copy.project_id
 
 
 async def test_somebody_elses_project_is_not_there(

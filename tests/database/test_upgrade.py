@@ -117,7 +117,7 @@ async def test_the_schema_is_applied_again_and_again_while_others_work(
 
     async def look() -> None:
         while not is_over:
-            await sessions.look(shop.engine, shop.account, shop.session_id)
+            await sessions.load_overview(shop.engine, shop.account, shop.session_id)
 
     async def apply_again() -> None:
         connection = await asyncpg.connect(shop.engine.address.url)

@@ -508,7 +508,7 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
     shop: Workshop,
 ) -> None:
     job_ids = await generate(shop, shop.session_id)
-    overview = await sessions.look(shop.engine, shop.account, shop.session_id)
+    overview = await sessions.load_overview(shop.engine, shop.account, shop.session_id)
     slug, short = overview.session["project_slug"], str(shop.session_id)[:8]
     folder = f"{slug}/session_{short}/iteration_1/1_{STAGE}"
     names = [model.replace("/", "-") for model in MODELS]

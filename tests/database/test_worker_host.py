@@ -18,11 +18,11 @@ from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.cli.backend import Conclude
 from dialectic.cli.display.results import work_and_follow
-from dialectic.cli.local import LocalDesk
-from dialectic.cli.worker_host import work_beside
+from dialectic.cli.local import LocalBackend
+from dialectic.cli.worker_host import run_with_worker
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import ExitCode
@@ -61,36 +61,36 @@ def catalog(provider: SlowProvider) -> Catalog:
     return Catalog(cards={card.name: card for card in CARDS}, providers={"offline": provider})
 
 
-class Desk(LocalDesk):
+class Backend(LocalBackend):
     """The limit on finishing is long; whoever obeys it here is found out soon."""
 
-    async def attend(
+    async def run_until(
         self,
         follow: Coroutine[Any, Any, ExitCode],
         *,
         session_id: UUID | None = None,
         conclude: Conclude | None = None,
     ) -> ExitCode:
-        return await work_beside(
+        return await run_with_worker(
             self, follow, session_id=session_id, conclude=conclude, drain_s=LIMIT_S
         )
 
 
 @pytest.fixture
-def desk(engine: Engine, account: Account) -> Desk:
+def backend(engine: Engine, account: Account) -> Backend:
     settings = replace(engine.settings, worker_concurrency=4)
-    return Desk(replace(engine, settings=settings), account)
+    return Backend(replace(engine, settings=settings), account)
 
 
-async def begin(desk: Desk, prompt: str) -> UUID:
-    ask = Ask(
+async def begin(backend: Backend, prompt: str) -> UUID:
+    ask = RunRequest(
         prompt=prompt,
         models=["offline/skeptic"],
         process=load_process("standard"),
         until="thesis",
     )
-    begun = await create_session(desk.engine, desk.account, ask)
-    await sessions.generate(desk.engine, desk.account, begun.session_id)
+    begun = await create_session(backend.engine, backend.account, ask)
+    await sessions.generate(backend.engine, backend.account, begun.session_id)
     return begun.session_id
 
 
@@ -108,12 +108,12 @@ class Messages(io.StringIO):
 
 
 async def work_until_only_others_are_left(
-    desk: Desk, said: Messages
+    backend: Backend, said: Messages
 ) -> tuple[asyncio.Task[ExitCode], UUID]:
     """A command that has done its own work and holds one call of another session."""
-    other = await begin(desk, "SLOW: a bakery that never closes.")
-    own = await begin(desk, "A bakery that closes early.")
-    command = asyncio.create_task(work_and_follow(desk, own, as_json=False, out=None))
+    other = await begin(backend, "SLOW: a bakery that never closes.")
+    own = await begin(backend, "A bakery that closes early.")
+    command = asyncio.create_task(work_and_follow(backend, own, as_json=False, out=None))
     finishing = asyncio.create_task(said.is_finishing.wait())
     await asyncio.wait(
         {command, finishing}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
@@ -123,10 +123,10 @@ async def work_until_only_others_are_left(
 
 
 async def test_own_documents_come_first_and_calls_of_others_are_finished_without_a_limit(
-    desk: Desk, provider: SlowProvider, capsys: pytest.CaptureFixture[str]
+    backend: Backend, provider: SlowProvider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with redirect_stderr(Messages()) as said:
-        command, other = await work_until_only_others_are_left(desk, said)
+        command, other = await work_until_only_others_are_left(backend, said)
     stdout = capsys.readouterr().out
     assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
     assert "Finishing 1 call of other sessions; ^C leaves them to others." in said.getvalue()
@@ -134,14 +134,14 @@ async def test_own_documents_come_first_and_calls_of_others_are_finished_without
     assert not command.done()
     provider.let_go.set()
     assert await command is ExitCode.DONE
-    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    (job,) = (await sessions.load_overview(backend.engine, backend.account, other)).jobs
     assert (job["status"], job["attempt_count"]) == ("completed", 1)
 
 
-async def test_an_interruption_leaves_the_calls_of_others_to_others(desk: Desk) -> None:
+async def test_an_interruption_leaves_the_calls_of_others_to_others(backend: Backend) -> None:
     with redirect_stderr(Messages()) as said:
-        command, other = await work_until_only_others_are_left(desk, said)
+        command, other = await work_until_only_others_are_left(backend, said)
     os.kill(os.getpid(), signal.SIGINT)
     assert await command is ExitCode.DONE, "its own work is done"
-    (job,) = (await sessions.look(desk.engine, desk.account, other)).jobs
+    (job,) = (await sessions.load_overview(backend.engine, backend.account, other)).jobs
     assert job["status"] == "pending"

@@ -101,7 +101,7 @@ class House:
         working = asyncio.create_task(worker.run())
 
         async def rests() -> bool:
-            overview = await sessions.look(self.engine, guest.account, UUID(session_id))
+            overview = await sessions.load_overview(self.engine, guest.account, UUID(session_id))
             return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
 
         try:

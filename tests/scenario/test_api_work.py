@@ -190,8 +190,8 @@ async def test_of_two_who_say_something_at_once_both_are_kept(
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def speak(connection: Connection) -> None:
-        said = feedback.Said("thesis", "The first to speak.")
-        await feedback.say_in(house.engine, connection, told.account, session_id, [said])
+        said = feedback.Comment("thesis", "The first to speak.")
+        await feedback.save_in(house.engine, connection, told.account, session_id, [said])
         begun.set()
         await may_end.wait()
 

@@ -33,7 +33,7 @@ from dialectic.ledger.wallets import Deposit
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
-from dialectic.tokens.counting import find_counter
+from dialectic.tokens.counting import get_counter
 from dialectic_simulator import Simulator, open_simulator
 from tests.scenario.whole_session import Row, Stage, open_stage
 
@@ -310,7 +310,7 @@ SAID = "A short answer, and all of it is said within these eleven tokens."
 async def test_an_answer_that_was_cut_right_at_its_end_is_whole(
     server: embedded.Server, template: str, tmp_path: Path, kind: str
 ) -> None:
-    tokens = find_counter("o200k_base")(SAID)
+    tokens = get_counter("o200k_base")(SAID)
     script = {"default": {"text": f"{SAID} Never said.", "cut_after_tokens": tokens, "empty": True}}
     async with open_chat(server, template, tmp_path, script, kind=kind) as (stage, simulator):
         reply = await ask(stage, continues=True)

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from dialectic.cli.remote import open_remote_desk
+from dialectic.cli.remote import open_remote_backend
 from dialectic.client import AsyncClient, Client, call, chats, projects
 from dialectic.client.call import Page
 from dialectic.client.chats import Reply
@@ -352,9 +352,12 @@ async def test_a_server_cannot_name_a_file_outside_of_the_folder() -> None:
     page = json.dumps({"items": [{"path": "hall/../../.profile"}], "next_cursor": None}).encode()
     answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + page
     settings = Settings(home=Path("/nowhere"), server=url)
-    async with await answer_in_turn(listening, [answer], heard), open_remote_desk(settings) as desk:
+    async with (
+        await answer_in_turn(listening, [answer], heard),
+        open_remote_backend(settings) as backend,
+    ):
         with pytest.raises(ConfigurationError, match="would not stay in the folder"):
-            await desk.list_files(UUID(int=1), "hall")
+            await backend.list_files(UUID(int=1), "hall")
 
 
 async def ask_something_else(listening: socket.socket) -> str:

@@ -20,7 +20,7 @@ from dialectic.app import contributions, quotes, sessions, transfer
 from dialectic.core.documents.file_locations import Combining, Intermediate
 from dialectic.core.documents.file_paths import parse_path
 from dialectic.core.money.quote import Quote
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
@@ -164,13 +164,13 @@ def check_windows(shop: Shop) -> None:
 
 
 async def quote_all(shop: Shop, tmp_path: Path, models: int) -> Quote:
-    ask = Ask(
+    ask = RunRequest(
         prompt=SMALL_REQUEST,
         models=[WRITER] * models,
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return await quotes.quote_ask(shop.stage.engine, shop.stage.account, ask)
+    return await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(

@@ -20,7 +20,7 @@ from dialectic.core.documents.front_matter import split_document
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.pipeline.assemble import build_history
 from dialectic.pipeline.call import build_answer
-from dialectic.pipeline.interpret import Finish, GoOn, Limits, follow
+from dialectic.pipeline.interpret import Continue, Finish, Limits, interpret
 from dialectic.postgres import embedded
 from dialectic.providers.base import RemoteProvider
 from dialectic.providers.catalog import open_provider
@@ -90,10 +90,10 @@ class Author:
             reply = await self.provider.complete(CARD, request, lambda _piece: None)
             answer = build_answer(request, reply, elapsed_ms=0)
             assert answer.notes == ()
-            outcome = follow(answer.reply, said, LIMITS)
+            outcome = interpret(answer.reply, said, LIMITS)
             if isinstance(outcome, Finish):
                 return outcome, said
-            assert isinstance(outcome, GoOn)
+            assert isinstance(outcome, Continue)
             said.append(answer.reply.text)
 
 

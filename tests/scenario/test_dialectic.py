@@ -220,7 +220,7 @@ def test_a_document_has_the_same_letter_for_everyone_who_reads_it(told: Record) 
 
 def test_every_prompt_is_told_what_the_domain_asks_for(told: Record) -> None:
     for row in told.contributions:
-        guidance = STANDARD.find_guidance("Software Development", row["prompt_template_name"])
+        guidance = STANDARD.get_guidance("Software Development", row["prompt_template_name"])
         assert guidance
         assert guidance.strip() in told.read_prompt(row)
 

@@ -54,7 +54,7 @@ class House:
         async def work(connection: Connection) -> None:
             for word in words:
                 data = {"word": word, "ballast": "x" * size_bytes}
-                await records.announce(connection, self.session_id, "news", data)
+                await records.record_event(connection, self.session_id, "news", data)
 
         await self.inner.engine.db.transact(self.guest.account.tenant_id, work)
 

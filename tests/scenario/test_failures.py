@@ -263,7 +263,9 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
 
 
 async def has_ended(stage: Stage, session_id: UUID) -> bool:
-    status: str = (await sessions.look(stage.engine, stage.account, session_id)).session["status"]
+    status: str = (await sessions.load_overview(stage.engine, stage.account, session_id)).session[
+        "status"
+    ]
     return status.endswith(("_complete", "_failed"))
 
 

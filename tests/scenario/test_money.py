@@ -20,7 +20,7 @@ from dialectic.core.models.messages import UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables import jobs
 from dialectic.errors import DatabaseFull, LeaseLost
@@ -521,7 +521,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     ):
         with pytest.raises(DatabaseFull) as full:
             await run_job(replace(stage.worker_engine, db=db), job)
-    await failures.settle(stage.worker_engine, job, full.value)
+    await failures.record_failure(stage.worker_engine, job, full.value)
     (paused,) = await load_jobs(shop, session_id)
     assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
     assert [row["state"] for row in await shop.list_holds()] == ["lost"]
@@ -555,10 +555,10 @@ async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(shop: Shop)
 async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_below(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    ask = Ask(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
+    ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
     async with open_shop(server, template, tmp_path / "home", {}) as shop:
         await shop.put_in(PLENTY)
-        quoted = await quotes.quote_ask(shop.stage.engine, shop.stage.account, ask)
+        quoted = await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
         session_id = await shop.stage.play(ask.models)
         posted = await shop.check_books(session_id)
         assert shop.calls == len(posted)

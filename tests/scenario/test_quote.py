@@ -23,7 +23,7 @@ from dialectic.core.documents.front_matter import split_document
 from dialectic.core.money.price import price_call
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
 from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import Catalog
@@ -41,7 +41,7 @@ from tests.scenario.whole_session import (
 from tests.waiting import PATIENCE_S
 
 CAST = [ARCHITECT, PRAGMATIST, SKEPTIC]
-ASK = Ask(prompt=PROMPT, models=CAST, process=load_process("standard"))
+ASK = RunRequest(prompt=PROMPT, models=CAST, process=load_process("standard"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Story:
 
 
 async def tell(stage: Stage) -> Story:
-    asked = await quotes.quote_ask(stage.engine, stage.account, ASK)
+    asked = await quotes.quote_request(stage.engine, stage.account, ASK)
     session_id = await stage.create(CAST, is_autopilot=False)
     before = await quotes.quote_session(stage.engine, stage.account, session_id)
     await sessions.generate(stage.engine, stage.account, session_id)
@@ -84,7 +84,7 @@ async def tell(stage: Stage) -> Story:
         asked=asked,
         then=then,
         after=await quotes.quote_session(stage.engine, stage.account, session_id),
-        again=await quotes.quote_ask(stage.engine, stage.account, ASK),
+        again=await quotes.quote_request(stage.engine, stage.account, ASK),
         record=await stage.record(session_id),
     )
 
@@ -180,7 +180,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     async with open_stage(server, template, tmp_path / "home") as stage:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = await quotes.quote_ask(stage.engine, stage.account, ask)
+        quoted = await quotes.quote_request(stage.engine, stage.account, ask)
         session_id = await stage.play([SKEPTIC], until="antithesis", **cap)
         rows = (await stage.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -233,7 +233,7 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
 ) -> None:
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
     async with open_stage(server, template, tmp_path / "home") as stage:
-        quoted = await quotes.quote_ask(stage.engine, stage.account, smaller)
+        quoted = await quotes.quote_request(stage.engine, stage.account, smaller)
         begun = await create_session(stage.engine, stage.account, smaller)
         await sessions.generate(stage.engine, stage.account, begun.session_id)
         await stage.work(begun.session_id)
@@ -279,7 +279,7 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         prices = []
         for rungs in range(4):
             process = shrink_process(ASK.process, rungs)
-            found = await quotes.quote_ask(s.engine, s.account, replace(ask, process=process))
+            found = await quotes.quote_request(s.engine, s.account, replace(ask, process=process))
             prices.append(found.figures.likely.credits)
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
@@ -288,7 +288,9 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3], 3, True),
             (prices[3] - 1, 3, False),
         ):
-            fitted, least = await quotes.fit_ask(s.engine, s.account, ask, budget_credits=budget)
+            fitted, least = await quotes.fit_request(
+                s.engine, s.account, ask, budget_credits=budget
+            )
             assert least == (left if fits else None)
             assert fitted.process == shrink_process(ASK.process, left)
 

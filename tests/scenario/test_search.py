@@ -19,7 +19,7 @@ from dialectic.app.search import Hit, search_project
 from dialectic.cli.commands.projects import build_entry
 from dialectic.cli.main import cli
 from dialectic.core.documents.file_locations import ResourceKind
-from dialectic.core.run_request import Ask, Given
+from dialectic.core.run_request import Given, RunRequest
 from dialectic.db.pool import COLLISION_TRIES, Address
 from dialectic.db.tables.records import open_account
 from dialectic.engine import open_engine
@@ -76,12 +76,12 @@ async def stage(
         await opened.engine.catalog.close()
 
 
-def build_ask(*texts: str) -> Ask:
+def build_ask(*texts: str) -> RunRequest:
     given = tuple(
         Given(ResourceKind.REFERENCE_DOCUMENTS, f"paper {n}", text)
         for n, text in enumerate(texts, 1)
     )
-    return Ask(
+    return RunRequest(
         prompt="Plan a walk.",
         models=["offline/architect"],
         process=load_process("standard"),

@@ -15,10 +15,10 @@ from uuid import UUID
 import pytest
 
 from dialectic.api.server import open_server
-from dialectic.cli.backend import Desk
+from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import follow_session
-from dialectic.cli.local import LocalDesk
-from dialectic.cli.remote import open_remote_desk
+from dialectic.cli.local import LocalBackend
+from dialectic.cli.remote import open_remote_backend
 from dialectic.core.access import Secret
 from dialectic.db.pool import Address
 from dialectic.errors import ExitCode
@@ -39,20 +39,20 @@ async def house(address: Address, tmp_path: Path) -> AsyncIterator[House]:
 
 
 @asynccontextmanager
-async def open_desks(house: House) -> AsyncIterator[dict[str, Desk]]:
-    local = LocalDesk(house.engine, house.anna.account)
+async def open_desks(house: House) -> AsyncIterator[dict[str, Backend]]:
+    local = LocalBackend(house.engine, house.anna.account)
     async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
         token = Secret(house.anna.token)
         settings = replace(house.engine.settings, server=running.url, token=token)
-        async with open_remote_desk(settings) as remote:
+        async with open_remote_backend(settings) as remote:
             yield {"dialectic resume": local, "Whoever runs the server": remote}
 
 
 async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours(
     house: House,
 ) -> None:
-    async with open_desks(house) as desks:
-        for advice, desk in desks.items():
+    async with open_desks(house) as backends:
+        for advice, backend in backends.items():
             session_id = (await house.anna.make_session())["id"]
             await house.anna.post(f"/sessions/{session_id}/generate")
             said = io.StringIO()
@@ -60,7 +60,7 @@ async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours
                 ours, others = (
                     asyncio.create_task(
                         follow_session(
-                            desk, UUID(session_id), Blank(), awaits_workers=awaits, idle_s=0.0
+                            backend, UUID(session_id), Blank(), awaits_workers=awaits, idle_s=0.0
                         )
                     )
                     for awaits in (False, True)

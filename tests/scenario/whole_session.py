@@ -20,7 +20,7 @@ from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
@@ -87,7 +87,7 @@ class Stage:
     admin: asyncpg.Connection[asyncpg.Record]
 
     async def create(self, models: list[str], **wishes: Any) -> UUID:
-        ask = Ask(
+        ask = RunRequest(
             prompt=wishes.pop("prompt", PROMPT),
             models=models,
             process=load_process(wishes.pop("process", "standard")),
@@ -122,7 +122,7 @@ class Stage:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
-        overview = await sessions.look(self.engine, self.account, session_id)
+        overview = await sessions.load_overview(self.engine, self.account, session_id)
         statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.
         return not statuses or statuses - WAITING == {JobStatus.PAUSED}

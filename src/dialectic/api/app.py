@@ -15,13 +15,13 @@ from starlette.types import ASGIApp
 
 from dialectic import __version__
 from dialectic.api import health, problems
-from dialectic.api.auth import Entry
+from dialectic.api.auth import Authenticator
 from dialectic.api.metrics import Metrics
-from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, Guard, Limits, Upload
-from dialectic.api.middleware.logging import Trace
+from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, BodyLimitMiddleware, Limits, Upload
+from dialectic.api.middleware.logging import LoggingMiddleware
 from dialectic.api.openapi import DOCUMENT_PATHS, TAGS, add_documents, describe, problem_responses
 from dialectic.api.routes import ROUTERS
-from dialectic.app.idempotency import Undertakings
+from dialectic.app.idempotency import LongRequests
 from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.engine import Engine
 from dialectic.events.hub import Hub
@@ -48,12 +48,14 @@ def build_app(
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
     app.state.glances = health.open_glances(engine, hub, metrics)
-    app.state.undertakings = Undertakings(engine.db)
+    app.state.undertakings = LongRequests(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
-    entry = Entry(engine, listens_at=listens_at)
-    guarded = Guard(app, entry.authenticate, build_limits(engine.settings), DOCUMENT_PATHS)
-    return Trace(guarded, metrics, engine.telemetry)
+    entry = Authenticator(engine, listens_at=listens_at)
+    guarded = BodyLimitMiddleware(
+        app, entry.authenticate, build_limits(engine.settings), DOCUMENT_PATHS
+    )
+    return LoggingMiddleware(guarded, metrics, engine.telemetry)
 
 
 def build_limits(settings: Settings) -> Limits:

@@ -16,13 +16,13 @@ from starlette.requests import HTTPConnection
 
 from dialectic.app import accounts
 from dialectic.core.access import Caller, parse_authorization
-from dialectic.core.local_trust import Knock, find_cookie
+from dialectic.core.local_trust import RequestOrigin, find_cookie
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class Principal:
     """Whoever a request acts for, and the account they act with."""
 
     caller: Caller
@@ -30,14 +30,14 @@ class Visitor:
 
 
 # Finds who sent a request, or raises what is wrong with what it carries.
-Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Visitor]]
+Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal]]
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER = "x-csrf-token"
 ACCOUNTS_KEPT_MAX = 10_000
 
 
-class Entry:
+class Authenticator:
     """Finds out who sent a request."""
 
     def __init__(self, engine: Engine, *, listens_at: str) -> None:
@@ -46,17 +46,17 @@ class Entry:
         # A user's wallet in a tenant never changes.
         self._accounts: dict[tuple[UUID, UUID], Account] = {}
 
-    async def authenticate(self, request: HTTPConnection) -> Visitor:
+    async def authenticate(self, request: HTTPConnection) -> Principal:
         """Find who sent a request, or raise what is wrong with what it carries."""
         caller = await self._identify(request)
-        return Visitor(caller, await self._load_account(caller))
+        return Principal(caller, await self._load_account(caller))
 
     async def _identify(self, request: HTTPConnection) -> Caller:
         db, headers = self._engine.db, request.headers
         if "authorization" in headers:
             token = parse_authorization(headers["authorization"])
             return await accounts.authenticate(db, token, requests_per_minute=self._per_minute)
-        knock = Knock.read(headers, request.scope.get("scheme", "http"))
+        knock = RequestOrigin.read(headers, request.scope.get("scheme", "http"))
         cookie = find_cookie(headers.get("cookie"), knock)
         if cookie is not None:
             return await accounts.authenticate_browser(

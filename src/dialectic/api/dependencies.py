@@ -18,12 +18,12 @@ from pydantic import BaseModel
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from dialectic.api.auth import Visitor
+from dialectic.api.auth import Principal
 from dialectic.api.fields import build_etag
 from dialectic.app.idempotency import run_once
 from dialectic.core.access import Scope
 from dialectic.db.pool import Connection
-from dialectic.db.tables.idempotency import Answer
+from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
@@ -40,11 +40,11 @@ Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RequestContext:
     """The engine, in the name of whoever asks."""
 
     engine: Engine
-    visitor: Visitor
+    visitor: Principal
 
     @property
     def account(self) -> Account:
@@ -56,21 +56,21 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class WriteRequest:
     """A request that changes something."""
 
-    desk: Desk
+    context: RequestContext
     key: str | None
     # What was asked: a second request of the same name must ask the same.
     fingerprint: bytes
 
     @property
     def engine(self) -> Engine:
-        return self.desk.engine
+        return self.context.engine
 
     @property
     def account(self) -> Account:
-        return self.desk.account
+        return self.context.account
 
     async def answer(
         self,
@@ -82,11 +82,11 @@ class Act:
     ) -> Response:
         """Do the work in one commit and answer with what it gives; the rest is done behind it."""
 
-        async def once(connection: Connection, effect_id: UUID) -> Answer:
+        async def once(connection: Connection, effect_id: UUID) -> StoredResponse:
             body = (await work(connection, effect_id)).model_dump_json(by_alias=True).encode()
-            return Answer(status, body, {"ETag": build_etag(body)} if has_etag else {})
+            return StoredResponse(status, body, {"ETag": build_etag(body)} if has_etag else {})
 
-        caller = self.desk.visitor.caller
+        caller = self.context.visitor.caller
         answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
         return build_response(answer, then)
 
@@ -96,20 +96,20 @@ class Act:
             await publish_project(self.engine, self.account.tenant_id, project_id)
 
 
-def build_response(answer: Answer, then: Then | None = None) -> Response:
+def build_response(answer: StoredResponse, then: Then | None = None) -> Response:
     """Build the response of an answer; one that is told again says so."""
-    headers = {**answer.headers, **tell_repeated(answer)}
+    headers = {**answer.headers, **build_replay_header(answer)}
     media_type = headers.pop("content-type", JSON)
-    behind = None if then is None else put_behind(then)
+    behind = None if then is None else run_after_response(then)
     return Response(answer.body, answer.status, headers, media_type, behind)
 
 
-def tell_repeated(answer: Answer) -> dict[str, str]:
+def build_replay_header(answer: StoredResponse) -> dict[str, str]:
     """Build the header of an answer that was given before."""
     return {REPLAYED: "true"} if answer.is_repeated else {}
 
 
-def put_behind(then: Then) -> BackgroundTask:
+def run_after_response(then: Then) -> BackgroundTask:
     """Let something be done when the answer is sent, which holds whatever becomes of it.
 
     Files that stay are carried by workers.
@@ -124,19 +124,19 @@ def put_behind(then: Then) -> BackgroundTask:
     return BackgroundTask(behind)
 
 
-def _find_desk(request: Request) -> Desk:
-    return Desk(request.app.state.engine, request.state.visitor)
+def _build_context(request: Request) -> RequestContext:
+    return RequestContext(request.app.state.engine, request.state.visitor)
 
 
-def allow(scope: Scope) -> Callable[[Request], Desk]:
+def allow(scope: Scope) -> Callable[[Request], RequestContext]:
     """Build the dependency of routes that need a scope and change nothing."""
 
-    def open_desk(request: Request) -> Desk:
-        desk = _find_desk(request)
-        desk.visitor.caller.require(scope)
-        return desk
+    def open_context(request: Request) -> RequestContext:
+        context = _build_context(request)
+        context.visitor.caller.require(scope)
+        return context
 
-    return open_desk
+    return open_context
 
 
 Key = Annotated[
@@ -152,20 +152,20 @@ Key = Annotated[
 ]
 
 
-def allow_act(scope: Scope) -> Callable[[Request, str | None], Act]:
+def allow_act(scope: Scope) -> Callable[[Request, str | None], WriteRequest]:
     """Build the dependency of routes that need a scope and change something."""
 
-    def open_act(request: Request, key: Key = None) -> Act:
-        desk = _find_desk(request)
-        desk.visitor.caller.require(scope)
+    def open_act(request: Request, key: Key = None) -> WriteRequest:
+        context = _build_context(request)
+        context.visitor.caller.require(scope)
         query = request.scope["query_string"]
         asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
         body = getattr(request.state, "body_sha256", b"")
-        return Act(desk, key, hashlib.sha256(asked + b"\0" + body).digest())
+        return WriteRequest(context, key, hashlib.sha256(asked + b"\0" + body).digest())
 
     return open_act
 
 
-Reading = Annotated[Desk, Depends(allow(Scope.READ))]
-Writing = Annotated[Act, Depends(allow_act(Scope.WRITE))]
-Spending = Annotated[Act, Depends(allow_act(Scope.SPEND))]
+Reading = Annotated[RequestContext, Depends(allow(Scope.READ))]
+Writing = Annotated[WriteRequest, Depends(allow_act(Scope.WRITE))]
+Spending = Annotated[WriteRequest, Depends(allow_act(Scope.SPEND))]

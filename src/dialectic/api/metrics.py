@@ -14,14 +14,14 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from dialectic.db.counters import Tallied
+from dialectic.db.counters import CounterName
 from dialectic.db.tables import figures
-from dialectic.db.tables.figures import Figures
+from dialectic.db.tables.figures import Statistics
 from dialectic.engine import Engine
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-COLLISIONS = (Tallied.DEADLOCK, Tallied.SERIALIZATION, Tallied.LOCK_TIMEOUT)
+COLLISIONS = (CounterName.DEADLOCK, CounterName.SERIALIZATION, CounterName.LOCK_TIMEOUT)
 Exposition: TypeAlias = tuple[bytes, str]
 
 
@@ -29,7 +29,7 @@ class _Kept(Collector):
     """What all processes have counted together, as the database keeps it."""
 
     def __init__(self) -> None:
-        self.found: Figures | None = None
+        self.found: Statistics | None = None
 
     def collect(self) -> Iterable[CounterMetricFamily]:
         found = self.found
@@ -37,7 +37,7 @@ class _Kept(Collector):
         yield CounterMetricFamily(
             "dialectic_finish_reasons_unknown",
             "Answers that ended with a word which no provider is known to use.",
-            value=tallies.get(Tallied.FINISH_REASON_UNKNOWN, 0),
+            value=tallies.get(CounterName.FINISH_REASON_UNKNOWN, 0),
         )
         yield CounterMetricFamily(
             "dialectic_usages_doubted",
@@ -122,8 +122,8 @@ class Metrics:
     async def expose(self, engine: Engine) -> Exposition:
         """Ask the database how the work stands and write all figures down."""
         fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
-        await figures.tell(fetch, engine.tally)
-        found = await figures.load_figures(engine.db)
+        await figures.flush_counters(fetch, engine.counters)
+        found = await figures.load_statistics(engine.db)
         self._kept.found = found
         self._jobs.clear()
         for status, count in found.open_jobs.items():

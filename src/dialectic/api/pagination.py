@@ -16,7 +16,7 @@ from uuid import UUID
 from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
-from dialectic.api.dependencies import Desk
+from dialectic.api.dependencies import RequestContext
 from dialectic.db.pool import Connection
 from dialectic.db.tables.lists import Page, Rows
 from dialectic.errors import InvalidCursor
@@ -34,18 +34,18 @@ Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most."
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageRequest:
     """Which page a client asks for."""
 
     cursor: str | None
     limit: int
 
 
-def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> Wanted:
-    return Wanted(cursor, limit)
+def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> PageRequest:
+    return PageRequest(cursor, limit)
 
 
-Paging: TypeAlias = Annotated[Wanted, Depends(_read_wanted)]
+Paging: TypeAlias = Annotated[PageRequest, Depends(_read_wanted)]
 
 
 class Listing(BaseModel, Generic[T]):
@@ -115,9 +115,9 @@ def build_listing(
 
 
 async def list_page(
-    desk: Desk,
+    context: RequestContext,
     kind: str,
-    wanted: Wanted,
+    wanted: PageRequest,
     fetch: Callable[[Connection, Page], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
     *,
@@ -131,21 +131,21 @@ async def list_page(
             await within(connection)
         return await fetch(connection, page)
 
-    kept, following = build_listing(kind, await desk.transact(work), wanted.limit)
+    kept, following = build_listing(kind, await context.transact(work), wanted.limit)
     return Listing(items=[build(row) for row in kept], next_cursor=following)
 
 
 async def list_numbered(
-    desk: Desk,
+    context: RequestContext,
     kind: str,
-    wanted: Wanted,
+    wanted: PageRequest,
     fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
 ) -> Listing[T]:
     """Answer with a page of rows by their number, the highest first."""
     limit = wanted.limit
     before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
-    rows = await desk.transact(lambda connection: fetch(connection, before, limit + 1))
+    rows = await context.transact(lambda connection: fetch(connection, before, limit + 1))
     following = build_cursor(kind, rows[limit - 1]["id"]) if len(rows) > limit else None
     return Listing(items=[build(row) for row in rows[:limit]], next_cursor=following)
 

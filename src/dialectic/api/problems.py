@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from dialectic.core.local_trust import Knock, build_removal
+from dialectic.core.local_trust import RequestOrigin, build_removal
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -90,7 +90,7 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if kind.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-        knock = Knock.read(request.headers, request.scope.get("scheme", "http"))
+        knock = RequestOrigin.read(request.headers, request.scope.get("scheme", "http"))
         if (removal := build_removal(request.headers, knock)) is not None:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]

@@ -28,7 +28,7 @@ from dialectic.core.access import (
     format_token,
     hash_token,
 )
-from dialectic.core.local_trust import Access, Knock, decide_access, is_loopback
+from dialectic.core.local_trust import Access, RequestOrigin, decide_access, is_loopback
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.accounts import Member, Membership, NewToken, Token
@@ -94,7 +94,7 @@ async def _identify(db: Database, kind: TokenKind, token: str, requests_per_minu
     return Caller(found.tenant_id, found.user_id, found.scopes, found.token_id, found.expires_at)
 
 
-async def enter_without_token(db: Database, listens_at: str, knock: Knock) -> Caller:
+async def enter_without_token(db: Database, listens_at: str, knock: RequestOrigin) -> Caller:
     """Let the owner of this machine in, as long as nobody has a token; refuse everyone else."""
     # Elsewhere than at a loopback address the database need not be asked: a token is needed.
     has_tokens = not is_loopback(listens_at) or await store.has_tokens(db)

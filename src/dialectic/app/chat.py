@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from dialectic.app.chat_calls import Asking, Turn
+from dialectic.app.chat_calls import ChatCalls, Turn
 from dialectic.core.models.messages import FinishReason, Message, Request, Role, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_text
@@ -80,7 +80,7 @@ async def send(
     request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
     fit(request, card, gives_way=True)
     # Calls have an id of their own: those of a try that died are not mistaken for ours.
-    asking = Asking(engine, account, card, request, uuid4(), on_text)
+    asking = ChatCalls(engine, account, card, request, uuid4(), on_text)
     async with asking.paying():
         turns, outcome = await asking.converse(continues=question.continues)
         said = build_exchange(question.id, message, card, turns, outcome)

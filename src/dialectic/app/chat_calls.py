@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 
 from dialectic.core.models.messages import FinishReason, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.price import Rates, decide_hold, decide_output_cap, is_play, judge_spend
+from dialectic.core.money.price import Rates, check_spend, decide_hold, decide_output_cap, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -30,8 +30,8 @@ from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import HoldState, NewHold, Purpose
 from dialectic.pipeline.assemble import build_history, fit
 from dialectic.pipeline.call import Answer, call
-from dialectic.pipeline.interpret import WINDOW_FULL, Finish, GoOn, Limits, close, follow
-from dialectic.pipeline.reserve import Held, judge_reply, resolve_failed
+from dialectic.pipeline.interpret import WINDOW_FULL, Continue, Finish, Limits, close, interpret
+from dialectic.pipeline.reserve import Reservation, judge_reply, resolve_failed
 from dialectic.providers.base import OnText
 from dialectic.tokens.counting import count_request_tokens_aside
 
@@ -53,12 +53,12 @@ class Caller:
 class Turn:
     """A call that was answered, and the hold it is paid out of."""
 
-    held: Held
+    held: Reservation
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ChatCalls:
     """One question on its way."""
 
     engine: Engine
@@ -78,7 +78,7 @@ class Asking:
             has_stopped = any(reply.finish_reason is FinishReason.STOP for reply in replies)
             try:
                 turn = await self._call(said)
-                outcome = follow(turn.answer.reply, said, limits, has_stopped=has_stopped)
+                outcome = interpret(turn.answer.reply, said, limits, has_stopped=has_stopped)
             except INTERRUPTIONS as error:
                 await self._resolve(range(len(said), len(said) + 1), error)
                 if not said:
@@ -88,7 +88,7 @@ class Asking:
             match outcome:
                 case Finish():
                     return turns, outcome
-                case GoOn():
+                case Continue():
                     continue
 
     @contextlib.asynccontextmanager
@@ -128,7 +128,7 @@ class Asking:
     def _key(self, turn: int) -> str:
         return f"chat:{self.call_id}:{turn}"
 
-    async def _hold(self, request: Request, key: str) -> Held:
+    async def _hold(self, request: Request, key: str) -> Reservation:
         """Set aside what a call can cost; a person who chats is asked by the error itself."""
         counted = (await count_request_tokens_aside(request, self.card)).upper_tokens
         rates, wallet_id = Rates.of(self.card), self.account.wallet_id
@@ -142,7 +142,7 @@ class Asking:
                 purse, rates, counted, self.card, request.max_output_tokens, fraction=fraction
             )
             amount = decide_hold(counted, cap, rates)
-            judge_spend(amount, purse, fraction)
+            check_spend(amount, purse, fraction)
             new = NewHold(
                 key=key,
                 wallet_id=wallet_id,
@@ -158,7 +158,7 @@ class Asking:
             return cap
 
         cap = await self.engine.db.transact(self.account.tenant_id, work)
-        return Held(replace(request, max_output_tokens=cap), key, counted)
+        return Reservation(replace(request, max_output_tokens=cap), key, counted)
 
     async def _resolve(self, calls: range, error: DialecticError | None = None) -> None:
         """Resolve the holds of calls that failed with this error, or whose answers are given up."""

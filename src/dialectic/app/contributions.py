@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from dialectic.core.documents.artifacts import cut_documents
+from dialectic.core.documents.artifacts import extract_documents
 from dialectic.core.documents.file_locations import ContributionFile, Intermediate
 from dialectic.core.documents.file_paths import build_path, parse_path
 from dialectic.core.documents.front_matter import render_document, split_document
@@ -19,10 +19,10 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, Account, File, NewResource, Noun, find_id
+from dialectic.db.tables.records import SQL, Account, File, NewResource, Noun, get_id
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, UsageError
-from dialectic.pipeline.load import load_scene
+from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
 from dialectic.publishing.publish import publish_project
 
@@ -31,20 +31,20 @@ CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
 CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 
 
-async def find(engine: Engine, account: Account, text: str) -> UUID:
+async def resolve_id(engine: Engine, account: Account, text: str) -> UUID:
     """Find a contribution by its id or the beginning of it, if that means only one."""
 
     async def work(connection: Connection) -> UUID:
-        return await find_id(connection, CONTRIBUTION, text)
+        return await get_id(connection, CONTRIBUTION, text)
 
     return await engine.db.transact(account.tenant_id, work)
 
 
-async def find_chunk(engine: Engine, account: Account, text: str) -> dict[str, Any]:
+async def get_chunk(engine: Engine, account: Account, text: str) -> dict[str, Any]:
     """Load one turn of a document by its id or the beginning of it."""
 
     async def work(connection: Connection) -> dict[str, Any]:
-        chunk_id = await find_id(connection, CHUNK, text)
+        chunk_id = await get_id(connection, CHUNK, text)
         row = await connection.fetchrow(SQL["load_chunk"], chunk_id)
         assert row is not None, "it was just found"
         return dict(row)
@@ -201,11 +201,13 @@ async def _build_edit(
     place = parse_path(first["storage_path"])
     assert isinstance(place, ContributionFile | Intermediate), "a contribution stands at its place"
     name = replace(place.contribution, version=version)
-    scene = await load_scene(engine, connection, first["session_id"], first["iteration_number"])
+    scene = await load_session_context(
+        engine, connection, first["session_id"], first["iteration_number"]
+    )
     stage = scene.process.load_stage(first["stage"])
     is_final = first["contribution_type"] == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
-    cut = cut_documents(body, expected)
+    cut = extract_documents(body, expected)
     flags = tuple(f"missing:{key}" for key in cut.missing)
     kind = (stage.slug, first["contribution_type"])
     left_out = list_left_out(scene.process, models=len(scene.models), until=kind)
@@ -244,7 +246,7 @@ async def regenerate(engine: Engine, account: Account, contribution_id: UUID) ->
     What was made from the old version is marked as stale when the new one is there.
     """
 
-    asked = Anew()
+    asked = Regeneration()
 
     async def work(connection: Connection) -> UUID:
         return await regenerate_in(connection, account, contribution_id, asked)
@@ -253,7 +255,7 @@ async def regenerate(engine: Engine, account: Account, contribution_id: UUID) ->
 
 
 @dataclass(slots=True)
-class Anew:
+class Regeneration:
     """One wish to have a document written anew, and the job that was made for it when last tried.
 
     A commit whose answer was lost is tried again, and finds that job: it is paid for once.
@@ -263,11 +265,11 @@ class Anew:
 
 
 async def regenerate_in(
-    connection: Connection, account: Account, contribution_id: UUID, asked: Anew
+    connection: Connection, account: Account, contribution_id: UUID, asked: Regeneration
 ) -> UUID:
     """Make the job that writes a document anew, in the caller's transaction."""
     first = await _load_first(connection, contribution_id)
-    if asked.job_id is not None and await jobs.load_job(connection, asked.job_id) is not None:
+    if asked.job_id is not None and await jobs.find_job(connection, asked.job_id) is not None:
         return asked.job_id
     session = await records.load_session(connection, first["session_id"])
     if session["status"] in ("paused", "cancelled"):
@@ -280,7 +282,7 @@ async def regenerate_in(
             f"Stage {first['stage']!r} is still at work; write anew what it made when it is "
             "complete."
         )
-    written_by = await jobs.load_job(connection, first["job_id"])
+    written_by = await jobs.find_job(connection, first["job_id"])
     if written_by is None:
         raise Conflict(
             "This contribution came with an imported project: how it was asked for is not "

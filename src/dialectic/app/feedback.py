@@ -20,7 +20,7 @@ from dialectic.db.tables import records
 from dialectic.db.tables.records import SQL, Account, NewResource
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, UsageError
-from dialectic.pipeline.load import Scene, load_scene
+from dialectic.pipeline.load import JobContext, load_session_context
 from dialectic.publishing.publish import publish_project
 
 RATING_MIN, RATING_MAX = 1, 5
@@ -36,26 +36,26 @@ async def give_feedback(
     target_id: UUID | None = None,
 ) -> str:
     """Keep what a person says about a stage, or about one of its contributions; return the path."""
-    said = Said(stage_slug, content=text, target_id=target_id)
+    said = Comment(stage_slug, content=text, target_id=target_id)
 
-    async def work(connection: Connection) -> Kept:
-        return await say_in(engine, connection, account, session_id, [said])
+    async def work(connection: Connection) -> SavedFeedback:
+        return await save_in(engine, connection, account, session_id, [said])
 
     return await _keep(engine, account, work)
 
 
 async def rate(engine: Engine, account: Account, contribution_id: UUID, rating: int) -> str:
     """Keep a person's rating of a contribution; later prompts tell it."""
-    rated = Rated(contribution_id, rating)
+    rated = Rating(contribution_id, rating)
 
-    async def work(connection: Connection) -> Kept:
+    async def work(connection: Connection) -> SavedFeedback:
         return await rate_in(engine, connection, account, rated)
 
     return await _keep(engine, account, work)
 
 
 async def _keep(
-    engine: Engine, account: Account, work: Callable[[Connection], Awaitable[Kept]]
+    engine: Engine, account: Account, work: Callable[[Connection], Awaitable[SavedFeedback]]
 ) -> str:
     kept = await engine.db.transact(account.tenant_id, work)
     await publish_project(engine, account.tenant_id, kept.project_id)
@@ -63,7 +63,7 @@ async def _keep(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Comment:
     """What a person says about a stage, or about one of its contributions."""
 
     stage_slug: str
@@ -74,7 +74,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class Rating:
     """How a person rates a contribution."""
 
     contribution_id: UUID
@@ -83,26 +83,28 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedFeedback:
     """Where feedback stands."""
 
     path: str
     project_id: UUID
 
 
-async def rate_in(engine: Engine, connection: Connection, account: Account, rated: Rated) -> Kept:
+async def rate_in(
+    engine: Engine, connection: Connection, account: Account, rated: Rating
+) -> SavedFeedback:
     """Keep a rating in the caller's transaction, in the session of what is rated."""
     row = await load_contribution(connection, rated.contribution_id)
-    return await say_in(engine, connection, account, row["session_id"], [rated])
+    return await save_in(engine, connection, account, row["session_id"], [rated])
 
 
-async def say_in(
+async def save_in(
     engine: Engine,
     connection: Connection,
     account: Account,
     session_id: UUID,
-    said: Sequence[Said | Rated],
-) -> Kept:
+    said: Sequence[Comment | Rating],
+) -> SavedFeedback:
     """Keep all that a person says of a session at once, in the caller's transaction.
 
     However much that is, the file of a stage is written once. Returns where the last of it stands.
@@ -138,14 +140,14 @@ async def say_in(
     files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
     owner = next(iter(scenes.values())).owner
     await records.put_resources(connection, account.tenant_id, owner, files)
-    return Kept(files[-1].path, owner.project_id)
+    return SavedFeedback(files[-1].path, owner.project_id)
 
 
 async def _load_targets(
-    connection: Connection, session_id: UUID, said: Sequence[Said | Rated]
+    connection: Connection, session_id: UUID, said: Sequence[Comment | Rating]
 ) -> dict[UUID, dict[str, Any]]:
     """Load the contributions that are spoken of; all must be of the session."""
-    ids = [one.contribution_id if isinstance(one, Rated) else one.target_id for one in said]
+    ids = [one.contribution_id if isinstance(one, Rating) else one.target_id for one in said]
     found = {
         target_id: await load_contribution(connection, target_id)
         for target_id in dict.fromkeys(ids)
@@ -173,10 +175,10 @@ class _Feedback:
 
 
 def _understand(
-    one: Said | Rated, targets: Mapping[UUID, dict[str, Any]], iteration: int
+    one: Comment | Rating, targets: Mapping[UUID, dict[str, Any]], iteration: int
 ) -> _Feedback:
     """Say what feedback is about: a contribution's own iteration, else the session's current."""
-    if isinstance(one, Rated):
+    if isinstance(one, Rating):
         if not RATING_MIN <= one.rating <= RATING_MAX:
             raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
         about = _describe_target(targets[one.contribution_id])
@@ -210,10 +212,10 @@ def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
 
 async def _load_stage(
     engine: Engine, connection: Connection, session_id: UUID, place: tuple[str, int]
-) -> Scene:
+) -> JobContext:
     """Load the scene of a stage that has begun."""
     stage_slug, iteration = place
-    scene = await load_scene(engine, connection, session_id, iteration)
+    scene = await load_session_context(engine, connection, session_id, iteration)
     scene.process.load_stage(stage_slug)  # which there may not be
     status = await connection.fetchval(SQL["find_stage_status"], session_id, iteration, stage_slug)
     if status in (None, "waiting"):
@@ -225,7 +227,7 @@ async def _load_stage(
 
 
 def _build_file(
-    session_id: UUID, place: tuple[str, int], scene: Scene, rows: Sequence[Any]
+    session_id: UUID, place: tuple[str, int], scene: JobContext, rows: Sequence[Any]
 ) -> NewResource:
     """Build the file of all that was said about a stage."""
     stage_slug, iteration = place

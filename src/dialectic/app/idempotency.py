@@ -18,7 +18,15 @@ from uuid import UUID, uuid4
 
 from dialectic.core.access import Caller
 from dialectic.db.pool import Connection, Database
-from dialectic.db.tables.idempotency import Answer, Claim, Name, claim, forget, remember, renew
+from dialectic.db.tables.idempotency import (
+    Claim,
+    RequestKey,
+    StoredResponse,
+    claim,
+    release,
+    renew,
+    save_response,
+)
 from dialectic.errors import DialecticError, InProgress
 
 logger = logging.getLogger(__name__)
@@ -30,14 +38,14 @@ LOOK_FIRST_S = 0.1
 LOOK_MAX_S = 1.0
 
 # Works in the transaction it is given; ids of what it makes follow from the id it is given.
-Work: TypeAlias = Callable[[Connection, UUID], Awaitable[Answer]]
+Work: TypeAlias = Callable[[Connection, UUID], Awaitable[StoredResponse]]
 # Works in transactions of its own, each keyed by the id it is given.
-LongWork: TypeAlias = Callable[[UUID], Awaitable[Answer]]
+LongWork: TypeAlias = Callable[[UUID], Awaitable[StoredResponse]]
 
 
 async def run_once(
     db: Database, caller: Caller, key: str | None, request_sha256: bytes, work: Work
-) -> Answer:
+) -> StoredResponse:
     """Do the work in one commit with its answer; or give the answer that was given before.
 
     What the work raises leaves nothing behind, so the same name may be tried again. It must use the
@@ -46,37 +54,37 @@ async def run_once(
     # One for all tries: a commit whose answer was lost must find what it has already done.
     unnamed_id = uuid4()
 
-    async def once(connection: Connection) -> Answer:
+    async def once(connection: Connection) -> StoredResponse:
         if key is None:
             return await work(connection, unnamed_id)
-        found = await claim(connection, Name(caller.user_id, key, request_sha256))
-        if isinstance(found, Answer):
+        found = await claim(connection, RequestKey(caller.user_id, key, request_sha256))
+        if isinstance(found, StoredResponse):
             return found
         answer = await work(connection, found.effect_id)
-        await remember(connection, found, answer)
+        await save_response(connection, found, answer)
         return answer
 
     return await db.transact(caller.tenant_id, once)
 
 
-class Undertakings:
+class LongRequests:
     """Work of several commits that this process has begun for requests."""
 
     def __init__(self, db: Database, *, lease: timedelta = LEASE, wait_s: float = WAIT_S) -> None:
         self._db = db
         self._lease = lease
         self._wait_s = wait_s
-        self._tasks: dict[tuple[UUID, Name], asyncio.Task[Answer]] = {}
+        self._tasks: dict[tuple[UUID, RequestKey], asyncio.Task[StoredResponse]] = {}
 
     async def run(
         self, caller: Caller, key: str | None, request_sha256: bytes, work: LongWork
-    ) -> Answer:
+    ) -> StoredResponse:
         """Do the work, join it if it is under way, or give the answer that was given before.
 
         It goes on when whoever asked is gone; its answer is there for the next one. An error of
         ours gives the name free again, so the work must have put its own things right by then.
         """
-        name = Name(caller.user_id, key or f"(unnamed {uuid4()})", request_sha256)
+        name = RequestKey(caller.user_id, key or f"(unnamed {uuid4()})", request_sha256)
         of_tenant = (caller.tenant_id, name)
         task = self._tasks.get(of_tenant)
         if task is None:
@@ -95,30 +103,30 @@ class Undertakings:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    def _end(self, of_tenant: tuple[UUID, Name], task: asyncio.Task[Answer]) -> None:
+    def _end(self, of_tenant: tuple[UUID, RequestKey], task: asyncio.Task[StoredResponse]) -> None:
         del self._tasks[of_tenant]
         # Whoever asked may be gone, and then nobody else looks at what went wrong.
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.info("a request came to nothing: %s", type(error).__name__)
 
-    async def _undertake(self, caller: Caller, name: Name, work: LongWork) -> Answer:
+    async def _undertake(self, caller: Caller, name: RequestKey, work: LongWork) -> StoredResponse:
         found = await self._claim(caller.tenant_id, name)
-        if isinstance(found, Answer):
+        if isinstance(found, StoredResponse):
             return found
         keeper = asyncio.create_task(self._keep(caller.tenant_id, found))
         try:
             answer = await _unless_lost(asyncio.ensure_future(work(found.effect_id)), keeper)
-            await self._db.transact(caller.tenant_id, lambda c: remember(c, found, answer))
+            await self._db.transact(caller.tenant_id, lambda c: save_response(c, found, answer))
         except InProgress:
             raise
         except DialecticError:
-            await self._db.transact(caller.tenant_id, lambda c: forget(c, found))
+            await self._db.transact(caller.tenant_id, lambda c: release(c, found))
             raise
         finally:
             keeper.cancel()
         return answer
 
-    async def _claim(self, tenant_id: UUID, name: Name) -> Claim | Answer:
+    async def _claim(self, tenant_id: UUID, name: RequestKey) -> Claim | StoredResponse:
         """Claim a name; while another process has it, look again from time to time."""
         clock = asyncio.get_running_loop().time
         give_up_at, pause_s = clock() + self._wait_s, LOOK_FIRST_S
@@ -142,7 +150,9 @@ class Undertakings:
                     return
 
 
-async def _unless_lost(doing: asyncio.Future[Answer], keeper: asyncio.Task[None]) -> Answer:
+async def _unless_lost(
+    doing: asyncio.Future[StoredResponse], keeper: asyncio.Task[None]
+) -> StoredResponse:
     """Wait for work, and break it off when its claim is lost: another one does it now."""
     either: set[asyncio.Future[Any]] = {doing, keeper}
     try:

@@ -52,7 +52,7 @@ async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> N
 
 
 async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
-    row = await jobs.load_job(connection, job_id)
+    row = await jobs.find_job(connection, job_id)
     assert row is not None, "it was paused a moment ago"
     news = {
         "sessionId": str(session_id),
@@ -61,11 +61,11 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
         "job_id": str(job_id),
         "error": {"code": "job_paused", "message": "A person has paused it."},
     }
-    await records.announce(connection, session_id, "contribution_generation_paused", news)
+    await records.record_event(connection, session_id, "contribution_generation_paused", news)
 
 
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
-    row = await jobs.load_job(connection, job_id)
+    row = await jobs.find_job(connection, job_id)
     if row is None or row["session_id"] != session_id:
         raise NotFound(f"There is no job {job_id} in session {session_id}.")
     return JobStatus(row["status"])

@@ -15,13 +15,13 @@ from uuid import UUID, uuid4
 from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
 from dialectic.core.documents.file_paths import build_path
 from dialectic.core.run_request import (
-    Ask,
     Given,
-    check_ask,
+    RunRequest,
     check_name,
     check_prompt,
+    check_run_request,
     derive_name,
-    find_lead,
+    get_lead,
 )
 from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
@@ -36,7 +36,7 @@ from dialectic.publishing.publish import publish_project
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class CreatedSession:
     """A session that has been created."""
 
     project_id: UUID
@@ -56,19 +56,19 @@ class NewProject:
     id: UUID = field(default_factory=uuid4)
 
 
-async def create_session(engine: Engine, account: Account, ask: Ask) -> Begun:
+async def create_session(engine: Engine, account: Account, ask: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
-    check_ask(ask.process, until=ask.until, domain=ask.domain)
-    find_lead(ask.models, ask.lead)  # refused before anything is written
+    check_run_request(ask.process, until=ask.until, domain=ask.domain)
+    get_lead(ask.models, ask.lead)  # refused before anything is written
     for name in ask.models:
         engine.catalog.load_card(name)
     new = NewProject(prompt=ask.prompt, name=ask.name, domain=ask.domain, resources=ask.resources)
     session_id = uuid4()
 
-    async def work(connection: Connection) -> Begun:
+    async def work(connection: Connection) -> CreatedSession:
         slug, notes = await create_project_in(engine, connection, account, new)
         await add_session_in(engine, connection, account, new.id, ask, session_id)
-        return Begun(new.id, session_id, slug, notes)
+        return CreatedSession(new.id, session_id, slug, notes)
 
     begun = await engine.db.transact(account.tenant_id, work)
     await publish_project(engine, account.tenant_id, new.id)
@@ -86,7 +86,7 @@ async def create_project_in(
         return made, notes
     wanted = slugify_name(name, fallback="project")
     slug = await choose_slug(connection, account.tenant_id, wanted, new.id)
-    domain_id = await records.keep_domain(connection, account.tenant_id, new.domain)
+    domain_id = await records.upsert_domain(connection, account.tenant_id, new.domain)
     await connection.execute(
         SQL["insert_project"],
         account.tenant_id,
@@ -115,18 +115,18 @@ async def add_session_in(
     connection: Connection,
     account: Account,
     project_id: UUID,
-    ask: Ask,
+    ask: RunRequest,
     session_id: UUID,
 ) -> None:
     """Give a project a session, by a process that is pinned, with its budget."""
-    check_ask(ask.process, until=ask.until, domain=ask.domain)
-    lead, first = find_lead(ask.models, ask.lead), ask.process.order[0].slug
+    check_run_request(ask.process, until=ask.until, domain=ask.domain)
+    lead, first = get_lead(ask.models, ask.lead), ask.process.order[0].slug
     cards = [engine.catalog.load_card(name) for name in ask.models]
     if await connection.fetchval(SQL["session_exists"], session_id):
         return  # a commit whose answer was lost
     process_id = await records.pin_process(connection, account.tenant_id, ask.process)
     engine.processes[process_id] = ask.process  # its jobs need not build it again
-    model_ids = [await records.keep_model(connection, account.tenant_id, card) for card in cards]
+    model_ids = [await records.upsert_model(connection, account.tenant_id, card) for card in cards]
     await connection.execute(
         SQL["insert_session"],
         account.tenant_id,
@@ -233,7 +233,7 @@ async def delete_in(connection: Connection, project_id: UUID) -> list[str]:
     return paths
 
 
-def build_ask(project: dict[str, Any], ask: Ask) -> Ask:
+def build_run_request(project: dict[str, Any], ask: RunRequest) -> RunRequest:
     """Build what a further session of a project argues about: the project's own prompt."""
     return replace(ask, prompt=project["initial_user_prompt"], domain=project["domain"])
 

@@ -14,17 +14,17 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import Learned, Sample
+from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import is_play, price_call
 from dialectic.core.money.quote import Amount, Forecast, Quote, add_up
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
     decide_shrink,
-    describe_rung,
+    describe_reduction,
     list_left_out,
     shrink_process,
 )
-from dialectic.core.run_request import Ask, check_ask, check_prompt, find_lead
+from dialectic.core.run_request import RunRequest, check_prompt, check_run_request, get_lead
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
@@ -33,7 +33,7 @@ from dialectic.engine import Engine
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.pipeline.gather import Item, build_words
-from dialectic.pipeline.load import Scene, list_outcomes, load_scene, read_texts
+from dialectic.pipeline.load import JobContext, list_outcomes, load_session_context, read_texts
 from dialectic.pipeline.outline import DocumentKey
 
 SQL = load_queries("quotes")
@@ -63,7 +63,7 @@ class SessionQuote:
 
 
 @dataclass(frozen=True, slots=True)
-class Smaller:
+class CheaperRun:
     """A run from which more is left out, what that is, and its quote."""
 
     rungs: int
@@ -72,7 +72,7 @@ class Smaller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quoted:
+class QuotedRun:
     """A run that nobody has started, with as much left out as its budget makes necessary."""
 
     quote: Quote
@@ -82,23 +82,28 @@ class Quoted:
     fits: bool
     left_out: tuple[str, ...]
     # What can be left out beside that, thing by thing, if asked for.
-    smaller: tuple[Smaller, ...]
+    smaller: tuple[CheaperRun, ...]
     # Nobody has named models, nor set any.
     has_chosen_models: bool = False
 
 
 async def quote_run(
-    engine: Engine, account: Account, ask: Ask, *, shrunk: int = 0, lists_smaller: bool = False
-) -> Quoted:
+    engine: Engine,
+    account: Account,
+    ask: RunRequest,
+    *,
+    shrunk: int = 0,
+    lists_smaller: bool = False,
+) -> QuotedRun:
     """Quote a run, from whose process so much was left out already."""
     rungs: int | None = 0
     there = len(ask.process.file.shrink)
     if ask.budget_credits is not None:
-        ask, rungs = await fit_ask(engine, account, ask, budget_credits=ask.budget_credits)
+        ask, rungs = await fit_request(engine, account, ask, budget_credits=ask.budget_credits)
     quote_of = await prepare_quotes(engine, account, ask)
     process, models = ask.process, len(ask.models)
     shrink = shrunk + (there if rungs is None else rungs)
-    return Quoted(
+    return QuotedRun(
         quote=quote_of(process),
         models=tuple(ask.models),
         shrink=shrink,
@@ -112,29 +117,31 @@ async def quote_run(
 
 def list_smaller(
     process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
-) -> tuple[Smaller, ...]:
+) -> tuple[CheaperRun, ...]:
     """List what a process can leave out beside what it has left out before, thing by thing.
 
     What lies behind the end of the run costs nothing, and leaving it out saves nothing.
     """
-    found: list[Smaller] = []
+    found: list[CheaperRun] = []
     larger = quote_of(process)
     for rung in range(1, len(process.file.shrink) + 1):
         quote = quote_of(shrink_process(process, rung))
         if quote.figures != larger.figures:
-            found.append(Smaller(before + rung, describe_rung(process, rung, models=models), quote))
+            found.append(
+                CheaperRun(before + rung, describe_reduction(process, rung, models=models), quote)
+            )
         larger = quote
     return tuple(found)
 
 
-async def quote_ask(engine: Engine, account: Account, ask: Ask) -> Quote:
+async def quote_request(engine: Engine, account: Account, ask: RunRequest) -> Quote:
     """Quote a run that nobody has started, from what earlier sessions have taught."""
     return (await prepare_quotes(engine, account, ask))(ask.process)
 
 
-async def fit_ask(
-    engine: Engine, account: Account, ask: Ask, *, budget_credits: int
-) -> tuple[Ask, int | None]:
+async def fit_request(
+    engine: Engine, account: Account, ask: RunRequest, *, budget_credits: int
+) -> tuple[RunRequest, int | None]:
     """Leave out as little as fits a budget; None says that not even the least does.
 
     A budget is one number for each kind of money: both have to fit.
@@ -150,14 +157,16 @@ async def fit_ask(
     return replace(ask, process=shrink_process(ask.process, least)), rungs
 
 
-async def prepare_quotes(engine: Engine, account: Account, ask: Ask) -> Callable[[Process], Quote]:
+async def prepare_quotes(
+    engine: Engine, account: Account, ask: RunRequest
+) -> Callable[[Process], Quote]:
     """Load what is needed to quote a run, for its process or for versions of it that are smaller.
 
     Refuses whatever cannot become a session.
     """
     request, _ = check_prompt(ask.prompt, bytes_max=engine.settings.max_prompt_bytes)
-    check_ask(ask.process, until=ask.until, domain=ask.domain)
-    find_lead(ask.models, ask.lead)
+    check_run_request(ask.process, until=ask.until, domain=ask.domain)
+    get_lead(ask.models, ask.lead)
     cards = [engine.catalog.load_card(name) for name in ask.models]
     brief = Brief(
         request=request,
@@ -175,8 +184,8 @@ async def prepare_quotes(engine: Engine, account: Account, ask: Ask) -> Callable
         embedder=_find_embedder(engine),
     )
 
-    async def work(connection: Connection) -> Learned:
-        return Learned(await _load_earlier(connection, ask.process.name, None))
+    async def work(connection: Connection) -> OutputStatistics:
+        return OutputStatistics(await _load_earlier(connection, ask.process.name, None))
 
     learned = await engine.db.transact(account.tenant_id, work)
 
@@ -191,7 +200,9 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
 
     async def work(connection: Connection) -> _Found:
         session = await load_session(connection, session_id)
-        scene = await load_scene(engine, connection, session_id, session["iteration_count"])
+        scene = await load_session_context(
+            engine, connection, session_id, session["iteration_count"]
+        )
         return _Found(
             session=session,
             scene=scene,
@@ -208,7 +219,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         cards,
         found.brief,
         _build_terms(engine, found.session),
-        learned=Learned((*_sum_here(written), *found.earlier)),
+        learned=OutputStatistics((*_sum_here(written), *found.earlier)),
         written=_list_existing(written, found.scene.iteration),
         until=found.session["until_stage_slug"],
     )
@@ -222,7 +233,7 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     session: asyncpg.Record
-    scene: Scene
+    scene: JobContext
     brief: Brief
     written: Sequence[asyncpg.Record]
     earlier: tuple[Sample, ...]
@@ -245,7 +256,7 @@ def _find_embedder(engine: Engine) -> ModelCard | None:
     return None if entry is None else entry.card
 
 
-async def _build_brief(connection: Connection, scene: Scene) -> Brief:
+async def _build_brief(connection: Connection, scene: JobContext) -> Brief:
     outcomes: tuple[int, ...] = ()
     if scene.iteration > 1:
         ids = await list_outcomes(connection, scene)

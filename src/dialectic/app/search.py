@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from dialectic.core.models.model import ModelCard
 from dialectic.core.models.usage import Counted, judge_usage
-from dialectic.core.money.price import Rates, build_funds_error, decide_hold, is_play, judge_spend
+from dialectic.core.money.price import Rates, build_funds_error, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Document, Scope
@@ -199,7 +199,7 @@ async def judge_all(
     spendable = purse.spendable_credits
     if spendable is not None and amount > spendable:
         raise build_funds_error(purse, amount, what="Reading the documents that are new")
-    judge_spend(amount, purse, fraction)
+    check_spend(amount, purse, fraction)
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
@@ -281,7 +281,7 @@ class _Purchase:
 
         async def work(connection: Connection) -> None:
             purse = await wallets.load_purse(connection, new.wallet_id, None, is_play=new.is_play)
-            judge_spend(amount, purse, fraction)
+            check_spend(amount, purse, fraction)
             await holds.reserve(connection, new)
 
         await self.engine.db.transact(self.account.tenant_id, work)

@@ -21,7 +21,7 @@ from dialectic.engine import Engine
 from dialectic.errors import Conflict
 from dialectic.ledger import wallets
 from dialectic.limits import admission
-from dialectic.pipeline.load import load_scene
+from dialectic.pipeline.load import load_session_context
 from dialectic.publishing.publish import publish_project
 
 
@@ -76,7 +76,7 @@ async def start_next_in(
             f"Session {session_id} is {status}: the next stage starts when stage "
             f"{stage_slug!r} is complete. {_advise(status)}"
         )
-    scene = await load_scene(engine, connection, session_id, session["iteration_count"])
+    scene = await load_session_context(engine, connection, session_id, session["iteration_count"])
     following = scene.process.find_next(stage_slug)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
@@ -113,7 +113,7 @@ async def iterate_in(
             f"has ended. {_advise(status)}"
         )
     iteration: int = session["iteration_count"] + 1
-    scene = await load_scene(engine, connection, session_id, iteration)
+    scene = await load_session_context(engine, connection, session_id, iteration)
     first, until = scene.process.order[0], session["until_stage_slug"]
     await begin_at(engine, connection, account, session_id, first, until=until, iteration=iteration)
     return iteration
@@ -199,7 +199,9 @@ async def pause_in(connection: Connection, session_id: UUID) -> bool:
     await _refuse_finished(connection, session, "paused")
     await connection.fetchval(SQL["pause_session"], session_id)
     await jobs.pause_session(connection, session_id)
-    await records.announce(connection, session_id, "session_paused", {"sessionId": str(session_id)})
+    await records.record_event(
+        connection, session_id, "session_paused", {"sessionId": str(session_id)}
+    )
     return True
 
 
@@ -258,7 +260,7 @@ async def cancel_in(connection: Connection, session_id: UUID) -> bool:
     await connection.fetchval(SQL["cancel_session"], session_id)
     await jobs.cancel_session(connection, session_id)
     await connection.execute(SQL["cancel_stage_runs"], session_id)
-    await records.announce(
+    await records.record_event(
         connection, session_id, "session_cancelled", {"sessionId": str(session_id)}
     )
     return True
@@ -295,7 +297,7 @@ async def change_in(
             )
         cards = [engine.catalog.load_card(name) for name in change.models]
         tenant_id = account.tenant_id
-        model_ids = [await records.keep_model(connection, tenant_id, card) for card in cards]
+        model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
         await connection.execute(SQL["change_models"], session_id, model_ids)
     await connection.execute(
         SQL["change_session"],
@@ -322,11 +324,11 @@ class Change:
     has_no_budget: bool = False
 
 
-async def find(engine: Engine, account: Account, text: str) -> UUID:
+async def resolve_id(engine: Engine, account: Account, text: str) -> UUID:
     """Find a session by its id or the beginning of it."""
 
     async def work(connection: Connection) -> UUID:
-        return await records.find_session_id(connection, text)
+        return await records.get_session_id(connection, text)
 
     return await engine.db.transact(account.tenant_id, work)
 
@@ -347,7 +349,7 @@ async def list_stages_in(connection: Connection, session_id: UUID) -> list[dict[
     return [dict(row) for row in rows]
 
 
-async def look(engine: Engine, account: Account, session_id: UUID) -> Overview:
+async def load_overview(engine: Engine, account: Account, session_id: UUID) -> Overview:
     """Load everything about a session that a person may want to see at a glance."""
 
     async def work(connection: Connection) -> Overview:

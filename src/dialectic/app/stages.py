@@ -17,14 +17,16 @@ from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL, Account
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
-from dialectic.pipeline.load import Scene, load_scene, look_around
+from dialectic.pipeline.load import JobContext, list_siblings, load_session_context
 
 
 async def begin_stages(
     engine: Engine, connection: Connection, account: Account, session: asyncpg.Record
 ) -> list[UUID]:
     """Make the stage that is due and, on autopilot, those that follow by themselves."""
-    scene = await load_scene(engine, connection, session["id"], session["iteration_count"])
+    scene = await load_session_context(
+        engine, connection, session["id"], session["iteration_count"]
+    )
     process, stage_slug = scene.process, session["current_stage_slug"]
     first = process.load_stage(stage_slug)
     last = process.load_stage(session["until_stage_slug"]) if scene.is_autopilot else first
@@ -38,7 +40,7 @@ async def begin_stages(
             await connection.execute(
                 SQL["set_session_status"], scene.session_id, f"generating_{stage.slug}"
             )
-            around = await look_around(connection, scene, stage.slug, model_index=1)
+            around = await list_siblings(connection, scene, stage.slug, model_index=1)
             seed = build_seed_prompt(around, stage)
             await records.put_resources(connection, account.tenant_id, scene.owner, [seed])
         await jobs.insert_jobs(connection, account.tenant_id, roots[stage.slug])
@@ -64,7 +66,7 @@ async def begin_at(
 
 
 async def _insert_stage_run(
-    connection: Connection, account: Account, scene: Scene, stage: Stage, *, is_due: bool
+    connection: Connection, account: Account, scene: JobContext, stage: Stage, *, is_due: bool
 ) -> bool:
     planned = scene.outline.count_units(stage.slug)
     is_new = await connection.fetchval(
@@ -90,11 +92,11 @@ async def _insert_stage_run(
         ("contribution_generation_started", {"total_steps": planned}),
         ("dialectic_progress_update", progress),
     ):
-        await records.announce(connection, scene.session_id, kind, where | data)
+        await records.record_event(connection, scene.session_id, kind, where | data)
     return True
 
 
-def _plan_roots(scene: Scene, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
+def _plan_roots(scene: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
     """Plan one job per model. One whose inputs others still have to make waits for the first."""
     slots: dict[str, int] = {}
     planned = []

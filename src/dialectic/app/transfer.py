@@ -71,11 +71,11 @@ class Imported:
     waiting: tuple[str, ...]
 
 
-async def find(engine: Engine, account: Account, text: str) -> UUID:
+async def resolve_project_id(engine: Engine, account: Account, text: str) -> UUID:
     """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
 
     async def work(connection: Connection) -> UUID:
-        return await transfer.find_project_id(connection, text)
+        return await transfer.get_project_id(connection, text)
 
     return await engine.db.transact(account.tenant_id, work)
 
@@ -169,7 +169,7 @@ class Intake:
     """A bundle that is in order, on its way in."""
 
     archive: Archive
-    arrival: transfer.Arrival
+    arrival: transfer.ImportedProject
     # A commit whose answer was lost is tried again and must find what it has already done.
     done: list[ProjectRows] = field(default_factory=list)
 
@@ -217,7 +217,7 @@ async def publish_rows(engine: Engine, account: Account, rows: ProjectRows) -> l
     return waiting
 
 
-def _inspect(archive: Archive) -> transfer.Arrival:
+def _inspect(archive: Archive) -> transfer.ImportedProject:
     """Check everything about an archive that can be checked without a database."""
     manifest = archive.manifest
     if manifest.contents == "finished":
@@ -232,7 +232,7 @@ def _inspect(archive: Archive) -> transfer.Arrival:
         raise InvalidBundle("manifest.json and project_settings.json do not name the same files.")
     archive.verify()
     processes = {row.id: _build_process(row) for row in rows.dialectic_process_templates}
-    return transfer.Arrival(rows, processes, uuid4())
+    return transfer.ImportedProject(rows, processes, uuid4())
 
 
 def _build_process(row: ProcessRow) -> Process:

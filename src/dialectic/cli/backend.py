@@ -1,6 +1,6 @@
 """The seam of the command line: what commands need, whoever does it.
 
-A command is written once, for a `Desk`. `local` does it with an engine in this process, `remote`
+A command is written once, for a `Backend`. `local` does it with an engine in this process, `remote`
 asks a server. What is shown and how a command leaves is the command's own affair.
 """
 
@@ -16,14 +16,14 @@ from uuid import UUID
 
 from dialectic.app.chat import Question, Reply
 from dialectic.app.contributions import Edited
-from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.quotes import QuotedRun, SessionQuote
 from dialectic.app.search import Results
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Exported, Imported
 from dialectic.cli.terminal import load_settings, run_async
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
@@ -50,37 +50,37 @@ class News:
 class Wanted:
     """What a run is to be: an ask, of whose process so much is left out already."""
 
-    ask: Ask
+    ask: RunRequest
     shrunk: int = 0
     # Whether nobody has named models, so that the defaults of the place are taken.
     takes_defaults: bool = False
 
 
-class Desk(Protocol):
+class Backend(Protocol):
     """Where commands are carried out, in the name of one person."""
 
     @property
     def settings(self) -> Settings: ...
 
     @property
-    def works_here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether work ends with the command that follows it."""
 
     def locate(self, path: str) -> str:
         """Say where a file stands, as a person finds it."""
 
-    def find_card(self, name: str) -> ModelCard | None:
+    def find_model(self, name: str) -> ModelCard | None:
         """Find the facts about a model whose documents are being followed."""
 
     # -- finding, by the beginnings of ids
-    async def find_session(self, text: str) -> UUID: ...
-    async def find_contribution(self, text: str) -> UUID: ...
-    async def find_project(self, text: str) -> UUID: ...
-    async def find_chat(self, text: str) -> UUID: ...
+    async def get_session_id(self, text: str) -> UUID: ...
+    async def get_contribution_id(self, text: str) -> UUID: ...
+    async def get_project_id(self, text: str) -> UUID: ...
+    async def get_chat_id(self, text: str) -> UUID: ...
 
     # -- beginning
     async def load_process(self, name: str) -> Process: ...
-    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted: ...
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun: ...
     async def create(self, wanted: Wanted) -> UUID: ...
     async def generate(self, session_id: UUID) -> None: ...
 
@@ -89,7 +89,7 @@ class Desk(Protocol):
     async def look(self, session_id: UUID) -> Overview: ...
     async def quote_session(self, session_id: UUID) -> SessionQuote: ...
     async def load_contribution(self, contribution_id: UUID) -> Record: ...
-    async def find_chunk(self, text: str) -> Record: ...
+    async def get_chunk(self, text: str) -> Record: ...
     async def list_files(self, project_id: UUID, slug: str) -> list[str]: ...
     async def read_file(self, project_id: UUID, path: str) -> bytes: ...
 
@@ -118,9 +118,9 @@ class Desk(Protocol):
     def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         """Tell what happens behind a number, without an end."""
 
-    async def has_news(self, session_id: UUID, seq: int) -> bool: ...
-    async def find_last_event(self, session_id: UUID) -> int: ...
-    async def attend(
+    async def has_events(self, session_id: UUID, seq: int) -> bool: ...
+    async def get_last_event(self, session_id: UUID) -> int: ...
+    async def run_until(
         self,
         follow: Coroutine[Any, Any, ExitCode],
         *,
@@ -136,7 +136,7 @@ class Desk(Protocol):
     async def export(
         self, project_id: UUID, out: Path | None, *, finished: bool
     ) -> tuple[Exported, str]: ...
-    async def take_in(self, file: Path) -> Imported: ...
+    async def import_project(self, file: Path) -> Imported: ...
     async def load_wallet(self) -> Wallet: ...
     async def list_history(self, limit: int) -> list[Transfer]: ...
     async def list_costs(self, session_id: UUID) -> list[Cost]: ...
@@ -147,11 +147,11 @@ class Desk(Protocol):
     async def list_chats(self, limit: int) -> list[Record]: ...
 
 
-Act: TypeAlias = Callable[[Desk], Awaitable[ExitCode]]
+Act: TypeAlias = Callable[[Backend], Awaitable[ExitCode]]
 Find: TypeAlias = Callable[[str], Awaitable[UUID]]
 
 
-async def find_to_change(find: Find, text: str) -> UUID:
+async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
     """Find what a command is about to change; by more than a slip of the finger.
 
     Whoever only reads may be as short as they like.
@@ -173,25 +173,25 @@ async def find_to_change(find: Find, text: str) -> UUID:
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
-    """Open the desk that the settings mean: at a server, or in this process."""
+async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
+    """Open the backend that the settings mean: at a server, or in this process."""
     if settings.server:
-        from dialectic.cli.remote import open_remote_desk  # the client: only where it is needed
+        from dialectic.cli.remote import open_remote_backend  # the client: only where it is needed
 
-        async with open_remote_desk(settings) as remote:
+        async with open_remote_backend(settings) as remote:
             yield remote
     else:
-        from dialectic.cli.local import open_local_desk
+        from dialectic.cli.local import open_local_backend
 
-        async with open_local_desk(settings) as local:
+        async with open_local_backend(settings) as local:
             yield local
 
 
-def act_at_desk(act: Act) -> NoReturn:
-    """Do something at a desk, here or at a server, and leave with the code it gives."""
+def run_with_backend(act: Act) -> NoReturn:
+    """Do something at a backend, here or at a server, and leave with the code it gives."""
 
     async def main() -> ExitCode:
-        async with open_desk(load_settings(knows_server=True)) as desk:
-            return await act(desk)
+        async with open_backend(load_settings(knows_server=True)) as backend:
+            return await act(backend)
 
     sys.exit(run_async(main()))

@@ -1,4 +1,4 @@
-"""A desk in this process: an engine, and the account of the person at this terminal."""
+"""A backend in this process: an engine, and the account of the person at this terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialectic.app import chat, contributions, feedback, jobs, projects, quotes,
 from dialectic.app.accounts import load_owner
 from dialectic.app.chat import Question, Reply
 from dialectic.app.contributions import Edited
-from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.quotes import QuotedRun, SessionQuote
 from dialectic.app.search import Results, search_project
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Exported, Imported
@@ -38,7 +38,7 @@ from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.processes.loader import Listed, list_processes, load_process
 from dialectic.providers.catalog import build_catalog, choose_default_models
-from dialectic.providers.model_list import Row, build_listing, load_seen
+from dialectic.providers.model_list import Row, build_listing, load_cached_models
 from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
@@ -48,7 +48,7 @@ LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LocalDesk:
+class LocalBackend:
     """An engine and the account of the person at this terminal."""
 
     engine: Engine
@@ -59,13 +59,13 @@ class LocalDesk:
         return self.engine.settings
 
     @property
-    def works_here(self) -> bool:
+    def is_local(self) -> bool:
         return True
 
     def locate(self, path: str) -> str:
         return self.engine.files.locate(f"{self.account.tenant_id}/{path}")
 
-    def find_card(self, name: str) -> ModelCard | None:
+    def find_model(self, name: str) -> ModelCard | None:
         return self.engine.catalog.cards.get(name)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -74,24 +74,24 @@ class LocalDesk:
 
     # -- finding
 
-    async def find_session(self, text: str) -> UUID:
-        return await sessions.find(self.engine, self.account, text)
+    async def get_session_id(self, text: str) -> UUID:
+        return await sessions.resolve_id(self.engine, self.account, text)
 
-    async def find_contribution(self, text: str) -> UUID:
-        return await contributions.find(self.engine, self.account, text)
+    async def get_contribution_id(self, text: str) -> UUID:
+        return await contributions.resolve_id(self.engine, self.account, text)
 
-    async def find_project(self, text: str) -> UUID:
-        return await transfer.find(self.engine, self.account, text)
+    async def get_project_id(self, text: str) -> UUID:
+        return await transfer.resolve_project_id(self.engine, self.account, text)
 
-    async def find_chat(self, text: str) -> UUID:
-        return await self.transact(lambda c: chats.find_chat_id(c, text))
+    async def get_chat_id(self, text: str) -> UUID:
+        return await self.transact(lambda c: chats.get_chat_id(c, text))
 
     # -- beginning
 
     async def load_process(self, name: str) -> Process:
         return load_process(name, own=self.settings.own_processes)
 
-    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted:
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun:
         ask = wanted.ask
         if wanted.takes_defaults:
             ask = replace(ask, models=choose_default_models(self.engine.catalog, self.settings))
@@ -115,7 +115,7 @@ class LocalDesk:
         return [dict(row) for row in rows]
 
     async def look(self, session_id: UUID) -> Overview:
-        return await sessions.look(self.engine, self.account, session_id)
+        return await sessions.load_overview(self.engine, self.account, session_id)
 
     async def quote_session(self, session_id: UUID) -> SessionQuote:
         return await quotes.quote_session(self.engine, self.account, session_id)
@@ -123,8 +123,8 @@ class LocalDesk:
     async def load_contribution(self, contribution_id: UUID) -> Record:
         return await contributions.load_record(self.engine, self.account, contribution_id)
 
-    async def find_chunk(self, text: str) -> Record:
-        chunk = await contributions.find_chunk(self.engine, self.account, text)
+    async def get_chunk(self, text: str) -> Record:
+        chunk = await contributions.get_chunk(self.engine, self.account, text)
         del chunk["opening"]  # it is what --prompt shows, in another form
         return chunk
 
@@ -217,24 +217,22 @@ class LocalDesk:
             lambda c: read_events(c, after_seq=seq, session_id=session_id, limit=1)
         )
 
-    async def has_news(self, session_id: UUID, seq: int) -> bool:
+    async def has_events(self, session_id: UUID, seq: int) -> bool:
         return bool((await self._read(session_id, seq)).rows)
 
-    async def find_last_event(self, session_id: UUID) -> int:
+    async def get_last_event(self, session_id: UUID) -> int:
         return (await self._read(session_id, 0)).last_seq
 
-    async def attend(
+    async def run_until(
         self,
         follow: Coroutine[Any, Any, ExitCode],
         *,
         session_id: UUID | None = None,
         conclude: Conclude | None = None,
     ) -> ExitCode:
-        from dialectic.cli.worker_host import (
-            work_beside,  # the queue: 0.3 s that `status` need not pay
-        )
+        from dialectic.cli.worker_host import run_with_worker
 
-        return await work_beside(self, follow, session_id=session_id, conclude=conclude)
+        return await run_with_worker(self, follow, session_id=session_id, conclude=conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         await require_published(self.engine, self.account.tenant_id, project_id, session_id)
@@ -254,7 +252,7 @@ class LocalDesk:
         )
         return exported, str(out)
 
-    async def take_in(self, file: Path) -> Imported:
+    async def import_project(self, file: Path) -> Imported:
         taken = await transfer.import_project(self.engine, self.account, file)
         await describe_project(self.engine, self.account.tenant_id, taken.project_id)
         return taken
@@ -289,24 +287,24 @@ class LocalDesk:
 
 def list_models_here(settings: Settings) -> list[Row]:
     """List the models that this machine knows; no database is needed for it."""
-    return build_listing(build_catalog(settings), load_seen(settings.home))
+    return build_listing(build_catalog(settings), load_cached_models(settings.home))
 
 
-LocalAct = Callable[[LocalDesk], Awaitable[ExitCode]]
+LocalAct = Callable[[LocalBackend], Awaitable[ExitCode]]
 
 
 @asynccontextmanager
-async def open_local_desk(settings: Settings) -> AsyncIterator[LocalDesk]:
+async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
     """Open the engine for the local user, whose account is made at the first start."""
     async with open_engine(settings, build_catalog(settings)) as engine:
-        yield LocalDesk(engine, await load_owner(engine.db))
+        yield LocalBackend(engine, await load_owner(engine.db))
 
 
-def act_here(act: LocalAct) -> NoReturn:
+def run_local(act: LocalAct) -> NoReturn:
     """Do something in this process alone; a command for a server elsewhere is refused."""
 
     async def main() -> ExitCode:
-        async with open_local_desk(load_settings()) as desk:
-            return await act(desk)
+        async with open_local_backend(load_settings()) as backend:
+            return await act(backend)
 
     sys.exit(run_async(main()))

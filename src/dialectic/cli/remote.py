@@ -1,6 +1,6 @@
 """Following a session at a server, whose workers do the work. Knows events, and no requests.
 
-A desk at a server: every command is asked of it through the client, and carried out there.
+A backend at a server: every command is asked of it through the client, and carried out there.
 
 Answers become what the engine itself would give, so that commands need not know the difference.
 """
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from dialectic.app.chat import Question, Reply
 from dialectic.app.contributions import Edited
-from dialectic.app.quotes import Quoted, SessionQuote
+from dialectic.app.quotes import QuotedRun, SessionQuote
 from dialectic.app.search import Results
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Exported, Imported
@@ -60,7 +60,7 @@ from dialectic.storage.archive import open_archive
 LOOK_S = 1.0
 
 
-async def tell_news(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+async def show_events(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
     """Tell events as they come, and none after a while without any: then someone may look."""
     coming: asyncio.Task[Any] | None = None
     try:
@@ -84,7 +84,9 @@ async def tell_news(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerat
         await told.aclose()
 
 
-async def see_to_end(follow: Coroutine[Any, Any, ExitCode], conclude: Conclude | None) -> ExitCode:
+async def follow_to_end(
+    follow: Coroutine[Any, Any, ExitCode], conclude: Conclude | None
+) -> ExitCode:
     """Follow until it ends, or until someone leaves; what is followed goes on without them."""
 
     async def see() -> ExitCode:
@@ -105,7 +107,7 @@ async def see_to_end(follow: Coroutine[Any, Any, ExitCode], conclude: Conclude |
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
 
 
-class RemoteDesk:
+class RemoteBackend:
     """A client, and what this terminal has set."""
 
     def __init__(self, client: AsyncClient, settings: Settings) -> None:
@@ -118,28 +120,28 @@ class RemoteDesk:
         return self._settings
 
     @property
-    def works_here(self) -> bool:
+    def is_local(self) -> bool:
         return False
 
     def locate(self, path: str) -> str:
         """Name a file as an export or `--out` would: the server's own folders are its affair."""
         return path
 
-    def find_card(self, name: str) -> ModelCard | None:
+    def find_model(self, name: str) -> ModelCard | None:
         return self._cards.get(name)
 
     # -- finding
 
-    async def find_session(self, text: str) -> UUID:
+    async def get_session_id(self, text: str) -> UUID:
         return (await self._client.find("session", text)).id
 
-    async def find_contribution(self, text: str) -> UUID:
+    async def get_contribution_id(self, text: str) -> UUID:
         return (await self._client.find("contribution", text)).id
 
-    async def find_project(self, text: str) -> UUID:
+    async def get_project_id(self, text: str) -> UUID:
         return (await self._client.find("project", text)).id
 
-    async def find_chat(self, text: str) -> UUID:
+    async def get_chat_id(self, text: str) -> UUID:
         return (await self._client.find("chat", text)).id
 
     # -- beginning
@@ -152,7 +154,7 @@ class RemoteDesk:
             )
         return build_process_of(await self._client.get_process(name))
 
-    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> Quoted:
+    async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun:
         ask = wanted.ask
         told = await self._client.quote_run(
             ask.prompt,
@@ -194,7 +196,7 @@ class RemoteDesk:
     async def load_contribution(self, contribution_id: UUID) -> Record:
         return revive((await self._client.get_record(contribution_id)).record)
 
-    async def find_chunk(self, text: str) -> Record:
+    async def get_chunk(self, text: str) -> Record:
         chunk_id = (await self._client.find("chunk", text)).id
         return revive((await self._client.get_chunk(chunk_id)).record)
 
@@ -282,7 +284,7 @@ class RemoteDesk:
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
         await self._load_cards()
         told = self._client.events(after=after, session=session_id)
-        async with contextlib.aclosing(tell_news(told, seq)) as news:
+        async with contextlib.aclosing(show_events(told, seq)) as news:
             async for one in news:
                 yield one
 
@@ -291,13 +293,13 @@ class RemoteDesk:
             rows = await self.list_models()
             self._cards = {row.name: row.card for row in rows if row.card is not None}
 
-    async def has_news(self, session_id: UUID, seq: int) -> bool:
+    async def has_events(self, session_id: UUID, seq: int) -> bool:
         return (await self._client.look(session_id, after=seq)).has_news
 
-    async def find_last_event(self, session_id: UUID) -> int:
+    async def get_last_event(self, session_id: UUID) -> int:
         return (await self._client.look(session_id)).last_event
 
-    async def attend(
+    async def run_until(
         self,
         follow: Coroutine[Any, Any, ExitCode],
         *,
@@ -306,7 +308,7 @@ class RemoteDesk:
     ) -> ExitCode:
         """Follow what the server's workers do; whoever leaves stops none of it."""
         del session_id
-        return await see_to_end(follow, conclude)
+        return await follow_to_end(follow, conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
         """The server sees to that itself."""
@@ -327,7 +329,7 @@ class RemoteDesk:
         with open_archive(place) as archive:
             return Exported(project_id, project.slug, archive.manifest), str(place)
 
-    async def take_in(self, file: Path) -> Imported:
+    async def import_project(self, file: Path) -> Imported:
         try:
             return build_imported(await self._client.import_project(file))
         except OSError as error:
@@ -404,8 +406,8 @@ def _build_wish(wanted: Wanted) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
-    """Open a desk at the server that is set."""
+async def open_remote_backend(settings: Settings) -> AsyncIterator[RemoteBackend]:
+    """Open a backend at the server that is set."""
     async with AsyncClient(settings.server, token=settings.token) as client:
         if client.server.is_open:
             say(
@@ -413,7 +415,7 @@ async def open_remote_desk(settings: Settings) -> AsyncIterator[RemoteDesk]:
                 "the token and all texts. Use https."
             )
         try:
-            yield RemoteDesk(client, settings)
+            yield RemoteBackend(client, settings)
         except TokenMissing:
             raise TokenMissing(
                 "The server asks who you are. Set DIALECTIC_TOKEN to your token; whoever runs the "

@@ -129,7 +129,7 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
     """
     import uvloop
 
-    async def attend() -> T:
+    async def run_until() -> T:
         task = asyncio.current_task()
         assert task is not None
 
@@ -141,7 +141,7 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(attend())
+            return runner.run(run_until())
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 

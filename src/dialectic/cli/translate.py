@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from dialectic.app.chat import Reply
-from dialectic.app.quotes import Quoted, SessionQuote, Smaller
+from dialectic.app.quotes import CheaperRun, QuotedRun, SessionQuote
 from dialectic.app.search import Hit, Results
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Imported
@@ -21,7 +21,7 @@ from dialectic.core.money.price import CREDITS_PER_USD
 from dialectic.core.money.quote import Quote
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import Ask
+from dialectic.core.run_request import RunRequest
 from dialectic.errors import ConfigurationError
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
@@ -64,7 +64,7 @@ def check_path(path: str) -> str:
     return path
 
 
-def list_given(ask: Ask) -> list[dict[str, str]]:
+def list_given(ask: RunRequest) -> list[dict[str, str]]:
     """List what is given beside a prompt, as the API takes it."""
     return [
         {"kind": given.kind.value, "name": given.name, "text": given.text}
@@ -72,16 +72,16 @@ def list_given(ask: Ask) -> list[dict[str, str]]:
     ]
 
 
-def build_quoted(told: sessions.Quoted) -> Quoted:
+def build_quoted(told: sessions.Quoted) -> QuotedRun:
     """Build the quote of a run that nobody has started."""
-    return Quoted(
+    return QuotedRun(
         quote=QUOTE.validate_python(told.lines),
         models=tuple(told.models),
         shrink=told.shrink,
         fits=told.fits,
         left_out=tuple(told.left_out),
         smaller=tuple(
-            Smaller(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
+            CheaperRun(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
             for one in told.smaller
         ),
         has_chosen_models=told.has_chosen_models,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from dialectic.cli.local import LocalDesk
+from dialectic.cli.local import LocalBackend
 from dialectic.cli.terminal import count, handling_signals, say
 from dialectic.db.pool import WORKER_ROLE, Database
 from dialectic.errors import ExitCode
@@ -24,11 +24,11 @@ POLL_S = 0.05
 
 @asynccontextmanager
 async def open_worker(
-    desk: LocalDesk, *, concurrency: int, drain_s: float = DRAIN_S
+    backend: LocalBackend, *, concurrency: int, drain_s: float = DRAIN_S
 ) -> AsyncIterator[Worker]:
     """Open a worker with its own pool: it logs in as another role than the person does."""
-    async with Database.open(desk.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
-        yield Worker(replace(desk.engine, db=db), concurrency=concurrency, drain_s=drain_s)
+    async with Database.open(backend.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
+        yield Worker(replace(backend.engine, db=db), concurrency=concurrency, drain_s=drain_s)
 
 
 @contextmanager
@@ -45,8 +45,8 @@ def catching_signals(on_signal: Callable[[int], None]) -> Iterator[None]:
         yield
 
 
-async def work_beside(
-    desk: LocalDesk,
+async def run_with_worker(
+    backend: LocalBackend,
     follow: Coroutine[Any, Any, ExitCode],
     *,
     session_id: UUID | None = None,
@@ -59,10 +59,10 @@ async def work_beside(
     second gives them back at once. The worker helps every session of the home, so it may hold
     calls of others when its own session ends: those are finished last, for as long as they take.
     """
-    concurrency = desk.engine.settings.worker_concurrency
-    async with open_worker(desk, concurrency=concurrency, drain_s=drain_s) as worker:
+    concurrency = backend.engine.settings.worker_concurrency
+    async with open_worker(backend, concurrency=concurrency, drain_s=drain_s) as worker:
 
-        async def attend() -> ExitCode:
+        async def run_until() -> ExitCode:
             code = await follow
             worker.drain_s = math.inf
             worker.stop()
@@ -72,7 +72,7 @@ async def work_beside(
             return await conclude(code) if conclude else code
 
         working = asyncio.create_task(worker.run())
-        attending = asyncio.create_task(attend())
+        attending = asyncio.create_task(run_until())
 
         def on_signal(nth: int) -> None:
             is_over = attending.done()

@@ -16,12 +16,12 @@ import httpx2
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
 from dialectic.client.chats import Reply
-from dialectic.client.events import Event, Parser, Place
+from dialectic.client.events import Event, Parser, StreamPosition
 from dialectic.client.files import check_plain, writing_whole
-from dialectic.client.operations import Async, Verbs
+from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
 from dialectic.client.projects import Imported
-from dialectic.client.retry import Heard, decide_wait
+from dialectic.client.retry import HttpReply, decide_wait
 from dialectic.client.transport import (
     TIMEOUT_S,
     Server,
@@ -36,7 +36,7 @@ from dialectic.errors import DialecticError, ServerUnreachable
 T = TypeVar("T")
 
 
-class AsyncClient(Async, Verbs):
+class AsyncClient(Async, Operations):
     """A server, asked by a program that does other things meanwhile."""
 
     def __init__(
@@ -66,21 +66,21 @@ class AsyncClient(Async, Verbs):
         return await self._persist(named, lambda: self._try(self.server.build_request(named)))
 
     async def _persist(
-        self, call: Call[T], send: Callable[[], Awaitable[Heard | ServerUnreachable]]
+        self, call: Call[T], send: Callable[[], Awaitable[HttpReply | ServerUnreachable]]
     ) -> T:
         tries = 0
         while True:
             tries += 1
             heard = await send()
-            answer = heard if isinstance(heard, Heard) else None
+            answer = heard if isinstance(heard, HttpReply) else None
             wait_s = decide_wait(tries, can_repeat=call.can_repeat, heard=answer)
             if wait_s is None:
                 return self.server.read(call, heard)
             await asyncio.sleep(wait_s)
 
-    async def _try(self, request: dict[str, Any]) -> Heard | ServerUnreachable:
+    async def _try(self, request: dict[str, Any]) -> HttpReply | ServerUnreachable:
         try:
-            return transport.hear(await self._http.request(**request))
+            return transport.read_reply(await self._http.request(**request))
         except httpx2.TransportError as error:
             return self.server.describe_loss(error)
 
@@ -99,7 +99,7 @@ class AsyncClient(Async, Verbs):
 
         `after` is the id of the last event that was seen, or "0" for all that is kept.
         """
-        place = Place(after)
+        place = StreamPosition(after)
         while True:
             try:
                 call = account.follow_events(after=place.after, session_id=session)
@@ -161,7 +161,7 @@ class AsyncClient(Async, Verbs):
         call = transport.name(projects.import_project(key=key))
         check_plain(path, "read")
 
-        async def send() -> Heard | ServerUnreachable:
+        async def send() -> HttpReply | ServerUnreachable:
             async with aclosing(_read_pieces(path)) as content:
                 return await self._try({**self.server.build_upload(call), "content": content})
 

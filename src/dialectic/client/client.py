@@ -16,12 +16,12 @@ import httpx2
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
 from dialectic.client.chats import Reply
-from dialectic.client.events import Event, Parser, Place
+from dialectic.client.events import Event, Parser, StreamPosition
 from dialectic.client.files import check_plain, writing_whole
-from dialectic.client.operations import Sync, Verbs
+from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
 from dialectic.client.projects import Imported
-from dialectic.client.retry import Heard, decide_wait
+from dialectic.client.retry import HttpReply, decide_wait
 from dialectic.client.transport import (
     TIMEOUT_S,
     Server,
@@ -36,7 +36,7 @@ from dialectic.errors import DialecticError, ServerUnreachable
 T = TypeVar("T")
 
 
-class Client(Sync, Verbs):
+class Client(Sync, Operations):
     """A server, asked by a program that waits for its answers."""
 
     def __init__(
@@ -65,20 +65,20 @@ class Client(Sync, Verbs):
         named = transport.name(call)
         return self._persist(named, lambda: self._try(self.server.build_request(named)))
 
-    def _persist(self, call: Call[T], send: Callable[[], Heard | ServerUnreachable]) -> T:
+    def _persist(self, call: Call[T], send: Callable[[], HttpReply | ServerUnreachable]) -> T:
         tries = 0
         while True:
             tries += 1
             heard = send()
-            answer = heard if isinstance(heard, Heard) else None
+            answer = heard if isinstance(heard, HttpReply) else None
             wait_s = decide_wait(tries, can_repeat=call.can_repeat, heard=answer)
             if wait_s is None:
                 return self.server.read(call, heard)
             time.sleep(wait_s)
 
-    def _try(self, request: dict[str, Any]) -> Heard | ServerUnreachable:
+    def _try(self, request: dict[str, Any]) -> HttpReply | ServerUnreachable:
         try:
-            return transport.hear(self._http.request(**request))
+            return transport.read_reply(self._http.request(**request))
         except httpx2.TransportError as error:
             return self.server.describe_loss(error)
 
@@ -95,7 +95,7 @@ class Client(Sync, Verbs):
 
         `after` is the id of the last event that was seen, or "0" for all that is kept.
         """
-        place = Place(after)
+        place = StreamPosition(after)
         while True:
             try:
                 call = account.follow_events(after=place.after, session_id=session)
@@ -150,7 +150,7 @@ class Client(Sync, Verbs):
         call = transport.name(projects.import_project(key=key))
         check_plain(path, "read")
 
-        def send() -> Heard | ServerUnreachable:
+        def send() -> HttpReply | ServerUnreachable:
             with path.open("rb") as file:
                 content = iter(lambda: file.read(transport.PIECE_BYTES), b"")
                 return self._try({**self.server.build_upload(call), "content": content})

@@ -76,7 +76,7 @@ def _read_data(text: str) -> dict[str, Any]:
     return data
 
 
-class Place:
+class StreamPosition:
     """How far a stream was followed, over all the connections that it took."""
 
     def __init__(self, after: str | None) -> None:

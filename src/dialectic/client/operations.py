@@ -56,7 +56,7 @@ def build_next(call: Call[Page[T]], cursor: str) -> Call[Page[T]]:
     return replace(call, query={**call.query, "cursor": cursor}) if cursor else call
 
 
-class Verb(Generic[P, T]):
+class Operation(Generic[P, T]):
     """One thing that can be asked."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
@@ -74,7 +74,7 @@ class Verb(Generic[P, T]):
         return ask
 
 
-class Listed(Generic[P, T]):
+class ListOperation(Generic[P, T]):
     """One list that can be read."""
 
     def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
@@ -92,67 +92,67 @@ class Listed(Generic[P, T]):
         return read
 
 
-class Verbs:
+class Operations:
     """All that both clients can ask. What lasts (events, archives, answers that stream) they have
     beside these."""
 
-    create_project = Verb(projects.create_project)
-    list_projects = Listed(projects.list_projects)
-    get_project = Verb(projects.get_project)
-    change_project = Verb(projects.change_project)
-    delete_project = Verb(projects.delete_project)
-    add_resource = Verb(projects.add_resource)
-    list_resources = Listed(projects.list_resources)
-    list_files = Listed(projects.list_files)
-    read_file = Verb(projects.read_file)
-    search_project = Verb(projects.search_project)
-    find = Verb(projects.find)
+    create_project = Operation(projects.create_project)
+    list_projects = ListOperation(projects.list_projects)
+    get_project = Operation(projects.get_project)
+    change_project = Operation(projects.change_project)
+    delete_project = Operation(projects.delete_project)
+    add_resource = Operation(projects.add_resource)
+    list_resources = ListOperation(projects.list_resources)
+    list_files = ListOperation(projects.list_files)
+    read_file = Operation(projects.read_file)
+    search_project = Operation(projects.search_project)
+    find = Operation(projects.find)
 
-    create_session = Verb(sessions.create_session)
-    quote_run = Verb(sessions.quote_run)
-    list_sessions = Listed(sessions.list_sessions)
-    get_session = Verb(sessions.get_session)
-    change_session = Verb(sessions.change_session)
-    quote_session = Verb(sessions.quote_session)
-    look = Verb(sessions.look)
-    list_costs = Listed(sessions.list_costs)
-    list_jobs = Listed(sessions.list_jobs)
-    list_contributions = Listed(contributions.list_contributions)
-    list_documents = Listed(sessions.list_documents)
+    create_session = Operation(sessions.create_session)
+    quote_run = Operation(sessions.quote_run)
+    list_sessions = ListOperation(sessions.list_sessions)
+    get_session = Operation(sessions.get_session)
+    change_session = Operation(sessions.change_session)
+    quote_session = Operation(sessions.quote_session)
+    look = Operation(sessions.look)
+    list_costs = ListOperation(sessions.list_costs)
+    list_jobs = ListOperation(sessions.list_jobs)
+    list_contributions = ListOperation(contributions.list_contributions)
+    list_documents = ListOperation(sessions.list_documents)
 
-    generate = Verb(acting.generate)
-    submit = Verb(acting.submit)
-    pause = Verb(acting.pause)
-    resume = Verb(acting.resume)
-    cancel = Verb(acting.cancel)
-    pause_job = Verb(acting.pause_job)
-    resume_job = Verb(acting.resume_job)
-    cancel_job = Verb(acting.cancel_job)
-    retry = Verb(acting.retry)
-    iterate = Verb(acting.iterate)
-    give_feedback = Verb(acting.give_feedback)
+    generate = Operation(acting.generate)
+    submit = Operation(acting.submit)
+    pause = Operation(acting.pause)
+    resume = Operation(acting.resume)
+    cancel = Operation(acting.cancel)
+    pause_job = Operation(acting.pause_job)
+    resume_job = Operation(acting.resume_job)
+    cancel_job = Operation(acting.cancel_job)
+    retry = Operation(acting.retry)
+    iterate = Operation(acting.iterate)
+    give_feedback = Operation(acting.give_feedback)
 
-    get_contribution = Verb(contributions.get_contribution)
-    get_record = Verb(contributions.get_record)
-    get_chunk = Verb(contributions.get_chunk)
-    list_versions = Listed(contributions.list_versions)
-    edit = Verb(contributions.edit)
-    regenerate = Verb(contributions.regenerate)
-    rate = Verb(contributions.rate)
-    get_document = Verb(projects.get_document)
+    get_contribution = Operation(contributions.get_contribution)
+    get_record = Operation(contributions.get_record)
+    get_chunk = Operation(contributions.get_chunk)
+    list_versions = ListOperation(contributions.list_versions)
+    edit = Operation(contributions.edit)
+    regenerate = Operation(contributions.regenerate)
+    rate = Operation(contributions.rate)
+    get_document = Operation(projects.get_document)
 
-    ask = Verb(chats.ask)
-    list_chats = Listed(chats.list_chats)
-    get_chat = Verb(chats.get_chat)
-    delete_chat = Verb(chats.delete_chat)
-    rewind_chat = Verb(chats.rewind_chat)
-    make_project_of_chat = Verb(chats.make_project_of_chat)
+    ask = Operation(chats.ask)
+    list_chats = ListOperation(chats.list_chats)
+    get_chat = Operation(chats.get_chat)
+    delete_chat = Operation(chats.delete_chat)
+    rewind_chat = Operation(chats.rewind_chat)
+    make_project_of_chat = Operation(chats.make_project_of_chat)
 
-    get_me = Verb(account.get_me)
-    get_wallet = Verb(account.get_wallet)
-    list_transactions = Listed(account.list_transactions)
-    list_models = Listed(account.list_models)
-    list_processes = Listed(account.list_processes)
-    get_process = Verb(account.get_process)
-    list_notifications = Listed(account.list_notifications)
-    mark_read = Verb(account.mark_read)
+    get_me = Operation(account.get_me)
+    get_wallet = Operation(account.get_wallet)
+    list_transactions = ListOperation(account.list_transactions)
+    list_models = ListOperation(account.list_models)
+    list_processes = ListOperation(account.list_processes)
+    get_process = Operation(account.get_process)
+    list_notifications = ListOperation(account.list_notifications)
+    mark_read = Operation(account.mark_read)

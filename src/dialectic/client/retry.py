@@ -23,7 +23,7 @@ GATEWAY = frozenset({502, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HttpReply:
     """An answer, whatever it says."""
 
     status: int
@@ -31,7 +31,7 @@ class Heard:
     body: bytes
 
 
-def decide_wait(tries: int, *, can_repeat: bool, heard: Heard | None) -> float | None:
+def decide_wait(tries: int, *, can_repeat: bool, heard: HttpReply | None) -> float | None:
     """Decide how long to wait before the next try, after so many; None: it is not tried again.
 
     Where nothing was heard the connection was lost, or could not be had.
@@ -64,7 +64,7 @@ def _read_wait(headers: Mapping[str, str]) -> float | None:
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
-def _is_under_way(heard: Heard) -> bool:
+def _is_under_way(heard: HttpReply) -> bool:
     """Say whether the same request, sent before, is being answered at this moment."""
     return heard.status == 409 and _find_code(heard.body) == "in_progress"
 

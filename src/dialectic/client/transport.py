@@ -15,7 +15,7 @@ from dialectic.client.call import PREFIX, Call
 from dialectic.client.chats import Reply
 from dialectic.client.events import Event, Parser
 from dialectic.client.problems import build_error
-from dialectic.client.retry import Heard
+from dialectic.client.retry import HttpReply
 from dialectic.core.access import Secret
 from dialectic.core.local_trust import is_loopback
 from dialectic.errors import (
@@ -103,7 +103,7 @@ class Server:
         timeout = httpx2.Timeout(call.timeout_s or SILENCE_MAX_S, connect=CONNECT_S)
         return self.build_request(call) | {"timeout": timeout}
 
-    def read(self, call: Call[T], heard: Heard | ServerUnreachable) -> T:
+    def read(self, call: Call[T], heard: HttpReply | ServerUnreachable) -> T:
         """Read an answer as what was asked for, or raise what it tells of."""
         if isinstance(heard, ServerUnreachable):
             raise heard
@@ -129,10 +129,10 @@ class Server:
         )
 
 
-def hear(answer: httpx2.Response) -> Heard:
+def read_reply(answer: httpx2.Response) -> HttpReply:
     """Take an answer out of the library that brought it."""
     headers = {key.lower(): value for key, value in answer.headers.items()}
-    return Heard(answer.status_code, headers, answer.content)
+    return HttpReply(answer.status_code, headers, answer.content)
 
 
 def _build_headers(call: Call[Any]) -> dict[str, str]:

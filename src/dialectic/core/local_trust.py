@@ -32,7 +32,7 @@ class Access(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Knock:
+class RequestOrigin:
     """What a request says about where it comes from: headers, None where there is none."""
 
     host: str | None
@@ -44,7 +44,7 @@ class Knock:
     is_by_stranger: bool = False
 
     @classmethod
-    def read(cls, headers: Mapping[str, str], scheme: str = "http") -> Knock:
+    def read(cls, headers: Mapping[str, str], scheme: str = "http") -> RequestOrigin:
         """Read the headers of a request, whose names are in lower case."""
         is_forwarded = any(name in headers for name in FORWARDING_HEADERS)
         is_by_stranger = headers.get("sec-fetch-site") in ("cross-site", "same-site")
@@ -70,7 +70,7 @@ def check_opening(host: str, *, has_tokens: bool) -> None:
         )
 
 
-def decide_access(listens_at: str, knock: Knock, *, has_tokens: bool) -> Access:
+def decide_access(listens_at: str, knock: RequestOrigin, *, has_tokens: bool) -> Access:
     """Decide about a request without a token, at a server that listens at some host.
 
     As long as there is no token at all, whoever is at the machine itself is its owner.
@@ -84,13 +84,13 @@ def decide_access(listens_at: str, knock: Knock, *, has_tokens: bool) -> Access:
     return Access.AS_OWNER
 
 
-def is_local(knock: Knock) -> bool:
+def is_local(knock: RequestOrigin) -> bool:
     """Say whether a request calls the server by a name of the machine itself, and not by proxy."""
     called = _HOST_HEADER.fullmatch(knock.host or "")
     return called is not None and is_loopback(called["host"]) and not knock.is_forwarded
 
 
-def build_set_cookie(value: str, knock: Knock, *, max_age_s: int) -> str:
+def build_set_cookie(value: str, knock: RequestOrigin, *, max_age_s: int) -> str:
     """Build the Set-Cookie header of a browser's session; no value and no age take it away.
 
     No script can read it; other sites' forms do not send it; it goes over TLS alone, unless it
@@ -102,7 +102,7 @@ def build_set_cookie(value: str, knock: Knock, *, max_age_s: int) -> str:
     return f"{SECURE_COOKIE}={value}; {shared}; Secure"
 
 
-def find_cookie(header: str | None, knock: Knock) -> str | None:
+def find_cookie(header: str | None, knock: RequestOrigin) -> str | None:
     """Find the cookie of a browser's session in a Cookie header."""
     wanted = COOKIE if is_local(knock) else SECURE_COOKIE
     for pair in (header or "").split(";"):
@@ -112,7 +112,7 @@ def find_cookie(header: str | None, knock: Knock) -> str | None:
     return None
 
 
-def build_removal(headers: Mapping[str, str], knock: Knock) -> str | None:
+def build_removal(headers: Mapping[str, str], knock: RequestOrigin) -> str | None:
     """Build what takes the cookie of a refused request away; None if it was not let in by one."""
     if "authorization" in headers or find_cookie(headers.get("cookie"), knock) is None:
         return None

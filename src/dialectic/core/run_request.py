@@ -28,7 +28,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RunRequest:
     """What a person wants argued, by whom, and how far."""
 
     prompt: str
@@ -76,7 +76,7 @@ def check_name(name: str) -> str:
     return text
 
 
-def check_ask(process: Process, *, until: str, domain: str) -> None:
+def check_run_request(process: Process, *, until: str, domain: str) -> None:
     """Refuse a stage or a domain that the process does not know."""
     process.load_stage(until or process.order[-1].slug)
     if domain not in process.file.domains:
@@ -87,7 +87,7 @@ def check_ask(process: Process, *, until: str, domain: str) -> None:
         )
 
 
-def find_lead(models: Sequence[str], lead: str) -> int:
+def get_lead(models: Sequence[str], lead: str) -> int:
     """Find the lead among the models, from 1."""
     if not lead:
         return 1

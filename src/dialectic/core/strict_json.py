@@ -70,7 +70,7 @@ def _list_outside(body: bytes, window_bytes: int) -> Iterator[bytes]:
 SHOWN_CHARS_MAX = 2_000
 
 
-class Garbled(ValueError):
+class MalformedJson(ValueError):
     """What came makes no sense; `shown` is the part of it that did not."""
 
     def __init__(self, why: str, shown: str = "") -> None:
@@ -83,13 +83,13 @@ def parse_json(text: str) -> Any:
     """Parse one JSON value, strictly."""
     try:
         return _DECODER.decode(text)
-    except Garbled as error:
-        raise Garbled(error.why, text) from None
+    except MalformedJson as error:
+        raise MalformedJson(error.why, text) from None
     except RecursionError:
-        raise Garbled("JSON is nested too deeply", text) from None
+        raise MalformedJson("JSON is nested too deeply", text) from None
     except ValueError as error:  # also for a number of thousands of digits
         why = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
-        raise Garbled(f"JSON does not parse: {why}", text) from None
+        raise MalformedJson(f"JSON does not parse: {why}", text) from None
 
 
 def require_object(value: Any, name: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def require_object(value: Any, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Garbled(f"`{name}` is no object but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` is no object but {type(value).__name__}")
     return value
 
 
@@ -106,7 +106,7 @@ def require_list(value: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Garbled(f"`{name}` is no list but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` is no list but {type(value).__name__}")
     return value
 
 
@@ -115,7 +115,7 @@ def require_text(value: Any, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Garbled(f"`{name}` is no text but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` is no text but {type(value).__name__}")
     return value
 
 
@@ -143,18 +143,18 @@ def add_counts(values: Sequence[Any]) -> Any:
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     built = dict(pairs)
     if len(built) < len(pairs):
-        raise Garbled("JSON gives a key twice")
+        raise MalformedJson("JSON gives a key twice")
     return built
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise Garbled(f"JSON holds {name}, which is no number")
+    raise MalformedJson(f"JSON holds {name}, which is no number")
 
 
 def _parse_float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise Garbled("JSON holds a number beyond all bounds")
+        raise MalformedJson("JSON holds a number beyond all bounds")
     return number
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 
-class Tallied(enum.StrEnum):
+class CounterName(enum.StrEnum):
     """What is counted; the database keeps it under these names."""
 
     DEADLOCK = "deadlock"
@@ -19,21 +19,21 @@ class Tallied(enum.StrEnum):
     FINISH_REASON_UNKNOWN = "finish_reason_unknown"
 
 
-class Tally:
+class Counters:
     """How often each happened since someone was told."""
 
     def __init__(self) -> None:
-        self._counts: Counter[Tallied] = Counter()
+        self._counts: Counter[CounterName] = Counter()
 
-    def count(self, what: Tallied) -> None:
+    def count(self, what: CounterName) -> None:
         """Count one more."""
         self._counts[what] += 1
 
-    def take(self) -> Mapping[Tallied, int]:
+    def take(self) -> Mapping[CounterName, int]:
         """Take what was counted, to tell it; counting begins anew."""
         taken, self._counts = self._counts, Counter()
         return taken
 
-    def put_back(self, counts: Mapping[Tallied, int]) -> None:
+    def put_back(self, counts: Mapping[CounterName, int]) -> None:
         """Put back what could not be told."""
         self._counts.update(counts)

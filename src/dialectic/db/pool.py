@@ -30,7 +30,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.db.counters import Tallied, Tally
+from dialectic.db.counters import CounterName, Counters
 from dialectic.errors import (
     Conflict,
     DatabaseBusy,
@@ -61,7 +61,7 @@ class _Remembered:
     name: str = "remembered"
 
 
-class KnowingConnection(DriversConnection):
+class TypeCachingConnection(DriversConnection):
     """A connection of the driver's that remembers what all of them have learnt."""
 
     async def _introspect_types(
@@ -162,7 +162,7 @@ class Address:
             "timeout": CONNECT_TIMEOUT_S,
             "command_timeout": COMMAND_TIMEOUT_S,
             "server_settings": settings,
-            "connection_class": KnowingConnection,
+            "connection_class": TypeCachingConnection,
         }
         if self.is_embedded:
             arguments["user"] = role
@@ -203,7 +203,7 @@ class Database:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], *, patience_s: float) -> None:
         self._pool = pool
         self._patience_s = patience_s
-        self.tally = Tally()
+        self.counters = Counters()
 
     @classmethod
     @asynccontextmanager
@@ -264,7 +264,7 @@ class Database:
                     raise
                 if isinstance(error, COLLISIONS):
                     collisions += 1
-                    self.tally.count(name_collision(error))
+                    self.counters.count(name_collision(error))
                 if clock() >= give_up_at or collisions >= COLLISION_TRIES:
                     raise translate_fault(error) from error
             await asyncio.sleep(random.uniform(delay_s / 2, delay_s))  # noqa: S311  no secret
@@ -338,15 +338,15 @@ def has_code(error: BaseException, *codes: str) -> bool:
     return code is not None and code.startswith(codes)
 
 
-def name_collision(error: BaseException) -> Tallied:
+def name_collision(error: BaseException) -> CounterName:
     """Name the way in which two writers met."""
     match error:
         case asyncpg.DeadlockDetectedError():
-            return Tallied.DEADLOCK
+            return CounterName.DEADLOCK
         case asyncpg.LockNotAvailableError():
-            return Tallied.LOCK_TIMEOUT
+            return CounterName.LOCK_TIMEOUT
         case _:
-            return Tallied.SERIALIZATION
+            return CounterName.SERIALIZATION
 
 
 def translate_fault(error: BaseException) -> DialecticError:

@@ -21,7 +21,7 @@ import asyncpg
 
 from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import (
-    Purse,
+    Funds,
     Rates,
     advise_top_up,
     build_funds_error,
@@ -345,7 +345,7 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
 def build_overspending(new: NewHold, session: Mapping[str, int]) -> FundsError:
     """Say what is left of a budget."""
     budget, spent, held = session["budget"], session["spent"], session["held"]
-    purse = Purse(
+    purse = Funds(
         None,
         budget,
         budget - spent - held,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from dialectic.core.money.price import Purse
+from dialectic.core.money.price import Funds
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import Conflict, NotFound
@@ -55,13 +55,13 @@ async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
 
 async def load_purse(
     connection: Connection, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
-) -> Purse:
+) -> Funds:
     """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
     rows = await connection.fetch(SQL["load_purse"], wallet_id, session_id, is_play)
     return _build_purse(rows, wallet_id, session_id, is_play=is_play)
 
 
-async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Purse:
+async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
     """Load the purse of a session, into which nobody puts anything until this transaction ends.
 
     The very last statement but those that lock nothing.
@@ -69,12 +69,12 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
     rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
     if not rows:
         raise NotFound(f"There is no session {session_id}.")
-    return Purse(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
+    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 async def load_purse_for(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID, *, is_play: bool
-) -> Purse:
+) -> Funds:
     """Load the same of any tenant, in one round trip."""
     rows = await db.fetch(SQL["load_purse_for"], tenant_id, wallet_id, session_id, is_play)
     return _build_purse(rows, wallet_id, session_id, is_play=is_play)
@@ -82,10 +82,10 @@ async def load_purse_for(
 
 def _build_purse(
     rows: list[asyncpg.Record], wallet_id: UUID, session_id: UUID | None, *, is_play: bool
-) -> Purse:
+) -> Funds:
     if not rows:
         raise NotFound(f"There is no wallet {wallet_id}.")
-    return Purse(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
+    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ MESSAGE_MAX_CHARS = 500
 
 
 @dataclass(slots=True)
-class Calm:
+class HealthCache:
     """What this process knows of endpoints without limits."""
 
     until: dict[str, float] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def build_failure(error: ProviderError | ContextWindowError) -> Report:
 
 
 async def admit(
-    db: Database, calm: Calm, endpoint: Endpoint, job: Caller, *, tokens: int = 0
+    db: Database, calm: HealthCache, endpoint: Endpoint, job: Caller, *, tokens: int = 0
 ) -> Permit:
     """Wait for leave to call, or raise when that would take too long.
 
@@ -209,7 +209,7 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
             )
 
 
-async def report(db: Database, calm: Calm, permit: Permit, told: Report) -> None:
+async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) -> None:
     """Tell how a call went. If that is impossible nothing is lost but a little of the pace."""
     endpoint, job = permit.endpoint, permit.job
     if told.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:

@@ -23,12 +23,12 @@ from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
 from dialectic.pipeline.fit.parts import Kind, Part, Shorter
 from dialectic.pipeline.gather import Item, Material, Words, gather_stage_words
-from dialectic.pipeline.load import Scene
+from dialectic.pipeline.load import JobContext
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
 
-def build_seed_prompt(scene: Scene, stage: Stage) -> NewResource:
+def build_seed_prompt(scene: JobContext, stage: Stage) -> NewResource:
     """Render a stage's prompt; in a stage without steps it is exactly what every model is sent."""
     return NewResource(
         resource_type="seed_prompt",
@@ -68,12 +68,12 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
             Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
             *build_history(material.said, turns),
         ),
-        max_output_tokens=find_output_cap(material, card),
+        max_output_tokens=compute_output_cap(material, card),
         variant=material.payload.variant,
     )
 
 
-def find_output_cap(material: Material, card: ModelCard) -> int:
+def compute_output_cap(material: Material, card: ModelCard) -> int:
     """Find how long the answer may be: as long as is wanted and the model can."""
     return min(material.max_output_tokens or card.max_output_tokens, card.max_output_tokens)
 
@@ -115,10 +115,10 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     """
     output_cap = request.max_output_tokens
     tokens = count_request_tokens(request, card).upper_tokens
-    if gives_way and tokens <= find_input_max(card, output_cap, gives_way=True):
+    if gives_way and tokens <= compute_input_max(card, output_cap, gives_way=True):
         room = min(output_cap, card.context_window_tokens - tokens)
         return replace(request, max_output_tokens=room)
-    input_max = find_input_max(card, output_cap)
+    input_max = compute_input_max(card, output_cap)
     if tokens > input_max:
         raise ContextWindowError(
             f"The prompt has {tokens:,} tokens; {card.name} takes {input_max:,} beside an answer "
@@ -128,7 +128,7 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     return request
 
 
-def find_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
+def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
     """Find how long a prompt may be beside its answer, or beside the least answer of use."""
     room = min(output_cap, ROOM_TOKENS_MIN) if gives_way else output_cap
     return min(card.max_input_tokens, card.context_window_tokens - room)

@@ -16,11 +16,11 @@ from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_part, clean_text
-from dialectic.db.counters import Tallied
+from dialectic.db.counters import CounterName
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
-from dialectic.pipeline.reserve import Held
+from dialectic.pipeline.reserve import Reservation
 from dialectic.providers.base import OnText
 from dialectic.providers.finish_reasons import is_known
 from dialectic.telemetry import Span, Value
@@ -52,9 +52,9 @@ async def call(
     caller: admission.Caller,
     card: ModelCard,
     request: Request,
-    hold: Callable[[], Awaitable[Held]],
+    hold: Callable[[], Awaitable[Reservation]],
     on_text: OnText = lambda _piece: None,
-) -> tuple[Held, Answer]:
+) -> tuple[Reservation, Answer]:
     """Send a request once, as it is held for, and wait for the whole answer.
 
     Raises `EndpointBusy`, before anything is held or sent, when the endpoint takes no call yet.
@@ -117,7 +117,7 @@ async def _complete(
         _describe_reply(span, reply)
     if reply.finish_reason is FinishReason.ERROR and not is_known(reply.raw_finish_reason):
         # The vendor has a new word, and nobody's answers are finished until it is learnt.
-        engine.tally.count(Tallied.FINISH_REASON_UNKNOWN)
+        engine.counters.count(CounterName.FINISH_REASON_UNKNOWN)
     return reply
 
 

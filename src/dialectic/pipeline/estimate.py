@@ -14,7 +14,7 @@ from itertools import groupby
 
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import NOTHING, Kind, Learned, Size
+from dialectic.core.money.output_statistics import NOTHING, Kind, OutputStatistics, Size
 from dialectic.core.money.price import is_play, price_call
 from dialectic.core.money.quote import Amount, Figures, Line, Quote
 from dialectic.core.process.definition import InputRule, Overflow, Process, Stage, Step
@@ -33,7 +33,7 @@ from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room
 from dialectic.pipeline.fit.merge import measure_merge
 from dialectic.pipeline.gather import Item, Words
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
-from dialectic.tokens.counting import count_request_tokens, find_counter
+from dialectic.tokens.counting import count_request_tokens, get_counter
 
 # What a process that says nothing is taken to ask for: two or three pages.
 OUTPUT_TOKENS = 2_000
@@ -72,7 +72,7 @@ def build_quote(
     brief: Brief,
     terms: Terms,
     *,
-    learned: Learned = NOTHING,
+    learned: OutputStatistics = NOTHING,
     written: Mapping[DocumentKey, int] | None = None,
     until: str | None = None,
 ) -> Quote:
@@ -122,7 +122,7 @@ class _Desk:
         cards: Sequence[ModelCard],
         brief: Brief,
         terms: Terms,
-        learned: Learned,
+        learned: OutputStatistics,
         written: Mapping[DocumentKey, int],
     ) -> None:
         self.process, self.brief, self.terms = process, brief, terms
@@ -130,7 +130,7 @@ class _Desk:
         sample = "".join(process.prompts.values())
         sample *= 1 + SAMPLE_CHARS // len(sample)
         densities = {
-            card.tokenizer: find_counter(card.tokenizer)(sample) / len(sample.encode())
+            card.tokenizer: get_counter(card.tokenizer)(sample) / len(sample.encode())
             for card in cards
         }
         self.authors = [Author(card, terms, densities[card.tokenizer]) for card in cards]
@@ -298,7 +298,7 @@ class _Desk:
             template_name=template_name,
             template=self.process.prompts[template_name],
             domain=self.brief.domain,
-            guidance=self.process.find_guidance(self.brief.domain, template_name),
+            guidance=self.process.get_guidance(self.brief.domain, template_name),
             request=Item("Original request", self.brief.request),
             context=self.brief.context,
             feedback=self.brief.feedback.get(stage.slug, ()),
@@ -326,7 +326,7 @@ class _Desk:
             density = author.tokens_per_byte * factor
         text_bytes = self.learned.find_bytes(kind)
         if text_bytes is None:
-            scale = self.learned.find_scale(name, self.expected_bytes)
+            scale = self.learned.compute_scale(name, self.expected_bytes)
             text_bytes = self.expected_bytes[kind] * scale
         return Size(text_bytes * density, text_bytes)
 

@@ -37,7 +37,7 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
-from dialectic.pipeline.load import Scene, Text
+from dialectic.pipeline.load import JobContext, Text
 
 SELF_CRITIQUE = "self_critique"
 
@@ -139,7 +139,7 @@ class Material:
         return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
 
 
-def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
+def gather(scene: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
     """Gather what one turn is made of."""
     stage = scene.process.load_stage(job.stage_slug)
     relation: Relation = Plain()
@@ -186,7 +186,7 @@ def gather(scene: Scene, job: Job, payload: PlanPayload | ExecutePayload) -> Mat
 
 
 def _gather_words(
-    scene: Scene, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
+    scene: JobContext, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
 ) -> Words:
     if scene.chunks:
         opening = scene.chunks[0].opening
@@ -197,7 +197,7 @@ def _gather_words(
     return _gather_step_words(scene, stage, job_id, payload)
 
 
-def gather_stage_words(scene: Scene, stage: Stage) -> Words:
+def gather_stage_words(scene: JobContext, stage: Stage) -> Words:
     """Gather the words of a stage's own prompt.
 
     In a stage without steps that is all that is sent, the same to every model; in one with steps
@@ -224,7 +224,9 @@ def gather_stage_words(scene: Scene, stage: Stage) -> Words:
     return build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
 
 
-def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: ExecutePayload) -> Words:
+def _gather_step_words(
+    scene: JobContext, stage: Stage, job_id: UUID, payload: ExecutePayload
+) -> Words:
     step = stage.load_step(payload.step_name)
     inputs: list[Item] = []
     for number, rule in enumerate(step.inputs_required):
@@ -234,7 +236,7 @@ def _gather_step_words(scene: Scene, stage: Stage, job_id: UUID, payload: Execut
 
 
 def build_words(
-    scene: Scene,
+    scene: JobContext,
     stage: Stage,
     template_name: str,
     *,
@@ -246,7 +248,7 @@ def build_words(
         template_name=template_name,
         template=scene.process.prompts[template_name],
         domain=scene.domain,
-        guidance=scene.process.find_guidance(scene.domain, template_name),
+        guidance=scene.process.get_guidance(scene.domain, template_name),
         request=Item("Original request", scene.request),
         context=tuple(
             Item(row["type"].replace("_", " ").capitalize(), row["content"])
@@ -258,7 +260,7 @@ def build_words(
     )
 
 
-def _select(scene: Scene, stage: Stage, rule: InputRule) -> list[Text]:
+def _select(scene: JobContext, stage: Stage, rule: InputRule) -> list[Text]:
     source = rule.stage_slug or stage.slug
     return [t for t in scene.texts.values() if (t.stage_slug, t.type) == (source, rule.type)]
 
@@ -271,7 +273,7 @@ def _place(text: Text) -> str:
     return text.path.rsplit("/", 1)[-1]
 
 
-def label_all(scene: Scene, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
+def label_all(scene: JobContext, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
     """Label documents neutrally, in an order of the reader's own."""
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
@@ -279,7 +281,7 @@ def label_all(scene: Scene, header: str, texts: Sequence[Text], reader: UUID) ->
     return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
 
 
-def _label(scene: Scene, header: str, text: Text) -> str:
+def _label(scene: JobContext, header: str, text: Text) -> str:
     return build_label(
         header,
         session_id=scene.session_id,
@@ -293,7 +295,7 @@ def _label(scene: Scene, header: str, text: Text) -> str:
 # -- what the user said ---------------------------------------------------------------------------
 
 
-def _gather_feedback(scene: Scene, stage: Stage) -> list[Item]:
+def _gather_feedback(scene: JobContext, stage: Stage) -> list[Item]:
     """One item per earlier stage that the user said something about, oldest first.
 
     An iteration begins with what was said about all stages of the one before it.
@@ -323,7 +325,7 @@ def _gather_feedback(scene: Scene, stage: Stage) -> list[Item]:
     return items
 
 
-def _say(scene: Scene, row: dict[str, Any]) -> str:
+def _say(scene: JobContext, row: dict[str, Any]) -> str:
     """Put one entry into words, with a neutral label for what it is about."""
     said: str = row["content"].strip()
     if row["rating"] is not None:
@@ -356,7 +358,7 @@ def _relate(naming: Naming) -> Relation:
             return Plain()
 
 
-def _flag(scene: Scene, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
+def _flag(scene: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
     """Mark what a model wrote about a document of its own."""
     match payload:
         case ExecutePayload(inputs=(one,), target_contribution_id=target):

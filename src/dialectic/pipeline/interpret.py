@@ -23,11 +23,11 @@ from dialectic.errors import (
     EndpointBusy,
     Fate,
     FundsError,
+    PartialResponse,
     ProviderError,
     ProviderFiltered,
     ProviderMalformed,
     ProviderThrottled,
-    Remains,
 )
 
 CUT_OFF = "cut_off"
@@ -72,13 +72,13 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class Continue:
     """The answer was cut off and is a part of the document; another turn goes on with it."""
 
 
-def follow(
+def interpret(
     reply: Reply, said: Sequence[str], limits: Limits, *, has_stopped: bool = False
-) -> Finish | GoOn:
+) -> Finish | Continue:
     """Decide what an answer means, after what was said in the turns before it.
 
     Only an answer with text can become a document, or a part of one. `has_stopped` when one of
@@ -124,12 +124,12 @@ def _finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ())
 
 def _follow_end(
     reply: Reply, said: Sequence[str], limits: Limits, *, has_stopped: bool
-) -> Finish | GoOn:
+) -> Finish | Continue:
     joined = _join(reply, said)
     if is_unclosed(joined.text):
         # It says that it is done and is not: asked once to go on, and then taken at its word.
         if limits.continues and not has_stopped and len(said) < limits.continuations_max:
-            return GoOn()
+            return Continue()
         return _finish(joined, is_incomplete=False, flags=(UNCLOSED,))
     before = join(said).text
     if before and not joined.text[len(before) :].strip() and not seems_finished(before):
@@ -137,7 +137,7 @@ def _follow_end(
     return _finish(joined, is_incomplete=False)
 
 
-def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | GoOn:
+def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | Continue:
     turns = [*said, reply.text]
     if not limits.continues:
         return close(turns, CUT_OFF)
@@ -150,7 +150,7 @@ def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | G
             return close(turns, REPEATS_ITSELF if is_echo else NO_PROGRESS)
     if len(said) >= limits.continuations_max:
         return close(turns, CONTINUATION_LIMIT)
-    return GoOn()
+    return Continue()
 
 
 def _join(reply: Reply, said: Sequence[str]) -> Joined:
@@ -165,9 +165,9 @@ def _join(reply: Reply, said: Sequence[str]) -> Joined:
     return joined
 
 
-def _leave(reply: Reply) -> Remains:
+def _leave(reply: Reply) -> PartialResponse:
     """What is known of a call whose answer is of no use; it was paid for all the same."""
-    return Remains(
+    return PartialResponse(
         was_sent=True,
         partial_text=reply.text,
         reported_usage=(

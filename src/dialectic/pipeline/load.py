@@ -34,7 +34,7 @@ from dialectic.db.tables.records import SQL, Owner
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
 from dialectic.pipeline.outline import Outline, build_outline
-from dialectic.pipeline.plan import Progress, Situation, find_missing, read_inputs
+from dialectic.pipeline.plan import Progress, Situation, list_missing, read_inputs
 from dialectic.pipeline.strategies import Document
 
 
@@ -56,7 +56,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class JobContext:
     """What everything in a session has in common, and what one job has to read."""
 
     session_id: UUID
@@ -103,11 +103,11 @@ class Scene:
         )
 
 
-async def look(engine: Engine, job: Job, payload: AnyPayload) -> Scene:
+async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> JobContext:
     """Load everything that a claimed job needs."""
 
-    async def work(connection: Connection) -> Scene:
-        scene = await load_scene(engine, connection, job.session_id, job.iteration_number)
+    async def work(connection: Connection) -> JobContext:
+        scene = await load_session_context(engine, connection, job.session_id, job.iteration_number)
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
         is_turn = is_turn or not scene.process.load_stage(job.stage_slug).steps
         if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
@@ -115,7 +115,7 @@ async def look(engine: Engine, job: Job, payload: AnyPayload) -> Scene:
             if said:
                 return replace(scene, chunks=said)
         if isinstance(payload, PlanPayload):
-            return await look_around(connection, scene, job.stage_slug, payload.model_index)
+            return await list_siblings(connection, scene, job.stage_slug, payload.model_index)
         ids = [given.contribution_id for given in payload.inputs]
         if isinstance(payload, MergePayload | CombinePayload):
             found = await read_versions(connection, scene.session_id, ids)
@@ -126,9 +126,9 @@ async def look(engine: Engine, job: Job, payload: AnyPayload) -> Scene:
     return await engine.db.transact(job.tenant_id, work)
 
 
-async def look_around(
-    connection: Connection, scene: Scene, stage_slug: str, model_index: int
-) -> Scene:
+async def list_siblings(
+    connection: Connection, scene: JobContext, stage_slug: str, model_index: int
+) -> JobContext:
     """Load what there is to plan with, and the texts of a stage that can begin as one call."""
     stage = scene.process.load_stage(stage_slug)
     if not stage.steps and not stage.list_sources():
@@ -136,22 +136,22 @@ async def look_around(
         return await read_texts(connection, scene, ids)
     situation = await read_situation(connection, scene)
     scene = replace(scene, situation=situation)
-    if find_missing(stage, stage.inputs_required, model_index, situation):
+    if list_missing(stage, stage.inputs_required, model_index, situation):
         return scene
     found = read_inputs(stage.inputs_required, stage, model_index, situation)
     return await read_texts(connection, scene, [d.id for kind in found for d in kind.documents])
 
 
-async def load_scene(
+async def load_session_context(
     engine: Engine, connection: Connection, session_id: UUID, iteration: int
-) -> Scene:
+) -> JobContext:
     """Load what all jobs of an iteration have in common."""
     kinds = [kind.value for kind in ResourceKind]
     row = await connection.fetchrow(SQL["load_scene"], session_id, iteration, kinds)
     if row is None:
         raise NotFound(f"There is no session {session_id}.")
     process = await load_pinned(engine, connection, row["process_template_id"])
-    return Scene(
+    return JobContext(
         session_id=session_id,
         iteration=iteration,
         project_id=row["project_id"],
@@ -195,7 +195,7 @@ async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) 
     return engine.processes[process_id]
 
 
-async def read_situation(connection: Connection, scene: Scene) -> Situation:
+async def read_situation(connection: Connection, scene: JobContext) -> Situation:
     """Read what exists in an iteration and how far its plan jobs are, all of one moment."""
     row = await connection.fetchrow(SQL["read_situation"], scene.session_id, scene.iteration)
     assert row is not None, "it is one row, of lists"
@@ -222,7 +222,7 @@ async def read_situation(connection: Connection, scene: Scene) -> Situation:
 
 
 def _list_imported(
-    scene: Scene, progress: Sequence[Progress], over: Sequence[str]
+    scene: JobContext, progress: Sequence[Progress], over: Sequence[str]
 ) -> Iterator[Progress]:
     """A stage that came with an imported project has no jobs: that it has ended, its run says."""
     planned = {each.stage_slug for each in progress}
@@ -232,13 +232,15 @@ def _list_imported(
                 yield Progress(stage_slug, model_index, current_step=1, has_ended=True)
 
 
-async def list_outcomes(connection: Connection, scene: Scene) -> list[UUID]:
+async def list_outcomes(connection: Connection, scene: JobContext) -> list[UUID]:
     """List what the iteration before this one came to."""
     rows = await connection.fetch(SQL["list_outcomes"], scene.session_id, scene.iteration - 1)
     return [row["id"] for row in rows]
 
 
-async def read_texts(connection: Connection, scene: Scene, ids: Collection[UUID]) -> Scene:
+async def read_texts(
+    connection: Connection, scene: JobContext, ids: Collection[UUID]
+) -> JobContext:
     """Read the newest text of each of these documents."""
     if not ids:
         return scene
@@ -248,7 +250,7 @@ async def read_texts(connection: Connection, scene: Scene, ids: Collection[UUID]
     return replace(scene, texts=texts)
 
 
-def _require(scene: Scene, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
+def _require(scene: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
     if missing := [str(wanted) for wanted in ids if wanted not in texts]:
         raise NotFound(f"Document(s) {', '.join(missing)} of session {scene.session_id} are gone.")
 

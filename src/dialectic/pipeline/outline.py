@@ -55,7 +55,7 @@ class StepOutline:
         """List the ranks of the children that are planned; others are left out."""
         return frozenset(self.ranks[model_index - 1])
 
-    def find_rank(self, model_index: int, rank: int) -> int:
+    def get_rank(self, model_index: int, rank: int) -> int:
         """Find the place of a child among its model's children of this step, from 1."""
         return self.ranks[model_index - 1].index(rank) + 1
 

@@ -67,7 +67,7 @@ def read_inputs(
     return [_read(rule, stage, model_index, situation) for rule in rules if not rule.is_feedback]
 
 
-def find_missing(
+def list_missing(
     stage: Stage, rules: Sequence[InputRule], model_index: int, situation: Situation
 ) -> tuple[str, ...]:
     """Find what is still to come of what rules ask for, by the names it is awaited by."""
@@ -199,7 +199,7 @@ def _build_child(
     """The one place where a child is given everything it needs."""
     _, first = sources[child.sources[0]]
     figures = situation.outline.load_step(stage.slug, step.output_type)
-    rank = figures.find_rank(payload.model_index, child.rank)
+    rank = figures.get_rank(payload.model_index, child.rank)
     return PlannedChild(
         id=derive_child_job_id(plan_id, step_name=step.name, sources=child.sources),
         step_number=stage.steps.index(step) + 1,

@@ -18,15 +18,15 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import (
     USEFUL_OUTPUT_TOKENS,
-    Purse,
+    Funds,
     Rates,
     build_funds_error,
+    check_spend,
+    compute_possible_output,
     decide_hold,
     decide_output_cap,
-    find_possible_output,
     is_enough_now,
     is_play,
-    judge_spend,
 )
 from dialectic.db.pool import Connection
 from dialectic.engine import Engine
@@ -40,11 +40,11 @@ from dialectic.errors import (
 )
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Hold, HoldState, NewHold, Purpose
-from dialectic.tokens.counting import count_request_tokens_aside, find_counter
+from dialectic.tokens.counting import count_request_tokens_aside, get_counter
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Reservation:
     """A call that is paid for: what may be sent, and the hold by which it is known."""
 
     request: Request
@@ -52,7 +52,7 @@ class Held:
     counted_input_tokens: int
 
 
-async def hold(
+async def reserve(
     engine: Engine,
     job: Job,
     card: ModelCard,
@@ -61,7 +61,7 @@ async def hold(
     wallet_id: UUID,
     key: str,
     purpose: Purpose = Purpose.CALL,
-) -> Held:
+) -> Reservation:
     """Set aside what a call can cost, or raise: then nothing is called.
 
     The answer may have to be shorter than was asked for, if that is what money allows.
@@ -73,7 +73,7 @@ async def hold(
     if job.attempt > 1:
         await db.transact(tenant_id, lambda c: holds.give_up_earlier(c, job.id, job.attempt))
     build = functools.partial(build_hold, key, job, card, wallet_id, counted, purpose=purpose)
-    cap = find_possible_output(counted, card, request.max_output_tokens)
+    cap = compute_possible_output(counted, card, request.max_output_tokens)
     try:
         # As a rule there is plenty, and one question is enough.
         if await holds.reserve_unasked(db, tenant_id, build(cap), fraction) is None:
@@ -85,11 +85,11 @@ async def hold(
     except Conflict:
         # It was made a moment ago, although we were not told, when there was other money to go by.
         cap = (await _load_own(engine, job, key)).output_cap_tokens
-    return Held(replace(request, max_output_tokens=cap), key, counted)
+    return Reservation(replace(request, max_output_tokens=cap), key, counted)
 
 
 def decide_cap(
-    purse: Purse,
+    purse: Funds,
     card: ModelCard,
     request: Request,
     counted_tokens: int,
@@ -103,7 +103,7 @@ def decide_cap(
         purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
     )
     if not job.is_spend_approved:
-        judge_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
+        check_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
     return cap
 
 
@@ -157,7 +157,7 @@ async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: 
     """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
     fraction = Decimal(str(engine.settings.max_spend_fraction))
 
-    async def work(connection: Connection) -> list[Purse]:
+    async def work(connection: Connection) -> list[Funds]:
         return [
             await wallets.load_purse(connection, wallet_id, job.session_id, is_play=kind)
             for kind in (False, True)
@@ -168,7 +168,7 @@ async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: 
 
 
 def judge_outlook(
-    outlook: Outlook, purse: Purse, fraction: Decimal, *, is_approved: bool = False
+    outlook: Outlook, purse: Funds, fraction: Decimal, *, is_approved: bool = False
 ) -> None:
     """Judge what a prompt will cost of one kind of money, all together."""
     card = outlook.card
@@ -195,7 +195,7 @@ def judge_outlook(
     if spendable is not None and needed > spendable:
         raise build_funds_error(purse, needed, what=what)
     if not is_approved:
-        judge_spend(needed, purse, fraction, what=what)
+        check_spend(needed, purse, fraction, what=what)
 
 
 async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
@@ -209,20 +209,20 @@ async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
 
 
 async def settle(
-    connection: Connection, card: ModelCard, held: Held, reply: Reply, answer_id: UUID
+    connection: Connection, card: ModelCard, held: Reservation, reply: Reply, answer_id: UUID
 ) -> None:
     """Pay for an answer in the commit that saves it."""
     actual = judge_reply(card, held, reply)
     await holds.settle(connection, held.key, actual, answer_id, request_id=reply.request_id)
 
 
-def judge_reply(card: ModelCard, held: Held, reply: Reply) -> Actual:
+def judge_reply(card: ModelCard, held: Reservation, reply: Reply) -> Actual:
     """Decide by which tokens an answer is paid for."""
     usage = reply.usage
     tokens = (usage.input_tokens, usage.output_tokens)
     is_reported = usage.source is UsageSource.REPORTED
     if is_reported:
-        counts = held.counted_input_tokens, find_counter(card.tokenizer)(reply.text)
+        counts = held.counted_input_tokens, get_counter(card.tokenizer)(reply.text)
     else:
         counts = tokens
     counted = Counted(*counts, held.request.max_output_tokens, has_unseen_output=card.is_reasoning)
@@ -232,19 +232,21 @@ def judge_reply(card: ModelCard, held: Held, reply: Reply) -> Actual:
 # -- calls that came to nothing --------------------------------------------------------------------
 
 
-async def free(connection: Connection, job: Job) -> None:
+async def release(connection: Connection, job: Job) -> None:
     """Free what an attempt has set aside for calls that were turned away."""
     for each in await holds.list_open(connection, job.id, job.attempt):
         await holds.void(connection, each.key)
 
 
-async def let_go(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
+async def release_unsent(
+    connection: Connection, engine: Engine, job: Job, error: DialecticError
+) -> None:
     """Resolve what an attempt that failed has set aside, in the commit that ends it."""
     for each in await holds.list_open(connection, job.id, job.attempt):
         await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
 
 
-async def has_come_in(
+async def is_funded_now(
     connection: Connection, engine: Engine, job: Job, error: DialecticError
 ) -> bool:
     """Say whether money that was missing is there by now; if not, none comes before the commit.
@@ -295,7 +297,7 @@ def price_failure(hold: Hold, card: ModelCard, error: BaseException) -> Actual |
         return None
     counted = Counted(
         hold.counted_input_tokens,
-        find_counter(card.tokenizer)(remains.partial_text),
+        get_counter(card.tokenizer)(remains.partial_text),
         hold.output_cap_tokens,
         has_unseen_output=card.is_reasoning,
     )

@@ -59,10 +59,10 @@ from dialectic.pipeline.fit.overflow import (
 from dialectic.pipeline.fit.retrieve import retrieve
 from dialectic.pipeline.fit.shorten import build_shortener
 from dialectic.pipeline.gather import Material, gather
-from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, follow
-from dialectic.pipeline.load import Scene, look
-from dialectic.pipeline.plan import decide_plan, find_missing
-from dialectic.pipeline.reserve import free, hold
+from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, interpret
+from dialectic.pipeline.load import JobContext, load_job_context
+from dialectic.pipeline.plan import decide_plan, list_missing
+from dialectic.pipeline.reserve import release, reserve
 from dialectic.pipeline.save import (
     Paid,
     save_combined,
@@ -79,7 +79,7 @@ async def run_job(engine: Engine, job: Job) -> None:
     """Carry out one claimed job. Returns when its outcome is saved; raises what went wrong."""
     engine.failpoints.reach("after_claim")
     payload = parse_payload(job.payload_json)
-    scene = await look(engine, job, payload)
+    scene = await load_job_context(engine, job, payload)
     match payload:
         case PlanPayload() if not scene.chunks:
             await run_plan(engine, job, payload, scene)
@@ -91,12 +91,12 @@ async def run_job(engine: Engine, job: Job) -> None:
             assert_never(unreachable)
 
 
-async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: Scene) -> None:
+async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: JobContext) -> None:
     """One model's part in a stage: deal it out in steps, or carry it out as one turn."""
     stage = scene.process.load_stage(job.stage_slug)
     missing: tuple[str, ...] = ()
     if scene.situation is not None:
-        missing = find_missing(stage, stage.inputs_required, payload.model_index, scene.situation)
+        missing = list_missing(stage, stage.inputs_required, payload.model_index, scene.situation)
     is_first = payload.model_index == 1 and payload.edition == 1
     if is_first and not missing and stage.slug not in scene.seeded:
         await save_seed(engine, job, scene, stage)
@@ -110,7 +110,7 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: Scene)
         await run_turn(engine, job, payload, scene)
 
 
-async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: Scene) -> None:
+async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: JobContext) -> None:
     """Documents too long for their reader: merge them, and what comes of it, until they fit."""
     card = engine.catalog.load_card(payload.model_name)
     level = await deal_level(engine, job, payload, scene, card)
@@ -120,7 +120,7 @@ async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: 
         await save_combined(engine, job, level)
 
 
-async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: Scene) -> None:
+async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: JobContext) -> None:
     """One document by one model, or as much of it as fits into an answer."""
     card = engine.catalog.load_card(payload.model_name)
     material = _gather(scene, job, payload)
@@ -137,12 +137,12 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: Scene)
         await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
         return
     limits = Limits(scene.continues, engine.settings.max_continuations)
-    outcome = follow(paid.answer.reply, material.said, limits, has_stopped=material.has_stopped)
+    outcome = interpret(paid.answer.reply, material.said, limits, has_stopped=material.has_stopped)
     await save_turn(engine, job, material, outcome, paid)
 
 
 async def make_room(
-    engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard
+    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
 ) -> Material | None:
     """Do with inputs that do not fit what their step says; None if the job must wait for it.
 
@@ -161,7 +161,9 @@ async def make_room(
     return combined
 
 
-async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard) -> Paid:
+async def ask(
+    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
+) -> Paid:
     """Ask the model, with a prompt that fits; once more, with less, if it says that it does not."""
     shortener = build_shortener(engine, job, scene, material, card)
     fitted = await compress(material, card, shortener)
@@ -174,7 +176,7 @@ async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: 
             job,
             card,
             request,
-            lambda: hold(engine, job, card, request, wallet_id=wallet_id, key=key),
+            lambda: reserve(engine, job, card, request, wallet_id=wallet_id, key=key),
         )
         return Paid(card, held, answer, fitted.manifest)
 
@@ -182,7 +184,7 @@ async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: 
         return await send(fitted, 0)
     except ContextWindowError as error:
         # It was turned away, so its money is free again.
-        await engine.db.transact(job.tenant_id, lambda connection: free(connection, job))
+        await engine.db.transact(job.tenant_id, lambda connection: release(connection, job))
         less = decide_again(error, fitted.counted_tokens)
         try:
             fitted = await compress(material, card, shortener, tokens_max=less)
@@ -191,7 +193,7 @@ async def ask(engine: Engine, job: Job, scene: Scene, material: Material, card: 
     return await send(fitted, 1)
 
 
-def _gather(scene: Scene, job: Job, payload: TurnPayload) -> Material:
+def _gather(scene: JobContext, job: Job, payload: TurnPayload) -> Material:
     if isinstance(payload, MergePayload):
         return gather_merge(scene, job, payload)
     return gather(scene, job, payload)

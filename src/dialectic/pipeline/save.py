@@ -26,10 +26,10 @@ from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.combine import Needed
 from dialectic.pipeline.fit.overflow import Level
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.interpret import Finish, GoOn
-from dialectic.pipeline.load import Scene
+from dialectic.pipeline.interpret import Continue, Finish
+from dialectic.pipeline.load import JobContext
 from dialectic.pipeline.plan import Decision
-from dialectic.pipeline.reserve import Held, free, settle
+from dialectic.pipeline.reserve import Reservation, release, settle
 from dialectic.pipeline.write import Written, write
 from dialectic.publishing.publish import publish_files, publish_waiting
 
@@ -39,7 +39,7 @@ class Paid:
     """An answer, with whose it is and the hold it is paid out of."""
 
     card: ModelCard
-    held: Held
+    held: Reservation
     answer: Answer
     # What the prompt was made of.
     manifest: Manifest
@@ -49,7 +49,7 @@ async def save_turn(
     engine: Engine,
     job: Job,
     material: Material,
-    outcome: Finish | GoOn,
+    outcome: Finish | Continue,
     paid: Paid | None = None,
 ) -> None:
     """Save one turn, whole or not at all: `LeaseLost` if the job was taken over.
@@ -70,12 +70,12 @@ async def save_turn(
             reply = paid.answer.reply
             await settle(connection, paid.card, paid.held, reply, written.stored_id)
         else:
-            await free(connection, job)
+            await release(connection, job)
         engine.failpoints.reach("before_commit")
 
     await engine.db.transact(job.tenant_id, work)
     engine.failpoints.reach("after_commit")
-    if isinstance(outcome, GoOn):
+    if isinstance(outcome, Continue):
         return  # the job may have its next claim by now, and that one is not to be kept waiting
     files = [*written.files, *(resource.as_file() for resource in written.resources)]
     await publish_files(engine, job.tenant_id, files)
@@ -134,7 +134,9 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
             "tokens_used_output": new.said.usage.output_tokens,
         },
     }
-    await records.announce(connection, job.session_id, "contribution_generation_continued", news)
+    await records.record_event(
+        connection, job.session_id, "contribution_generation_continued", news
+    )
 
 
 # -- plans ----------------------------------------------------------------------------------------
@@ -277,7 +279,7 @@ async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:
     await engine.db.transact(job.tenant_id, work)
 
 
-async def save_seed(engine: Engine, job: Job, scene: Scene, stage: Stage) -> None:
+async def save_seed(engine: Engine, job: Job, scene: JobContext, stage: Stage) -> None:
     """Write the stage's seed prompt, unless another model's job was quicker."""
     seed = build_seed_prompt(scene, stage)
 

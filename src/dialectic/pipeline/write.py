@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
-from dialectic.core.documents.artifacts import cut_documents, list_sections, raise_headings
+from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
 from dialectic.core.documents.file_locations import (
     ChunkFile,
     ContributionFile,
@@ -36,7 +36,7 @@ from dialectic.db.tables.chunks import NewChunk
 from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.interpret import Finish, GoOn
+from dialectic.pipeline.interpret import Continue, Finish
 
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 
@@ -64,7 +64,7 @@ def write(
     job: Job,
     material: Material,
     answer: Answer | None,
-    outcome: Finish | GoOn,
+    outcome: Finish | Continue,
     manifest: Manifest | None = None,
 ) -> Written:
     """Write a turn down. Without an answer the document is made of what was said before."""
@@ -78,7 +78,7 @@ def write(
         if not is_whole:
             chunk = build_chunk(job, material, said[-1])
             files.append(chunk.file)
-    if isinstance(outcome, GoOn):
+    if isinstance(outcome, Continue):
         return Written(chunk, None, tuple(files))
     contribution, resources = build_contribution(job, material, name, said, outcome)
     return Written(chunk, contribution, (contribution.file, *files), tuple(resources))
@@ -145,7 +145,7 @@ def build_contribution(
 ) -> tuple[NewContribution, list[NewResource]]:
     """Build the record of a document, and the documents that are cut out of it."""
     contribution_id = derive_contribution_id(job.id)
-    cut = cut_documents(outcome.text, material.expected, is_complete=not outcome.is_incomplete)
+    cut = extract_documents(outcome.text, material.expected, is_complete=not outcome.is_incomplete)
     noted = [
         *outcome.flags,
         *(flag for turn in said for flag in turn.flags),

@@ -22,7 +22,7 @@ from dialectic.errors import EmbeddedServerError
 from dialectic.postgres import locks
 from dialectic.postgres.data import check_owner, prepare_data
 from dialectic.postgres.errors import build_failure, explaining
-from dialectic.postgres.launch import find_account, launch
+from dialectic.postgres.launch import get_account, launch
 from dialectic.postgres.paths import Place
 from dialectic.postgres.programs import (
     PROGRAMS,
@@ -183,7 +183,7 @@ def _ensure_running(place: Place, start: Start) -> Server:
 
 def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
     """Start the server on a sound data folder; return where in the log its lines begin."""
-    account = find_account()
+    account = get_account()
     programs = load_programs(shared=account is not None)
     if place.measure_log() > LOG_BYTES_MAX:
         place.log.replace(place.old_log)

@@ -24,7 +24,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # English messages, no PG* va
 Account: TypeAlias = pwd.struct_passwd | None
 
 
-def find_account() -> Account:
+def get_account() -> Account:
     """Who runs the server if not ourselves: PostgreSQL refuses to be run by root."""
     uid = os.geteuid()
     with contextlib.suppress(KeyError):

@@ -14,7 +14,7 @@ from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.strict_json import (
-    Garbled,
+    MalformedJson,
     add_counts,
     find_count,
     find_text,
@@ -34,8 +34,8 @@ from dialectic.providers.exchange import (
     load_page,
 )
 from dialectic.providers.finish_reasons import Vendor
-from dialectic.providers.http import Line
-from dialectic.providers.response import Draft
+from dialectic.providers.http import HttpConnection
+from dialectic.providers.response import ResponseBuilder
 
 API_VERSION = "2023-06-01"
 _TOOL_BLOCKS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -48,13 +48,13 @@ class AnthropicProvider:
     def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
         self.endpoint = endpoint
         self._caps = caps
-        self._line = Line(
+        self._line = HttpConnection(
             endpoint, key, lambda word: {"x-api-key": word}, {"anthropic-version": API_VERSION}
         )
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         sending = build_sending(self.endpoint, card, "/messages", build_body(card, request))
-        reader = MessageReader(Draft(card, request, on_text, self._line.key))
+        reader = MessageReader(ResponseBuilder(card, request, on_text, self._line.key))
         return await converse(self._line, sending, card, reader, self._caps)
 
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
@@ -105,7 +105,7 @@ def build_prompt(card: ModelCard, request: Request) -> dict[str, Any]:
 class MessageReader:
     """Reads the events of a message, or one whole."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
         self.is_done = False
         # The kind of each block that was opened, by its number; None once it is closed.
@@ -133,7 +133,7 @@ class MessageReader:
     def take_whole(self, body: Any) -> None:
         message = require_object(body, "answer")
         if message.get("content") is None:
-            raise Garbled("it holds no content")
+            raise MalformedJson("it holds no content")
         self._take_message(message)
         for part in require_list(message.get("content"), "content"):
             block = require_object(part, "content")
@@ -152,7 +152,7 @@ class MessageReader:
         index, block = data.get("index"), require_object(data.get("content_block"), "content_block")
         kind = require_text(block.get("type"), "type")
         if type(index) is not int or not 0 <= index <= len(self._blocks):
-            raise Garbled(f"block {index!r} was opened after {len(self._blocks)} others")
+            raise MalformedJson(f"block {index!r} was opened after {len(self._blocks)} others")
         if index < len(self._blocks):
             return  # opened before: the event came twice
         self._blocks.append(kind)
@@ -163,7 +163,7 @@ class MessageReader:
     def _fill_block(self, data: dict[str, Any]) -> None:
         index = self._load_index(data)
         if self._blocks[index] is None:
-            raise Garbled(f"block {index} was filled after it had been closed")
+            raise MalformedJson(f"block {index} was filled after it had been closed")
         delta = require_object(data.get("delta"), "delta")
         if delta.get("type") == "text_delta":
             self.draft.write(require_text(delta.get("text"), "text"))
@@ -171,7 +171,7 @@ class MessageReader:
     def _load_index(self, data: dict[str, Any]) -> int:
         index = data.get("index")
         if type(index) is not int or not 0 <= index < len(self._blocks):
-            raise Garbled(f"block {index!r} was never opened")
+            raise MalformedJson(f"block {index!r} was never opened")
         return index
 
     def _take_end(self, data: dict[str, Any]) -> None:

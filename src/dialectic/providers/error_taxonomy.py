@@ -154,7 +154,7 @@ def _find_too_long(message: str) -> re.Match[str] | None:
 
 def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Complaint:
     """Read whatever a provider says of an error, in whatever form; a status of 200 says nothing."""
-    error = find_error(body)
+    error = read_error(body)
     codes = tuple(code.lower() for code in _list_codes(error))
     message = _find_message(error)
     too_long = _find_too_long(message)
@@ -169,7 +169,7 @@ def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = N
     )
 
 
-def find_error(body: Any) -> dict[str, Any]:
+def read_error(body: Any) -> dict[str, Any]:
     """Find the error inside a body: under `error`, at the top, or in the first of a list."""
     if isinstance(body, list):
         body = body[0] if body else None

@@ -13,6 +13,7 @@ from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import Endpoint
 from dialectic.errors import (
     ContextWindowError,
+    PartialResponse,
     ProviderAuth,
     ProviderError,
     ProviderFiltered,
@@ -20,7 +21,6 @@ from dialectic.errors import (
     ProviderRejected,
     ProviderThrottled,
     ProviderTransient,
-    Remains,
     StreamTruncated,
 )
 from dialectic.providers.error_taxonomy import TURNED_AWAY, Complaint, Kind, classify
@@ -54,7 +54,11 @@ _LEAVES: Mapping[Kind, tuple[type[ProviderError], str, str]] = {
 
 
 def build_refusal(
-    endpoint: Endpoint, key: Secret | None, model: str, complaint: Complaint, remains: Remains
+    endpoint: Endpoint,
+    key: Secret | None,
+    model: str,
+    complaint: Complaint,
+    remains: PartialResponse,
 ) -> ProviderError | ContextWindowError:
     """Build the error that a complaint means."""
     kind = classify(complaint)

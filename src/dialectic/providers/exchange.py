@@ -19,13 +19,13 @@ from typing import Any, Protocol
 from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import Message, Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.core.strict_json import Garbled, parse_json, require_list, require_object
+from dialectic.core.strict_json import MalformedJson, parse_json, require_list, require_object
 from dialectic.errors import (
+    PartialResponse,
     ProviderError,
     ProviderMalformed,
     ProviderRejected,
     ProviderTransient,
-    Remains,
     StreamTruncated,
 )
 from dialectic.providers.error_taxonomy import is_error, read_complaint
@@ -36,8 +36,14 @@ from dialectic.providers.errors import (
     redact,
     was_worked_on,
 )
-from dialectic.providers.http import Broken, Incoming, Line, PatienceS, Sending
-from dialectic.providers.response import Draft
+from dialectic.providers.http import (
+    HttpConnection,
+    IncomingResponse,
+    OutgoingRequest,
+    PatienceS,
+    TransportFailure,
+)
+from dialectic.providers.response import ResponseBuilder
 from dialectic.providers.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
 
 REASONING_FIRST_BYTE_S = 600.0
@@ -62,7 +68,7 @@ class Caps:
 class Reader(Protocol):
     """Makes sense of what one wire sends, and writes it into its draft. Raises `Garbled`."""
 
-    draft: Draft
+    draft: ResponseBuilder
     # Whether the wire's own last word has come.
     is_done: bool
 
@@ -75,12 +81,12 @@ class Reader(Protocol):
 
 def build_sending(
     endpoint: Endpoint, card: ModelCard, path: str, body: Mapping[str, Any]
-) -> Sending:
+) -> OutgoingRequest:
     """Build what is sent for one answer of a model."""
     first_byte_s = endpoint.first_byte_s
     if card.is_reasoning:
         first_byte_s = max(first_byte_s, REASONING_FIRST_BYTE_S)
-    return Sending(path, encode_body(card, body), first_byte_s, endpoint.timeout_s)
+    return OutgoingRequest(path, encode_body(card, body), first_byte_s, endpoint.timeout_s)
 
 
 def encode_body(card: ModelCard, body: Mapping[str, Any]) -> bytes:
@@ -104,7 +110,7 @@ def fold_system(card: ModelCard, request: Request) -> tuple[str, tuple[Message, 
 
 
 async def converse(
-    line: Line, sending: Sending, card: ModelCard, reader: Reader, caps: Caps
+    line: HttpConnection, sending: OutgoingRequest, card: ModelCard, reader: Reader, caps: Caps
 ) -> Reply:
     """Carry out one call."""
     draft, name = reader.draft, line.endpoint.name
@@ -114,11 +120,11 @@ async def converse(
             patience_s = _build_patience(line.endpoint, sending, card, reader)
             await check_status(line, card.sent_name, incoming, patience_s)
             await _read(line, card, incoming, reader, caps, patience_s)
-    except Broken as broken:
+    except TransportFailure as broken:
         # What has ended is whole, however the connection went on.
         if not draft.has_ended:
             raise build_break(line.endpoint, broken, draft.build_remains()) from broken
-    except Garbled as garbled:
+    except MalformedJson as garbled:
         shown = {"garbled": garbled.shown} if garbled.shown else {}
         raise build_garble(line.endpoint, garbled, draft.build_remains(**shown)) from garbled
     if not draft.has_ended:
@@ -131,16 +137,18 @@ async def converse(
     return draft.build_reply()
 
 
-async def check_status(line: Line, model: str, incoming: Incoming, patience_s: PatienceS) -> None:
+async def check_status(
+    line: HttpConnection, model: str, incoming: IncomingResponse, patience_s: PatienceS
+) -> None:
     """Raise what a status other than success means."""
     if 200 <= incoming.status < 300:
         return
     start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
     text = start.decode("utf-8", "replace")
     body: Any = text if incoming.content_type == "text/plain" else None
-    with contextlib.suppress(Garbled):
+    with contextlib.suppress(MalformedJson):
         body = parse_json(text)
-    remains = Remains(
+    remains = PartialResponse(
         was_sent=was_worked_on(incoming.status),
         request_id=incoming.request_id,
         raw=_build_raw(line, incoming, text),
@@ -150,13 +158,13 @@ async def check_status(line: Line, model: str, incoming: Incoming, patience_s: P
 
 
 async def check_content_type(
-    line: Line, incoming: Incoming, patience_s: PatienceS, *expected: str
+    line: HttpConnection, incoming: IncomingResponse, patience_s: PatienceS, *expected: str
 ) -> None:
     """Raise if the answer is of another kind, as the page of a login is."""
     if incoming.content_type in expected:
         return
     start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
-    remains = Remains(
+    remains = PartialResponse(
         was_sent=True,
         request_id=incoming.request_id,
         raw=_build_raw(line, incoming, start.decode("utf-8", "replace")),
@@ -170,7 +178,9 @@ async def check_content_type(
     )
 
 
-def build_break(endpoint: Endpoint, broken: Broken, remains: Remains) -> ProviderError:
+def build_break(
+    endpoint: Endpoint, broken: TransportFailure, remains: PartialResponse
+) -> ProviderError:
     """Build the error of an exchange that broke off."""
     if broken.has_begun:
         return StreamTruncated(
@@ -181,11 +191,13 @@ def build_break(endpoint: Endpoint, broken: Broken, remains: Remains) -> Provide
     return ProviderTransient(
         f"{endpoint.name} did not answer: {broken.why}.",
         retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
-        remains=Remains(was_sent=broken.was_sent, request_id=remains.request_id),
+        remains=PartialResponse(was_sent=broken.was_sent, request_id=remains.request_id),
     )
 
 
-def build_garble(endpoint: Endpoint, garbled: Garbled, remains: Remains) -> ProviderMalformed:
+def build_garble(
+    endpoint: Endpoint, garbled: MalformedJson, remains: PartialResponse
+) -> ProviderMalformed:
     """Build the error of an answer that makes no sense."""
     return ProviderMalformed(
         f"The answer of {endpoint.name} makes no sense: {garbled.why}.",
@@ -195,7 +207,7 @@ def build_garble(endpoint: Endpoint, garbled: Garbled, remains: Remains) -> Prov
 
 
 def _build_patience(
-    endpoint: Endpoint, sending: Sending, card: ModelCard, reader: Reader
+    endpoint: Endpoint, sending: OutgoingRequest, card: ModelCard, reader: Reader
 ) -> PatienceS:
     def patience_s() -> float:
         if reader.is_done:
@@ -211,9 +223,9 @@ def _build_patience(
 
 
 async def _read(
-    line: Line,
+    line: HttpConnection,
     card: ModelCard,
-    incoming: Incoming,
+    incoming: IncomingResponse,
     reader: Reader,
     caps: Caps,
     patience_s: PatienceS,
@@ -243,7 +255,7 @@ def parse_body(body: bytes) -> Any:
     return parse_json(body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
 
 
-def _take(line: Line, card: ModelCard, reader: Reader, event: Event) -> None:
+def _take(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -> None:
     text = event.data.strip()
     if reader.is_done:
         return
@@ -256,17 +268,19 @@ def _take(line: Line, card: ModelCard, reader: Reader, event: Event) -> None:
         reader.take(data)
 
 
-def _take_last(line: Line, card: ModelCard, reader: Reader, event: Event) -> None:
+def _take_last(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -> None:
     """Take an event that may have been cut off: one that does not parse was."""
     try:
         parse_json(event.data)
-    except Garbled:
+    except MalformedJson:
         if event.data.strip() != LAST_WORD:
             return
     _take(line, card, reader, event)
 
 
-def _check_error(line: Line, card: ModelCard, draft: Draft, body: Any, *, has_failed: bool) -> None:
+def _check_error(
+    line: HttpConnection, card: ModelCard, draft: ResponseBuilder, body: Any, *, has_failed: bool
+) -> None:
     """Raise what an error means that came with success, or after some of the answer."""
     if has_failed:
         complaint = read_complaint(200, body)
@@ -275,7 +289,7 @@ def _check_error(line: Line, card: ModelCard, draft: Draft, body: Any, *, has_fa
         raise build_refusal(line.endpoint, line.key, card.sent_name, complaint, remains)
 
 
-def _build_raw(line: Line, incoming: Incoming, text: str) -> dict[str, Any]:
+def _build_raw(line: HttpConnection, incoming: IncomingResponse, text: str) -> dict[str, Any]:
     raw: dict[str, Any] = clean_record(
         line.key,
         {
@@ -293,10 +307,10 @@ NOT_HERE = frozenset({404, 405, 501})
 
 
 async def load_page(
-    line: Line, path: str, name: str, caps: Caps
+    line: HttpConnection, path: str, name: str, caps: Caps
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Load one page of a list: its entries, which stand under a name, and all of it."""
-    sending = Sending(path, None, LOOKUP_S, LOOKUP_S)
+    sending = OutgoingRequest(path, None, LOOKUP_S, LOOKUP_S)
     with _telling(line):
         answer = await _ask(line, sending, "", caps, frozenset())
         assert answer is not None, "every status but success has raised"
@@ -305,15 +319,17 @@ async def load_page(
 
 
 async def find_answer(
-    line: Line, path: str, body: bytes, model: str, caps: Caps
+    line: HttpConnection, path: str, body: bytes, model: str, caps: Caps
 ) -> dict[str, Any] | None:
     """Ask something that not every endpoint knows; None if this one does not."""
     with _telling(line):
-        return await _ask(line, Sending(path, body, LOOKUP_S, LOOKUP_S), model, caps, NOT_HERE)
+        return await _ask(
+            line, OutgoingRequest(path, body, LOOKUP_S, LOOKUP_S), model, caps, NOT_HERE
+        )
 
 
 async def _ask(
-    line: Line, sending: Sending, model: str, caps: Caps, absent: frozenset[int]
+    line: HttpConnection, sending: OutgoingRequest, model: str, caps: Caps, absent: frozenset[int]
 ) -> dict[str, Any] | None:
     async with line.open(sending) as incoming:
         if incoming.status in absent:
@@ -323,18 +339,18 @@ async def _ask(
         body = parse_body(await incoming.read(_patience_s, bytes_max=caps.body_bytes))
     if is_error(body):
         complaint = read_complaint(200, body)
-        raise build_refusal(line.endpoint, line.key, model, complaint, Remains())
+        raise build_refusal(line.endpoint, line.key, model, complaint, PartialResponse())
     return require_object(body, "answer")
 
 
 @contextlib.contextmanager
-def _telling(line: Line) -> Iterator[None]:
+def _telling(line: HttpConnection) -> Iterator[None]:
     try:
         yield
-    except Broken as broken:
-        raise build_break(line.endpoint, broken, Remains()) from broken
-    except Garbled as garbled:
-        raise build_garble(line.endpoint, garbled, Remains()) from garbled
+    except TransportFailure as broken:
+        raise build_break(line.endpoint, broken, PartialResponse()) from broken
+    except MalformedJson as garbled:
+        raise build_garble(line.endpoint, garbled, PartialResponse()) from garbled
 
 
 def _patience_s() -> float:

@@ -14,7 +14,7 @@ from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import FinishReason, Reply, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.strict_json import (
-    Garbled,
+    MalformedJson,
     add_counts,
     find_count,
     find_text,
@@ -34,8 +34,8 @@ from dialectic.providers.exchange import (
     load_page,
 )
 from dialectic.providers.finish_reasons import Vendor
-from dialectic.providers.http import Line
-from dialectic.providers.response import Draft
+from dialectic.providers.http import HttpConnection
+from dialectic.providers.response import ResponseBuilder
 
 _ROLES = {Role.USER: "user", Role.ASSISTANT: "model"}
 _PROMPT_NAMES = ("contents", "systemInstruction", "system_instruction")
@@ -48,12 +48,12 @@ class GoogleProvider:
     def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
         self.endpoint = endpoint
         self._caps = caps
-        self._line = Line(endpoint, key, lambda word: {"x-goog-api-key": word})
+        self._line = HttpConnection(endpoint, key, lambda word: {"x-goog-api-key": word})
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         path = _build_path(card, "streamGenerateContent?alt=sse")
         sending = build_sending(self.endpoint, card, path, build_body(card, request))
-        reader = ContentReader(Draft(card, request, on_text, self._line.key))
+        reader = ContentReader(ResponseBuilder(card, request, on_text, self._line.key))
         return await converse(self._line, sending, card, reader, self._caps)
 
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
@@ -125,7 +125,7 @@ def _writes(entry: dict[str, Any]) -> bool:
 class ContentReader:
     """Reads chunks of generated content, or one whole."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
         self.is_done = False
         self._called_tool = False
@@ -150,7 +150,7 @@ class ContentReader:
             self.take(chunk)
         if not self.draft.has_ended:
             if not any(_list_candidates(chunk) for chunk in chunks):
-                raise Garbled("it holds no candidate")
+                raise MalformedJson("it holds no candidate")
             self.draft.end(Vendor.GEMINI, None)
 
     def _take_candidate(self, candidate: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import CONNECT_S, Endpoint
-from dialectic.core.strict_json import Garbled
+from dialectic.core.strict_json import MalformedJson
 from dialectic.errors import ProviderAuth, ProviderRejected
 from dialectic.providers.errors import QUOTED_CHARS_MAX, describe_key, redact, shorten
 
@@ -37,7 +37,7 @@ PatienceS = Callable[[], float]
 """How long the silence may last that begins now."""
 
 
-class Broken(Exception):
+class TransportFailure(Exception):
     """An exchange broke off: between us and the provider, not by its word."""
 
     def __init__(self, why: str, *, was_sent: bool, has_begun: bool, is_tls: bool = False) -> None:
@@ -50,7 +50,7 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class OutgoingRequest:
     """What is sent: a GET if it has no body."""
 
     path: str
@@ -60,7 +60,7 @@ class Sending:
     whole_s: float
 
 
-class Line:
+class HttpConnection:
     """The connections to one endpoint, opened when they are needed."""
 
     def __init__(
@@ -78,13 +78,13 @@ class Line:
         self._client: httpx2.AsyncClient | None = None
 
     @contextlib.asynccontextmanager
-    async def open(self, sending: Sending) -> AsyncIterator[Incoming]:
+    async def open(self, sending: OutgoingRequest) -> AsyncIterator[IncomingResponse]:
         """Send a request and give what comes back; the connection is let go at the end."""
         exchange = _Exchange(self.endpoint, self.key, sending)
         headers = self._build_headers(sending)
         response = await exchange.send(self._load_client(), headers)
         try:
-            yield Incoming(response, exchange)
+            yield IncomingResponse(response, exchange)
         finally:
             await response.aclose()
 
@@ -134,7 +134,7 @@ class Line:
         verify = is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return {"limits": limits, "verify": verify}
 
-    def _build_headers(self, sending: Sending) -> dict[str, str]:
+    def _build_headers(self, sending: OutgoingRequest) -> dict[str, str]:
         headers = {"accept": "text/event-stream, application/json", **self._headers}
         if sending.body is not None:
             headers["content-type"] = "application/json"
@@ -155,7 +155,7 @@ class Line:
         return headers | self._sign(word)
 
 
-class Incoming:
+class IncomingResponse:
     """An answer that has begun to come in."""
 
     def __init__(self, response: httpx2.Response, exchange: _Exchange) -> None:
@@ -181,7 +181,7 @@ class Incoming:
             while (piece := await self._exchange.hear(body, patience_s)) is not None:
                 taken += len(piece)
                 if taken > bytes_max:
-                    raise Garbled(f"the answer is longer than {bytes_max} bytes")
+                    raise MalformedJson(f"the answer is longer than {bytes_max} bytes")
                 yield piece
 
     async def read(self, patience_s: PatienceS, *, bytes_max: int) -> bytes:
@@ -193,7 +193,7 @@ class Incoming:
         """Read at most so much of a body that is wanted for its words only, and may be broken."""
         found = b""
         self._exchange.end_within(START_S)
-        with contextlib.suppress(Broken, Garbled):
+        with contextlib.suppress(TransportFailure, MalformedJson):
             async with contextlib.aclosing(self.pieces(patience_s, bytes_max=2**63)) as pieces:
                 async for piece in pieces:
                     found += piece
@@ -205,7 +205,7 @@ class Incoming:
 class _Exchange:
     """How far one exchange has come, and how long it may still take."""
 
-    def __init__(self, endpoint: Endpoint, key: Secret | None, sending: Sending) -> None:
+    def __init__(self, endpoint: Endpoint, key: Secret | None, sending: OutgoingRequest) -> None:
         self._endpoint = endpoint
         self.key = key
         self._sending = sending
@@ -281,12 +281,14 @@ class _Exchange:
             if timer.expired():
                 raise self._break_off(self._describe_delay(limit_s)) from None
             if isinstance(error, httpx2.DecodingError):
-                raise Garbled("the answer does not unpack") from error
+                raise MalformedJson("the answer does not unpack") from error
             is_tls = _find_cause(error, ssl.SSLError) is not None
             raise self._break_off(self._describe(error), is_tls=is_tls) from error
 
-    def _break_off(self, why: str, *, is_tls: bool = False) -> Broken:
-        return Broken(why, was_sent=self._was_sent, has_begun=self._has_begun, is_tls=is_tls)
+    def _break_off(self, why: str, *, is_tls: bool = False) -> TransportFailure:
+        return TransportFailure(
+            why, was_sent=self._was_sent, has_begun=self._has_begun, is_tls=is_tls
+        )
 
     def _describe_delay(self, limit_s: float) -> str:
         if self._now_s() >= self._ends_at_s:

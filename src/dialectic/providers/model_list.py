@@ -27,14 +27,14 @@ FILE = "models.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CachedModels:
     """What one endpoint listed, and on which day."""
 
     on: date
     models: tuple[ListedModel, ...]
 
 
-def load_seen(home: Path) -> dict[str, Seen]:
+def load_cached_models(home: Path) -> dict[str, CachedModels]:
     """Load what was seen, by the names of the endpoints."""
     try:
         table = json.loads((home / FILE).read_bytes())
@@ -43,13 +43,13 @@ def load_seen(home: Path) -> dict[str, Seen]:
         return {}
 
 
-def _read(part: Mapping[str, Any]) -> Seen:
-    return Seen(
+def _read(part: Mapping[str, Any]) -> CachedModels:
+    return CachedModels(
         date.fromisoformat(part["on"]), tuple(ListedModel(**model) for model in part["models"])
     )
 
 
-def save_seen(home: Path, seen: Mapping[str, Seen]) -> None:
+def save_cached_models(home: Path, seen: Mapping[str, CachedModels]) -> None:
     """Save what was seen, whole or not at all."""
     table = {
         name: {"on": part.on.isoformat(), "models": [asdict(model) for model in part.models]}
@@ -94,7 +94,7 @@ class Row:
     listed: ListedModel | None = None
 
 
-def build_listing(catalog: Catalog, seen: Mapping[str, Seen]) -> list[Row]:
+def build_listing(catalog: Catalog, seen: Mapping[str, CachedModels]) -> list[Row]:
     """Build the list: every model of the catalogue, then what endpoints listed beside it."""
     rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
     known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
@@ -113,7 +113,7 @@ def build_listing(catalog: Catalog, seen: Mapping[str, Seen]) -> list[Row]:
     return rows
 
 
-def _describe(entry: Entry, seen: Seen | None) -> Row:
+def _describe(entry: Entry, seen: CachedModels | None) -> Row:
     card, state, note = entry.card, State.USABLE, ""
     if entry.missing is not None:
         state, note = State.KEY_MISSING, f"set {entry.missing}"

@@ -22,14 +22,14 @@ from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.strict_json import (
-    Garbled,
+    MalformedJson,
     find_count,
     find_text,
     require_list,
     require_object,
     require_text,
 )
-from dialectic.errors import Remains
+from dialectic.errors import PartialResponse
 from dialectic.providers.base import ListedModel, OnText, Vectors
 from dialectic.providers.error_taxonomy import is_error, read_complaint
 from dialectic.providers.errors import build_refusal
@@ -46,18 +46,18 @@ from dialectic.providers.exchange import (
     parse_body,
 )
 from dialectic.providers.finish_reasons import Vendor
-from dialectic.providers.http import Broken, Line, Sending
-from dialectic.providers.response import Draft
+from dialectic.providers.http import HttpConnection, OutgoingRequest, TransportFailure
+from dialectic.providers.response import ResponseBuilder
 
 
 async def load_vectors(
-    line: Line, sending: Sending, card: ModelCard, count: int, caps: Caps
+    line: HttpConnection, sending: OutgoingRequest, card: ModelCard, count: int, caps: Caps
 ) -> Vectors:
     """Ask once for the vectors of `count` texts."""
-    remains = Remains(was_sent=True)
+    remains = PartialResponse(was_sent=True)
     try:
         async with line.open(sending) as incoming:
-            remains = Remains(was_sent=True, request_id=incoming.request_id)
+            remains = PartialResponse(was_sent=True, request_id=incoming.request_id)
 
             def patience_s() -> float:
                 return line.endpoint.idle_s
@@ -69,9 +69,9 @@ async def load_vectors(
                 complaint = read_complaint(200, body)
                 raise build_refusal(line.endpoint, line.key, card.sent_name, complaint, remains)
             return _read(require_object(body, "answer"), count)
-    except Broken as broken:
+    except TransportFailure as broken:
         raise build_break(line.endpoint, broken, remains) from broken
-    except Garbled as garbled:
+    except MalformedJson as garbled:
         raise build_garble(line.endpoint, garbled, remains) from garbled
 
 
@@ -82,10 +82,12 @@ def _read(answer: dict[str, Any], count: int) -> Vectors:
         # Who gives no index gives them in order.
         index = find_count(entry.get("index", place))
         if index is None or index in rows:
-            raise Garbled("two of its vectors have one index, or one has none that is a number")
+            raise MalformedJson(
+                "two of its vectors have one index, or one has none that is a number"
+            )
         rows[index] = _decode(entry.get("embedding"))
     if sorted(rows) != list(range(count)):
-        raise Garbled(f"it holds {len(rows)} vectors for {count} texts")
+        raise MalformedJson(f"it holds {len(rows)} vectors for {count} texts")
     usage = require_object(answer.get("usage"), "usage")
     tokens = find_count(usage.get("prompt_tokens", usage.get("total_tokens")))
     return Vectors([rows[index] for index in range(count)], tokens)
@@ -101,7 +103,7 @@ def _decode(vector: Any) -> Any:
         packed = base64.b64decode(vector if isinstance(vector, str) else "?", validate=True)
         return np.frombuffer(packed, dtype="<f4")
     except (binascii.Error, ValueError):
-        raise Garbled("a vector is neither a list of numbers nor base64") from None
+        raise MalformedJson("a vector is neither a list of numbers nor base64") from None
 
 
 OPENAI_HOST = "api.openai.com"
@@ -121,12 +123,12 @@ class OpenAIProvider:
     def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
         self.endpoint = endpoint
         self._caps = caps
-        self._line = Line(endpoint, key, lambda word: {"authorization": f"Bearer {word}"})
+        self._line = HttpConnection(endpoint, key, lambda word: {"authorization": f"Bearer {word}"})
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         body = build_body(self.endpoint, card, request)
         sending = build_sending(self.endpoint, card, "/chat/completions", body)
-        reader = ChatReader(Draft(card, request, on_text, self._line.key))
+        reader = ChatReader(ResponseBuilder(card, request, on_text, self._line.key))
         return await converse(self._line, sending, card, reader, self._caps)
 
     async def embed(self, card: ModelCard, texts: Sequence[str]) -> Vectors:
@@ -189,7 +191,7 @@ def _choose_cap_name(endpoint: Endpoint, card: ModelCard) -> str:
 class ChatReader:
     """Reads chunks of a chat completion, or one whole."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
         self.is_done = False
         self._refusal: list[str] = []
@@ -208,7 +210,7 @@ class ChatReader:
         self._take_facts(data)
         choices = _list_choices(data)
         if not choices:
-            raise Garbled("it holds no choice")
+            raise MalformedJson("it holds no choice")
         self._take_message(require_object(choices[0].get("message"), "message"))
         self.draft.end(Vendor.CHAT, choices[0].get("finish_reason"))
         self._overrule()

@@ -14,12 +14,12 @@ from typing import Any
 from dialectic.core.access import Secret
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.strict_json import Garbled, find_count, find_text
-from dialectic.errors import Remains
+from dialectic.core.strict_json import MalformedJson, find_count, find_text
+from dialectic.errors import PartialResponse
 from dialectic.providers.base import OnText
 from dialectic.providers.errors import clean_record, redact
 from dialectic.providers.finish_reasons import Vendor, read_finish
-from dialectic.tokens.counting import count_request_tokens, find_counter
+from dialectic.tokens.counting import count_request_tokens, get_counter
 
 TEXT_CHARS_MAX = 16 << 20
 RECORD_CHARS_MAX = 64_000
@@ -29,7 +29,7 @@ ID_CHARS_MAX = 200
 _ALWAYS_KEPT = ("id", "responseId", "model", "modelVersion", "finish_reason", "usage")
 
 
-class Draft:
+class ResponseBuilder:
     """What has arrived of one answer."""
 
     def __init__(
@@ -63,10 +63,10 @@ class Draft:
         if not piece:
             return
         if self.has_ended:
-            raise Garbled("text came after the answer had ended", piece)
+            raise MalformedJson("text came after the answer had ended", piece)
         self._chars += len(piece)
         if self._chars > TEXT_CHARS_MAX:
-            raise Garbled(f"the answer is longer than {TEXT_CHARS_MAX} characters")
+            raise MalformedJson(f"the answer is longer than {TEXT_CHARS_MAX} characters")
         self._pieces.append(piece)
         self._on_text(piece)
 
@@ -95,7 +95,7 @@ class Draft:
     def check_id(self, name: str, value: Any) -> None:
         """Refuse pieces of two answers in one stream."""
         if isinstance(value, str) and value and self.record.setdefault(name, value) != value:
-            raise Garbled("pieces of two answers came in one stream", value)
+            raise MalformedJson("pieces of two answers came in one stream", value)
 
     def build_reply(self) -> Reply:
         """Build the reply of an answer that has ended, also if nothing was said in it."""
@@ -111,9 +111,9 @@ class Draft:
             odd_usage=self._odd_usage,
         )
 
-    def build_remains(self, **shown: Any) -> Remains:
+    def build_remains(self, **shown: Any) -> PartialResponse:
         """Build what is left of a call that came this far, with what it failed on."""
-        return Remains(
+        return PartialResponse(
             was_sent=True,
             partial_text=redact(self._key, "".join(self._pieces)),
             reported_usage=self.reported_usage,
@@ -131,7 +131,7 @@ class Draft:
             return Usage(*self.reported_usage, UsageSource.REPORTED)
         return Usage(
             count_request_tokens(self._request, self._card).tokens,
-            find_counter(self._card.tokenizer)(text),
+            get_counter(self._card.tokenizer)(text),
             UsageSource.COUNTED,
         )
 

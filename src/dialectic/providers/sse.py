@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dialectic.core.strict_json import Garbled
+from dialectic.core.strict_json import MalformedJson
 
 EVENT_BYTES_MAX = 4 << 20
 
@@ -69,7 +69,7 @@ class EventParser:
     def _keep(self, part: bytes) -> None:
         self._line += part
         if self._data_size + len(self._line) > self._bytes_max:
-            raise Garbled(f"one event is longer than {self._bytes_max} bytes")
+            raise MalformedJson(f"one event is longer than {self._bytes_max} bytes")
 
     def _completed(self, end: bytes) -> str:
         self._keep(end.rstrip(b"\r\n"))
@@ -126,5 +126,5 @@ class Numbering:
             self._means_something_else = True
             return False
         if number < last and self._has_gap:
-            raise Garbled(f"event {number} came after event {last}", event.data)
+            raise MalformedJson(f"event {number} came after event {last}", event.data)
         return True

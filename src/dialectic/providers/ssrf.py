@@ -26,7 +26,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         host = request.url.host
         if request.url.scheme != "https":
             raise ProviderRejected("Only https:// may be called for a tenant.")
-        address = await find_address(host, request.url.port or 443)
+        address = await resolve_public_address(host, request.url.port or 443)
         # The name stays in the Host header, and is what the certificate must be for.
         request.extensions = {**request.extensions, "sni_hostname": host}
         request.url = request.url.copy_with(host=address)
@@ -36,7 +36,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def find_address(host: str, port: int) -> str:
+async def resolve_public_address(host: str, port: int) -> str:
     """Look a host up; every address it leads to must be public."""
     loop = asyncio.get_running_loop()
     try:

@@ -215,7 +215,7 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
 
     async def mark(connection: Connection) -> int:
-        count = await descriptions.mark_made(connection, made)
+        count = await descriptions.mark_done(connection, made)
         if count < len(made):
             # Someone else has made newer ones meanwhile, and ours may stand in their place.
             with contextlib.suppress(NotFound):

@@ -23,7 +23,7 @@ from uuid import UUID
 
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.transfer.bundle_format import is_made_for_export, readme_path, settings_path
-from dialectic.core.transfer.row_conversion import build_rows, find_content
+from dialectic.core.transfer.row_conversion import build_rows, get_content
 from dialectic.core.transfer.rows import ContentIn, Json, ProjectRows
 from dialectic.db.pool import Connection
 from dialectic.db.tables import transfer
@@ -59,7 +59,7 @@ class Snapshot:
         """Find out how a file holds the text of each row that it belongs to, by the row's id."""
         return {
             UUID(row["id"]): PlacedText(
-                find_content(data, row["content_sha256"]), row["content_sha256"]
+                get_content(data, row["content_sha256"]), row["content_sha256"]
             )
             for row in self._texts.get(path, ())
         }

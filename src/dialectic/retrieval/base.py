@@ -112,7 +112,7 @@ def _refuse(name: str, reason: str) -> ProviderMalformed:
 
 def load_file(package: str, name: str, sha256: str) -> bytes:
     """Read a file of an installed package; refuse one that is not what was published."""
-    path = find_package(package) / name
+    path = get_package(package) / name
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -122,7 +122,7 @@ def load_file(package: str, name: str, sha256: str) -> bytes:
     return data
 
 
-def find_package(package: str) -> Path:
+def get_package(package: str) -> Path:
     """Find the folder of an installed package; its code, which may look for the network, rests."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:

@@ -19,7 +19,7 @@ from dialectic.errors import ConfigurationError, ProviderError, ProviderMalforme
 from dialectic.providers.base import VectorProvider
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedded, Embedder, check_rows
-from dialectic.tokens.counting import find_counter
+from dialectic.tokens.counting import get_counter
 
 # More than a few paragraphs in one vector blur, however much a model takes.
 PIECE_TOKENS_MAX = 512
@@ -51,7 +51,7 @@ class RemoteEmbedder:
         self._card = card
         self._provider = provider
         self._most = batch
-        self._count = find_counter(card.tokenizer)
+        self._count = get_counter(card.tokenizer)
 
     def count(self, text: str) -> int:
         return self._count(text)
@@ -77,7 +77,7 @@ class RemoteEmbedder:
         try:
             return await self._ask(texts)
         except ProviderMalformed as error:
-            spent = find_spent(error, sum(map(self.count, texts)))
+            spent = get_spent(error, sum(map(self.count, texts)))
         try:
             got = await self._ask(texts)
         except ProviderError as error:
@@ -109,7 +109,7 @@ class RemoteEmbedder:
             yield batch
 
 
-def find_spent(error: ProviderError, counted_tokens: int) -> int:
+def get_spent(error: ProviderError, counted_tokens: int) -> int:
     """Find the tokens that a call has cost which failed: as reported, else counted if it left."""
     if error.remains.reported_usage is not None:
         return sum(error.remains.reported_usage)
@@ -119,7 +119,7 @@ def find_spent(error: ProviderError, counted_tokens: int) -> int:
 def add_spent(error: ProviderError, spent: int, counted_tokens: int) -> ProviderError:
     """Add to an error what was spent before it; nothing spent leaves it as it is."""
     if spent:
-        usage = (spent + find_spent(error, counted_tokens), 0)
+        usage = (spent + get_spent(error, counted_tokens), 0)
         error.remains = replace(error.remains, was_sent=True, reported_usage=usage)
     return error
 

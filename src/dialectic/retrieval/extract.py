@@ -61,7 +61,7 @@ class Extract:
         return self.passages_kept == self.passages_total
 
 
-def find_floor_tokens(text_tokens: int) -> int:
+def count_floor_tokens(text_tokens: int) -> int:
     """Find the smallest budget for a text of so many tokens that leaves something meaningful."""
     return max(FLOOR_TOKENS, -(-text_tokens // FLOOR_SHARE))
 
@@ -83,7 +83,7 @@ def extract(
     a larger budget, and more. `count_each` counts many texts as `count` does, where it is quicker.
     """
     tokens = count(text)
-    if find_floor_tokens(tokens) > budget_tokens < tokens:
+    if count_floor_tokens(tokens) > budget_tokens < tokens:
         return None
     item = read_item(text)
     parts, total = item.parts, len(item.parts.passages)

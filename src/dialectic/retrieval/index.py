@@ -81,7 +81,7 @@ async def prepare(
     cuts, readings = await asyncio.to_thread(_cut_all, list(new.values()), hashes, embedder)
 
     async def look_up(connection: Connection) -> dict[str, list[float]]:
-        return await memory.find_vectors(
+        return await memory.load_vectors(
             connection, embedder.name, embedder.dimensions, list(readings)
         )
 

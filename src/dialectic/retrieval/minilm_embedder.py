@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ProviderRejected
-from dialectic.retrieval.base import Embedded, check_rows, find_package, load_file
+from dialectic.retrieval.base import Embedded, check_rows, get_package, load_file
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -99,7 +99,7 @@ def _load() -> MiniLM:
 
     weights = load_file(PACKAGE, WEIGHTS, WEIGHTS_SHA256)
     load_file(VOCABULARY_PACKAGE, VOCABULARY, VOCABULARY_SHA256)
-    tokenizer = tokie.Tokenizer.from_json(str(find_package(VOCABULARY_PACKAGE) / VOCABULARY))
+    tokenizer = tokie.Tokenizer.from_json(str(get_package(VOCABULARY_PACKAGE) / VOCABULARY))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1

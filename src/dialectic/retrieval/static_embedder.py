@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ProviderRejected
-from dialectic.retrieval.base import Embedded, check_rows, find_package, load_file
+from dialectic.retrieval.base import Embedded, check_rows, get_package, load_file
 
 if TYPE_CHECKING:
     import tokie
@@ -183,7 +183,7 @@ def _load() -> StaticModel:
 
     data = load_file(PACKAGE, WEIGHTS, WEIGHTS_SHA256)
     load_file(PACKAGE, VOCABULARY, VOCABULARY_SHA256)
-    tokenizer = tokie.Tokenizer.from_json(str(find_package(PACKAGE) / VOCABULARY))
+    tokenizer = tokie.Tokenizer.from_json(str(get_package(PACKAGE) / VOCABULARY))
     # The only tensor in the file is at its end.
     weights = np.frombuffer(data, dtype="<f2", offset=len(data) - 2 * TOKENS * DIMENSIONS)
     # Twice the memory, but read without being converted each time.

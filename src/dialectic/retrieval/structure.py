@@ -154,7 +154,7 @@ _SENTENCE_END = re.compile(
 )
 
 
-def find_sentences(text: str) -> list[int]:
+def split_sentences(text: str) -> list[int]:
     """Find where sentences begin, the first at 0; short ones are joined to the next."""
     starts = [0]
     for found in _SENTENCE_END.finditer(text):
@@ -165,7 +165,7 @@ def find_sentences(text: str) -> list[int]:
 
 def find_shifts(text: str) -> list[int]:
     """Find the places in a text at which a new subject begins, each the start of a sentence."""
-    starts = find_sentences(text)
+    starts = split_sentences(text)
     shifts: list[int] = []
     for begin in range(0, len(starts), SENTENCES_MAX):
         some = starts[begin : begin + SENTENCES_MAX + 1]

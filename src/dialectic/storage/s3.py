@@ -149,7 +149,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a server is waited for."""
 
     connect_max: timedelta = timedelta(seconds=5)
@@ -160,13 +160,13 @@ class Patience:
     retry_within: timedelta = timedelta(seconds=2)
 
 
-PATIENCE = Patience()
+PATIENCE = RetryPolicy()
 
 
 class ObjectStore:
     """Files in one folder of a bucket. A folder in which nothing is, is an empty store."""
 
-    def __init__(self, bucket: Bucket, patience: Patience = PATIENCE) -> None:
+    def __init__(self, bucket: Bucket, patience: RetryPolicy = PATIENCE) -> None:
         self._bucket = bucket
         self._store = _open_bucket(bucket, patience)
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="objects")
@@ -321,7 +321,7 @@ def _is_key(path: str) -> bool:
     return len(parts) >= PARTS_MIN and all(map(is_part, parts))
 
 
-def _open_bucket(bucket: Bucket, patience: Patience) -> S3Store:
+def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
     # The library: 0.1 s that a store on a disk need not pay.
     from obstore.store import S3Store
 

@@ -70,7 +70,7 @@ class TokenCount:
 
 
 @cache
-def find_counter(tokenizer: str) -> Count:
+def get_counter(tokenizer: str) -> Count:
     """Find the counting function of a tokenizer by its name, the same each time."""
     parsed = parse_tokenizer(tokenizer)
     if parsed.vocabulary is None or parsed.factor is not None:
@@ -90,12 +90,12 @@ def find_counter(tokenizer: str) -> Count:
 
 
 @cache
-def find_counter_of_many(tokenizer: str) -> CountEach:
+def get_batch_counter(tokenizer: str) -> CountEach:
     """Find what counts many texts at once, as the tokenizer's counting function does each.
 
     With a vocabulary other threads go on meanwhile.
     """
-    parsed, count = parse_tokenizer(tokenizer), find_counter(tokenizer)
+    parsed, count = parse_tokenizer(tokenizer), get_counter(tokenizer)
     vocabulary = parsed.vocabulary
 
     def count_all(texts: Sequence[str]) -> list[int]:

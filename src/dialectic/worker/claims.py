@@ -19,7 +19,7 @@ BATCH_MAX = 50
 GiveBack = Callable[[Job], Coroutine[Any, Any, None]]
 
 
-class Coalescer(Generic[Key, Answer]):
+class Batcher(Generic[Key, Answer]):
     """Answers keys in batches. Each answer is handed out once: a key asked twice gets it once."""
 
     def __init__(
@@ -102,10 +102,8 @@ class Claims:
         give_back: GiveBack,
     ) -> None:
         claim = functools.partial(jobs.claim, db, worker=worker, terms=terms, lost_max=lost_max)
-        self._hasty: Coalescer[JobKey, Job] = Coalescer(
-            claim, give_back=give_back, batch_max=BATCH_MAX
-        )
-        self._patient: Coalescer[JobKey, Job] = Coalescer(
+        self._hasty: Batcher[JobKey, Job] = Batcher(claim, give_back=give_back, batch_max=BATCH_MAX)
+        self._patient: Batcher[JobKey, Job] = Batcher(
             functools.partial(claim, is_patient=True), give_back=give_back, batch_max=BATCH_MAX
         )
 

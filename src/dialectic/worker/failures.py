@@ -24,7 +24,7 @@ from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, Fate, LeaseLost, ProviderError
 from dialectic.pipeline.interpret import Fail, Pause, Postpone, Retry, decide_fate
-from dialectic.pipeline.reserve import has_come_in, let_go
+from dialectic.pipeline.reserve import is_funded_now, release_unsent
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ TEXT_MAX_CHARS = 8_000
 WriteEnd = Callable[[Connection, Job], Awaitable[None]]
 
 
-async def settle(engine: Engine, job: Job, error: DialecticError) -> None:
+async def record_failure(engine: Engine, job: Job, error: DialecticError) -> None:
     """Write what becomes of a job that met an error we know, and of the money set aside for it."""
     if error.fate is Fate.DROP:
         logger.info("job %s: %s", job.id, error.message)
@@ -74,9 +74,9 @@ async def settle(engine: Engine, job: Job, error: DialecticError) -> None:
                 )
             case unreachable:
                 assert_never(unreachable)
-        await let_go(connection, engine, job, error)
+        await release_unsent(connection, engine, job, error)
 
-    await write_end(engine.db, job, write)
+    await record_end(engine.db, job, write)
 
 
 async def _pause(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
@@ -86,8 +86,8 @@ async def _pause(connection: Connection, engine: Engine, job: Job, error: Dialec
     """
     code, message = error.code, clean_text(error.message)[0]
     await jobs.hold_lease(connection, job)
-    await let_go(connection, engine, job, error)
-    if await has_come_in(connection, engine, job, error):
+    await release_unsent(connection, engine, job, error)
+    if await is_funded_now(connection, engine, job, error):
         await jobs.postpone(connection, job, code=code, delay_s=0.0, is_in_trouble=False)
         return
     await jobs.pause(connection, job, code=code, message=message, raw=build_raw(error))
@@ -103,10 +103,10 @@ async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
     async def write(connection: Connection, job: Job) -> None:
         await jobs.fail(connection, job, code="internal", message=message)
 
-    await write_end(db, job, write)
+    await record_end(db, job, write)
 
 
-async def write_end(db: Database, job: Job, write: WriteEnd) -> None:
+async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
     """Write an attempt's end. If that is impossible the lease runs out, which ends it too."""
     try:
         await db.transact(job.tenant_id, lambda c: write(c, job))
@@ -155,4 +155,4 @@ async def _announce(connection: Connection, job: Job, kind: str, code: str, mess
         "job_id": str(job.id),
         "error": {"code": code, "message": message},
     }
-    await records.announce(connection, job.session_id, kind, data)
+    await records.record_event(connection, job.session_id, kind, data)

@@ -37,7 +37,7 @@ from dialectic.limits.admission import PATIENCE_S
 from dialectic.pipeline.run import run_job
 from dialectic.telemetry import Value, about
 from dialectic.worker.claims import Claims
-from dialectic.worker.failures import fail_on_bug, settle, write_end
+from dialectic.worker.failures import fail_on_bug, record_end, record_failure
 from dialectic.worker.lanes import ANY, PLAN, Lanes, name_lane
 from dialectic.worker.maintenance import prune, publish, repeat
 
@@ -316,7 +316,7 @@ class Worker:
     async def _give_back(self, job: Job) -> None:
         # Without the server the lease simply runs out; nobody who leaves waits for that.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(write_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
+            await asyncio.wait_for(record_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
 
     async def _attempt(self, job: Job) -> EndpointBusy | None:
         """Run a job and turn what goes wrong into its fate. The one broad `except` stands here.
@@ -327,7 +327,7 @@ class Worker:
             with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):
                 await self.run_job(self.engine, job)
         except DialecticError as error:
-            await settle(self.engine, job, error)
+            await record_failure(self.engine, job, error)
             return error if isinstance(error, EndpointBusy) else None
         except Exception as error:
             if await self._is_outdated(error):
@@ -377,7 +377,7 @@ class Worker:
         if lost:
             logger.warning("%d call(s) were paid for and their answers lost", lost)
         await sweep_accounts(connection)
-        await figures.tell(connection.fetch, self.engine.tally)
+        await figures.flush_counters(connection.fetch, self.engine.counters)
         for lane in await jobs.list_lanes(connection):
             self._lanes.add(lane)  # an endpoint that is not ours: its jobs fail, but do not wait
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialectic.api.dependencies import build_response
-from dialectic.db.tables.idempotency import Answer
+from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.errors import DatabaseUnreachable
 
 
@@ -14,7 +14,7 @@ async def test_what_fails_behind_an_answer_fails_quietly() -> None:
         tried.append("once")
         raise DatabaseUnreachable
 
-    response = build_response(Answer(201, b"{}"), fail)
+    response = build_response(StoredResponse(201, b"{}"), fail)
     assert response.background is not None
     await response.background()
     assert tried == ["once"]

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.cli.backend import BEGINNING_MIN, find_to_change
+from dialectic.cli.backend import BEGINNING_MIN, resolve_contribution_to_change
 from dialectic.errors import NotFound, UsageError
 
 
 async def look_up(text: str, found: UUID) -> UUID:
-    """What a desk does: the beginning of an id means it, with or without its hyphens."""
+    """What a backend does: the beginning of an id means it, with or without its hyphens."""
     if not found.hex.startswith(text.replace("-", "")):
         raise NotFound(f"There is no {text!r}.")
     return found
@@ -26,15 +26,15 @@ async def test_a_beginning_is_taken_if_it_has_four_digits_of_the_id_or_more(
     text = (str(found) if has_hyphens else found.hex)[:chars]
     digits = len(text.replace("-", ""))
     if digits >= BEGINNING_MIN:
-        assert await find_to_change(lambda t: look_up(t, found), text) == found
+        assert await resolve_contribution_to_change(lambda t: look_up(t, found), text) == found
     else:
         with pytest.raises(UsageError, match="too short"):
-            await find_to_change(lambda t: look_up(t, found), text)
+            await resolve_contribution_to_change(lambda t: look_up(t, found), text)
 
 
 async def test_what_is_not_there_is_not_called_too_short() -> None:
     with pytest.raises(NotFound):
-        await find_to_change(lambda text: look_up(text, UUID(int=0)), "f")
+        await resolve_contribution_to_change(lambda text: look_up(text, UUID(int=0)), "f")
 
 
 async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
@@ -42,6 +42,6 @@ async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
         raise UsageError(f"More than one begins with {text!r}.")
 
     with pytest.raises(UsageError, match="'f' is too short"):
-        await find_to_change(doubt, "f")
+        await resolve_contribution_to_change(doubt, "f")
     with pytest.raises(UsageError, match="More than one"):
-        await find_to_change(doubt, "ffff")
+        await resolve_contribution_to_change(doubt, "ffff")

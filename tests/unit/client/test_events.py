@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.client.events import LOSSES_MAX, Event, Parser, Place
+from dialectic.client.events import LOSSES_MAX, Event, Parser, StreamPosition
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 events = st.lists(
@@ -42,7 +42,7 @@ def test_events_are_the_same_however_the_stream_is_cut(
 
 
 def test_half_an_event_is_none_and_is_told_again_from_the_place_before_it() -> None:
-    place = Place("a.1")
+    place = StreamPosition("a.1")
     place.begin()
     assert [event.id for event in place.feed(b"id: a.2\ndata: {}\n\nid: a.3\nda")] == ["a.2"]
 
@@ -50,21 +50,21 @@ def test_half_an_event_is_none_and_is_told_again_from_the_place_before_it() -> N
 
 
 def test_a_sign_of_life_moves_the_place_and_is_no_event() -> None:
-    place = Place(None)
+    place = StreamPosition(None)
 
     assert place.feed(b": alive\nid: a.9\n\n") == []
     assert place.after == "a.9"
 
 
 def test_a_stream_that_cannot_be_had_is_given_up_after_some_tries() -> None:
-    place = Place(None)
+    place = StreamPosition(None)
     waits = [place.decide_wait() for _ in range(LOSSES_MAX + 1)]
 
     assert waits == [float(tries) for tries in range(1, LOSSES_MAX + 1)] + [None]
 
 
 def test_what_was_heard_begins_the_count_anew() -> None:
-    place = Place(None)
+    place = StreamPosition(None)
     for _ in range(LOSSES_MAX):
         place.decide_wait()
     place.feed(b"retry: 2000\n\n")

@@ -10,7 +10,7 @@ from dialectic.core.local_trust import (
     FORWARDING_HEADERS,
     SECURE_COOKIE,
     Access,
-    Knock,
+    RequestOrigin,
     build_removal,
     build_set_cookie,
     check_opening,
@@ -29,8 +29,8 @@ LOOKALIKES = [
 ]
 
 
-def knock(**headers: str) -> Knock:
-    return Knock.read({name.replace("_", "-"): value for name, value in headers.items()})
+def knock(**headers: str) -> RequestOrigin:
+    return RequestOrigin.read({name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
@@ -60,7 +60,7 @@ def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
     for header in (host, f"{host}:8000"):
         found = decide_access("127.0.0.1", knock(host=header), has_tokens=False)
         assert found is Access.FOREIGN, header
-    assert decide_access("127.0.0.1", Knock(None), has_tokens=False) is Access.FOREIGN
+    assert decide_access("127.0.0.1", RequestOrigin(None), has_tokens=False) is Access.FOREIGN
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_picture_in_a_page_of_another_site_is_foreign_although_it_names_no_ori
 
 @pytest.mark.parametrize("header", FORWARDING_HEADERS)
 def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
-    seen = Knock.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})
+    seen = RequestOrigin.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})
     assert decide_access("127.0.0.1", seen, has_tokens=False) is Access.UNKNOWN
 
 
@@ -106,7 +106,7 @@ def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
 def test_nobody_is_the_owner_once_there_is_a_token_or_elsewhere(
     listens_at: str, host: str, origin: str | None
 ) -> None:
-    for seen in (Knock(host, origin), Knock("localhost", None)):
+    for seen in (RequestOrigin(host, origin), RequestOrigin("localhost", None)):
         assert decide_access(listens_at, seen, has_tokens=True) is Access.UNKNOWN
         if not is_loopback(listens_at):
             assert decide_access(listens_at, seen, has_tokens=False) is Access.UNKNOWN
@@ -135,7 +135,7 @@ def test_the_cookie_is_found_among_others_under_the_name_it_was_given() -> None:
 
 
 def test_the_cookie_that_let_nobody_in_is_taken_away_and_no_other() -> None:
-    away = Knock("hall.example", scheme="https")
+    away = RequestOrigin("hall.example", scheme="https")
     ours = {"cookie": f"theme=dark; {SECURE_COOKIE}=dls_old"}
     assert build_removal(ours, away) == build_set_cookie("", away, max_age_s=0)
     assert build_removal({**ours, "authorization": "Bearer x"}, away) is None

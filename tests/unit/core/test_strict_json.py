@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.strict_json import (
     SHOWN_CHARS_MAX,
-    Garbled,
+    MalformedJson,
     find_count,
     find_text,
     parse_json,
@@ -39,7 +39,7 @@ def test_what_is_written_is_read(value: Any) -> None:
 
 @given(text=st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(Garbled):
+    with contextlib.suppress(MalformedJson):
         assert parse_json(text) == json.loads(text)
 
 
@@ -60,7 +60,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_what_others_let_pass_is_refused(text: str) -> None:
-    with pytest.raises(Garbled) as caught:
+    with pytest.raises(MalformedJson) as caught:
         parse_json(text)
     assert caught.value.shown == text[:SHOWN_CHARS_MAX]
 
@@ -79,7 +79,7 @@ def test_values_are_of_their_kind_or_absent(
     assert require(good, "it") == good
     assert require(None, "it") == empty
     for value in bad:
-        with pytest.raises(Garbled, match="`it`"):
+        with pytest.raises(MalformedJson, match="`it`"):
             require(value, "it")
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from dialectic.core.job import ExecutePayload, Input, Job, Naming, PlanPayload
 from dialectic.core.process.definition import Process
-from dialectic.pipeline.load import Scene, Text
+from dialectic.pipeline.load import JobContext, Text
 from dialectic.pipeline.outline import build_outline
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
 
@@ -83,7 +83,7 @@ def build_scene(
     feedback: Sequence[dict[str, Any]] = (),
     process: Process = PROCESS,
     **changes: Any,
-) -> Scene:
+) -> JobContext:
     values: dict[str, Any] = {
         "session_id": SESSION,
         "iteration": iteration,
@@ -110,7 +110,7 @@ def build_scene(
         "texts": {text.id: text for text in texts},
         **changes,
     }
-    return Scene(**values)
+    return JobContext(**values)
 
 
 def build_feedback(stage: str, said: str, **changes: Any) -> dict[str, Any]:

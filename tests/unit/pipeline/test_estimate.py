@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import Learned, Sample
+from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.quote import Amount, Figures, Quote
 from dialectic.core.process.definition import Process
 from dialectic.pipeline.call_estimate import Terms
@@ -148,7 +148,7 @@ def test_each_call_is_rounded_up_and_not_their_sum() -> None:
 def test_the_prompt_of_a_first_stage_is_counted_to_the_token() -> None:
     values = {
         "domain": "General",
-        "guidance": STANDARD.find_guidance("General", "thesis"),
+        "guidance": STANDARD.get_guidance("General", "thesis"),
         "request": build_block("Original request", BRIEF.request),
         "context": [],
         "feedback": [],
@@ -208,7 +208,7 @@ def test_a_process_says_how_long_its_answers_are_step_by_step() -> None:
 
 
 def test_what_was_written_in_a_step_is_expected_of_it() -> None:
-    found = quote(learned=Learned((sample(),)))
+    found = quote(learned=OutputStatistics((sample(),)))
     assert of_step(found, "thesis").expected.output_tokens == 3 * 3_000
     assert (found.documents_here, found.documents_earlier) == (2, 0)
     more = (
@@ -219,12 +219,12 @@ def test_what_was_written_in_a_step_is_expected_of_it() -> None:
 
 
 def test_what_others_wrote_in_a_step_is_expected_of_a_model_that_wrote_nothing_there() -> None:
-    learned = Learned((sample(model_name="shop/ink"),))
+    learned = OutputStatistics((sample(model_name="shop/ink"),))
     assert of_step(quote(learned=learned), "thesis").expected.output_tokens == 3 * 2_500
 
 
 def test_who_writes_four_times_as_much_in_one_step_is_expected_to_write_more_in_others() -> None:
-    learned = Learned((sample(output_tokens=11_200, text_bytes=44_800),))
+    learned = OutputStatistics((sample(output_tokens=11_200, text_bytes=44_800),))
     found = of_step(quote(learned=learned), "critique").expected.output_tokens
     assert found == 9 * 2 * 1_400
 
@@ -411,7 +411,7 @@ def test_when_all_is_written_nothing_is_left() -> None:
 
 
 def test_the_time_goes_by_the_longest_chain_and_the_learned_pace() -> None:
-    learned = Learned((sample(output_tokens=2_800, text_bytes=11_200, elapsed_ms=28_000),))
+    learned = OutputStatistics((sample(output_tokens=2_800, text_bytes=11_200, elapsed_ms=28_000),))
     found = quote(learned=learned, terms=Terms(concurrency=1_000))
     assert found.durations["thesis"].expected_s == pytest.approx(14.0)
     chain = 1_400 + 1_400 + 1_450 + 1_300 + 2_200 + 1_750 + 1_350

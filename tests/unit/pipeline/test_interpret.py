@@ -18,12 +18,12 @@ from dialectic.errors import (
     Fate,
     FundsError,
     LeaseLost,
+    PartialResponse,
     ProviderError,
     ProviderFiltered,
     ProviderMalformed,
     ProviderThrottled,
     ProviderTransient,
-    Remains,
 )
 from dialectic.pipeline.interpret import (
     BACKOFF_FIRST_S,
@@ -31,15 +31,15 @@ from dialectic.pipeline.interpret import (
     RETRY_AFTER_MAX_S,
     THROTTLED_MAX_S,
     WINDOW_FULL,
+    Continue,
     Fail,
     Finish,
-    GoOn,
     Limits,
     Pause,
     Retry,
     close,
     decide_fate,
-    follow,
+    interpret,
 )
 
 
@@ -223,16 +223,18 @@ def cut_off(text: str, **usage: int) -> Reply:
 
 
 def test_an_answer_that_ended_by_itself_is_the_document() -> None:
-    assert follow(build_reply(FinishReason.STOP), [], ON) == Finish("Words.", is_incomplete=False)
+    assert interpret(build_reply(FinishReason.STOP), [], ON) == Finish(
+        "Words.", is_incomplete=False
+    )
 
 
 def test_an_answer_that_was_cut_off_is_gone_on_with() -> None:
-    assert follow(cut_off(HEAD), [], ON) == GoOn()
-    assert follow(cut_off(MORE), [HEAD], ON) == GoOn()
+    assert interpret(cut_off(HEAD), [], ON) == Continue()
+    assert interpret(cut_off(MORE), [HEAD], ON) == Continue()
 
 
 def test_the_last_turn_makes_the_document_of_all_of_them() -> None:
-    outcome = follow(build_reply(FinishReason.STOP, LAST), [HEAD, MORE], ON)
+    outcome = interpret(build_reply(FinishReason.STOP, LAST), [HEAD, MORE], ON)
     assert outcome == Finish(HEAD + MORE + LAST, is_incomplete=False)
 
 
@@ -240,7 +242,7 @@ def test_the_last_turn_makes_the_document_of_all_of_them() -> None:
 def test_where_nobody_wants_more_a_cut_off_answer_is_a_document_marked_incomplete(
     said: list[str],
 ) -> None:
-    outcome = follow(cut_off(MORE), said, OFF)
+    outcome = interpret(cut_off(MORE), said, OFF)
     assert outcome == Finish("".join([*said, MORE]), is_incomplete=True, flags=("cut_off",))
 
 
@@ -251,7 +253,7 @@ def test_after_so_many_further_turns_the_document_is_what_there_is(continuations
         f"{number}. Turn {number} speaks of the year {1900 + number}.\n" for number in range(9)
     ]
     said: list[str] = []
-    while isinstance(outcome := follow(cut_off(turns[len(said)]), said, limits), GoOn):
+    while isinstance(outcome := interpret(cut_off(turns[len(said)]), said, limits), Continue):
         said.append(turns[len(said)])
     assert len(said) == continuations_max
     assert outcome == Finish(
@@ -261,22 +263,22 @@ def test_after_so_many_further_turns_the_document_is_what_there_is(continuations
 
 @pytest.mark.parametrize("text", ["", " \n\n", "\u00a0"])
 def test_a_further_turn_without_words_ends_the_document_where_it_is(text: str) -> None:
-    outcome = follow(cut_off(text), [HEAD], ON)
+    outcome = interpret(cut_off(text), [HEAD], ON)
     assert outcome == Finish(HEAD + text, is_incomplete=True, flags=("no_progress",))
 
 
 def test_a_further_turn_of_a_few_letters_for_many_tokens_is_no_progress() -> None:
-    outcome = follow(cut_off("tes", output_tokens=8_000), [HEAD], ON)
+    outcome = interpret(cut_off("tes", output_tokens=8_000), [HEAD], ON)
     assert outcome == Finish(f"{HEAD}tes", is_incomplete=True, flags=("no_progress",))
-    assert follow(cut_off("tes", output_tokens=1), [HEAD], ON) == GoOn(), (
+    assert interpret(cut_off("tes", output_tokens=1), [HEAD], ON) == Continue(), (
         "there was no room for more"
     )
 
 
 def test_nothing_more_to_say_is_the_end_of_a_text_that_can_end_there() -> None:
     whole = HEAD + MORE + LAST
-    assert follow(build_reply(FinishReason.STOP, ""), [whole], ON) == Finish(whole, False)
-    assert follow(build_reply(FinishReason.STOP, ""), [HEAD], ON) == Finish(
+    assert interpret(build_reply(FinishReason.STOP, ""), [whole], ON) == Finish(whole, False)
+    assert interpret(build_reply(FinishReason.STOP, ""), [HEAD], ON) == Finish(
         HEAD, is_incomplete=True, flags=("no_progress",)
     )
 
@@ -286,42 +288,42 @@ OPEN = "# A plan\n\n```python\nprint('the hall')\n"
 
 def test_an_answer_that_says_it_is_whole_and_leaves_a_fence_open_is_gone_on_with_once() -> None:
     stop = build_reply(FinishReason.STOP, OPEN)
-    assert follow(stop, [], ON) == GoOn()
+    assert interpret(stop, [], ON) == Continue()
     closed = build_reply(FinishReason.STOP, "```\n")
-    assert follow(closed, [OPEN], ON, has_stopped=True) == Finish(f"{OPEN}```\n", False)
+    assert interpret(closed, [OPEN], ON, has_stopped=True) == Finish(f"{OPEN}```\n", False)
 
 
 @pytest.mark.parametrize("text", ["", "print('the door')\n"])
 def test_what_stays_open_after_that_is_taken_as_it_is_and_flagged(text: str) -> None:
-    outcome = follow(build_reply(FinishReason.STOP, text), [OPEN], ON, has_stopped=True)
+    outcome = interpret(build_reply(FinishReason.STOP, text), [OPEN], ON, has_stopped=True)
     assert outcome == Finish(OPEN + text, is_incomplete=False, flags=("unclosed",))
 
 
 @pytest.mark.parametrize("limits", [OFF, Limits(continues=True, continuations_max=0)])
 def test_where_nobody_goes_on_it_is_flagged_at_once(limits: Limits) -> None:
-    outcome = follow(build_reply(FinishReason.STOP, '{"plan": ['), [], limits)
+    outcome = interpret(build_reply(FinishReason.STOP, '{"plan": ['), [], limits)
     assert outcome == Finish('{"plan": [', is_incomplete=False, flags=("unclosed",))
 
 
 def test_a_turn_that_says_what_the_one_before_it_said_ends_the_document_before_it() -> None:
     lines = "".join(f"{number}. Ask {number * 7} for the key of the hall\n" for number in range(12))
-    outcome = follow(cut_off(lines.replace("11. Ask", "11. Beg")), [HEAD, lines], ON)
+    outcome = interpret(cut_off(lines.replace("11. Ask", "11. Beg")), [HEAD, lines], ON)
     assert outcome == Finish(HEAD + lines, is_incomplete=True, flags=("repeats_itself",))
 
 
 def test_a_turn_that_says_the_beginning_once_more_and_no_more_ends_the_document() -> None:
     long = HEAD + MORE
-    outcome = follow(cut_off(long[:150]), [long], ON)
+    outcome = interpret(cut_off(long[:150]), [long], ON)
     assert outcome == Finish(long, is_incomplete=True, flags=("repeats_itself", "restart_trimmed"))
 
 
 def test_a_turn_that_begins_all_over_again_is_forgiven_once() -> None:
     whole = HEAD + MORE + LAST
-    outcome = follow(build_reply(FinishReason.STOP, whole), [HEAD + MORE], ON)
+    outcome = interpret(build_reply(FinishReason.STOP, whole), [HEAD + MORE], ON)
     assert outcome == Finish(whole, is_incomplete=False, flags=("restart_trimmed",))
     said = [HEAD + MORE[:60], whole]
     with pytest.raises(ProviderMalformed, match=r"repeats itself.*second time") as caught:
-        follow(build_reply(FinishReason.STOP, whole + "More.\n"), said, ON)
+        interpret(build_reply(FinishReason.STOP, whole + "More.\n"), said, ON)
     assert caught.value.remains.was_sent
 
 
@@ -331,7 +333,7 @@ def test_an_answer_without_words_is_an_error_whatever_its_end(
     finish: FinishReason, text: str
 ) -> None:
     with pytest.raises(ProviderMalformed, match="'raw word' and wrote nothing") as caught:
-        follow(build_reply(finish, text), [], ON)
+        interpret(build_reply(finish, text), [], ON)
     assert caught.value.retries_max == 1
 
 
@@ -339,7 +341,7 @@ def test_an_answer_without_words_is_an_error_whatever_its_end(
 @pytest.mark.parametrize("text", ["", "I would rather not."])
 def test_a_refusal_is_never_a_document_nor_a_part_of_one(text: str, said: list[str]) -> None:
     with pytest.raises(ProviderFiltered, match="'content_filter'"):
-        follow(build_reply(FinishReason.FILTER, text, raw="content_filter"), said, ON)
+        interpret(build_reply(FinishReason.FILTER, text, raw="content_filter"), said, ON)
 
 
 @pytest.mark.parametrize("said", [[], [HEAD]])
@@ -349,8 +351,8 @@ def test_an_end_that_is_none_is_an_error_that_names_the_vendors_word(
     finish: FinishReason, raw: str | None, said: list[str]
 ) -> None:
     with pytest.raises(ProviderMalformed, match=repr(raw)) as caught:
-        follow(build_reply(finish, raw=raw), said, ON)
-    assert caught.value.remains == Remains(
+        interpret(build_reply(finish, raw=raw), said, ON)
+    assert caught.value.remains == PartialResponse(
         was_sent=True, partial_text="Words.", reported_usage=(1, 1), request_id="request-1", raw={}
     )
 
@@ -372,7 +374,7 @@ def test_however_an_answer_is_cut_the_turns_together_are_the_text(
     for part in parts:
         is_last = part is parts[-1]
         reply = build_reply(FinishReason.STOP if is_last else FinishReason.LENGTH, part)
-        outcome = follow(reply, said, limits)
+        outcome = interpret(reply, said, limits)
         said.append(part)
         if isinstance(outcome, Finish):
             assert outcome.text == "".join(said)

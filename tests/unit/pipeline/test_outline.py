@@ -145,7 +145,7 @@ def test_in_any_process_all_models_make_the_same_number_and_groups_come_out_even
         assert step.per_model == step.group_size(Scope.OWN) * step.origins_per_model
         assert step.calls == step.group_size(Scope.ALL) * step.origins
         for index, ranks in enumerate(step.ranks, start=1):
-            found = [step.find_rank(index, rank) for rank in ranks]
+            found = [step.get_rank(index, rank) for rank in ranks]
             assert found == list(range(1, step.per_model + 1))
 
 

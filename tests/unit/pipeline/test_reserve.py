@@ -13,9 +13,9 @@ from dialectic.core.money.price import Rates
 from dialectic.errors import (
     DatabaseFull,
     DialecticError,
+    PartialResponse,
     ProviderFiltered,
     ProviderTransient,
-    Remains,
     StreamTruncated,
 )
 from dialectic.ledger.holds import Hold, HoldState, Purpose
@@ -38,9 +38,9 @@ HOLD = Hold(
     flags=(),
     answer_id=None,
 )
-SENT = Remains(was_sent=True)
-SAID = Remains(was_sent=True, partial_text="four" * 7)
-TOLD = Remains(was_sent=True, reported_usage=(90, 0))
+SENT = PartialResponse(was_sent=True)
+SAID = PartialResponse(was_sent=True, partial_text="four" * 7)
+TOLD = PartialResponse(was_sent=True, reported_usage=(90, 0))
 
 
 def counted(output_tokens: int) -> Actual:

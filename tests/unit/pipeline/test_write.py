@@ -24,7 +24,7 @@ from dialectic.core.models.messages import (
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Item, Material, Words, gather
-from dialectic.pipeline.interpret import Finish, GoOn
+from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.write import Written, write
 from tests.unit.pipeline.job_contexts import (
     PROCESS,
@@ -62,7 +62,7 @@ def go_on(*texts: str) -> Material:
     """The material of the turn after these."""
     material = MATERIAL
     for text in texts:
-        chunk = write(JOB, material, answer(text), GoOn()).chunk
+        chunk = write(JOB, material, answer(text), Continue()).chunk
         assert chunk is not None
         material = gather(replace(SCENE, chunks=(*material.chunks, chunk.said)), JOB, CRITIQUE)
     return material
@@ -83,7 +83,7 @@ def test_an_answer_that_was_never_cut_leaves_its_document_and_no_chunk() -> None
 
 
 def test_an_answer_that_was_cut_leaves_a_chunk_and_no_document() -> None:
-    written = write(JOB, MATERIAL, answer("Ha"), GoOn())
+    written = write(JOB, MATERIAL, answer("Ha"), Continue())
     assert written.contribution is None
     assert written.chunk is not None
     assert written.stored_id == written.chunk.id == derive_chunk_id(JOB.id, turn=0)
@@ -126,15 +126,15 @@ def test_without_another_answer_the_document_is_what_was_said() -> None:
 
 
 def test_the_same_turn_is_always_written_alike() -> None:
-    for outcome in (GoOn(), Finish("Ha", True, ("continuation_limit",))):
+    for outcome in (Continue(), Finish("Ha", True, ("continuation_limit",))):
         assert write(JOB, go_on("Ha"), answer("lf"), outcome) == write(
             JOB, go_on("Ha"), answer("lf"), outcome
         )
 
 
 def test_a_sum_is_counted_if_any_part_of_it_was() -> None:
-    said = write(JOB, MATERIAL, answer("Ha"), GoOn()).chunk
-    counted = write(JOB, MATERIAL, answer("Ha", source="counted"), GoOn()).chunk
+    said = write(JOB, MATERIAL, answer("Ha"), Continue()).chunk
+    counted = write(JOB, MATERIAL, answer("Ha", source="counted"), Continue()).chunk
     assert said is not None
     assert counted is not None
     assert sum_usage([said.said] * 2).source is UsageSource.REPORTED
@@ -220,7 +220,7 @@ def test_the_words_of_a_first_turn_are_read_back_as_they_were(words: Words) -> N
 
 
 def test_a_further_turn_has_the_words_of_the_first_whatever_has_changed() -> None:
-    first = write(JOB, MATERIAL, answer("Ha"), GoOn()).chunk
+    first = write(JOB, MATERIAL, answer("Ha"), Continue()).chunk
     assert first is not None
     edited = replace(THESIS, content="Somebody wrote this anew.")
     feedback = [build_feedback("thesis", "Said since.")]

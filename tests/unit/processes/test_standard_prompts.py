@@ -67,7 +67,7 @@ def test_a_rendered_prompt_leaves_no_trace_of_the_template(template: str, domain
 
 @every_template
 def test_guidance_stands_among_the_rules(template: str) -> None:
-    guidance = PROCESS.find_guidance("Software Development", template)
+    guidance = PROCESS.get_guidance("Software Development", template)
     assert guidance
     assert f"\n- {guidance}\n" in render(template).partition("# How to write")[2]
 

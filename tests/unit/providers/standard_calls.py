@@ -71,7 +71,7 @@ def render(
         "feedback": [build_block("User feedback", feedback)] if feedback else [],
         "inputs": [build_block(label, text) for label, text in documents.items()],
         "listing": list(documents),
-        "guidance": PROCESS.find_guidance(domain, template),
+        "guidance": PROCESS.get_guidance(domain, template),
     }
     return render_template(template, PROCESS.prompts[template], values)
 

@@ -11,7 +11,14 @@ import pytest
 from dialectic.core.models.endpoint_config import Place, parse_endpoints
 from dialectic.providers.base import ListedModel
 from dialectic.providers.catalog import Catalog, Origin, build_catalog
-from dialectic.providers.model_list import Row, Seen, State, build_listing, build_snippet, is_listed
+from dialectic.providers.model_list import (
+    CachedModels,
+    Row,
+    State,
+    build_listing,
+    build_snippet,
+    is_listed,
+)
 from dialectic.settings import Settings
 
 DAY = date(2026, 11, 16)
@@ -38,7 +45,7 @@ def test_before_anyone_was_asked_it_is_the_catalogue(catalog: Catalog) -> None:
 
 
 def test_a_model_that_was_not_listed_is_said_to_be_gone(catalog: Catalog) -> None:
-    rows = build_listing(catalog, {"anthropic": Seen(DAY, (ListedModel("claude-opus-5"),))})
+    rows = build_listing(catalog, {"anthropic": CachedModels(DAY, (ListedModel("claude-opus-5"),))})
     assert find(rows, "anthropic/claude-opus-5").state is State.USABLE
     gone = find(rows, "anthropic/claude-opus-4-7")
     assert (gone.state, gone.note) == (State.NO_LONGER_LISTED, "not listed on 2026-11-16")
@@ -49,7 +56,7 @@ def test_a_model_that_only_its_endpoint_knows_is_unusable_until_configured(
     catalog: Catalog,
 ) -> None:
     listed = ListedModel("claude-next", 2_000_000, 256_000)
-    rows = build_listing(catalog, {"anthropic": Seen(DAY, (listed,))})
+    rows = build_listing(catalog, {"anthropic": CachedModels(DAY, (listed,))})
     row = find(rows, "anthropic/claude-next")
     assert (row.state, row.note) == (State.UNCONFIGURED, "listed on 2026-11-16")
     assert (row.card, row.listed) == (None, listed)
@@ -57,7 +64,7 @@ def test_a_model_that_only_its_endpoint_knows_is_unusable_until_configured(
 
 
 def test_what_an_endpoint_listed_that_is_no_longer_declared_is_forgotten(catalog: Catalog) -> None:
-    rows = build_listing(catalog, {"gone": Seen(DAY, (ListedModel("a"),))})
+    rows = build_listing(catalog, {"gone": CachedModels(DAY, (ListedModel("a"),))})
     assert rows == build_listing(catalog, {})
 
 

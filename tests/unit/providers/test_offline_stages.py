@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialectic.core.documents.artifacts import cut_documents, list_sections
+from dialectic.core.documents.artifacts import extract_documents, list_sections
 from dialectic.core.documents.prompts import build_block
 from dialectic.providers.offline import CARDS
 from tests.unit.providers.standard_calls import (
@@ -73,7 +73,7 @@ class TestEveryAnswer:
             if answered.template in ("synthesis_pairwise", "synthesis_reduce"):
                 continue  # intermediate: nothing is cut out of them
             expected = PROCESS.load_stage(answered.stage).expected_output_artifacts
-            cut = cut_documents(answered.text, expected)
+            cut = extract_documents(answered.text, expected)
             assert cut.missing == ()
             assert all(len(body) > 200 for body in cut.found.values())
 

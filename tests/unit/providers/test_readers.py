@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from dialectic.core.models.messages import Message, Reply, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.strict_json import Garbled
+from dialectic.core.strict_json import MalformedJson
 from dialectic.errors import ProviderMalformed
 from dialectic.providers.anthropic import MessageReader
 from dialectic.providers.exchange import Reader
 from dialectic.providers.google import ContentReader
 from dialectic.providers.openai import ChatReader
-from dialectic.providers.response import Draft
+from dialectic.providers.response import ResponseBuilder
 
 CARD = ModelCard(
     name="play/m",
@@ -56,11 +56,11 @@ EVENTS = st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5), m
 @given(events=EVENTS, body=VALUES)
 def test_any_events_are_taken_or_refused(kind: Any, events: list[Any], body: Any) -> None:
     pieces: list[str] = []
-    reader: Reader = kind(Draft(CARD, REQUEST, pieces.append, None))
-    with contextlib.suppress(Garbled):
+    reader: Reader = kind(ResponseBuilder(CARD, REQUEST, pieces.append, None))
+    with contextlib.suppress(MalformedJson):
         for event in events:
             reader.take(event)
-    with contextlib.suppress(Garbled):
+    with contextlib.suppress(MalformedJson):
         reader.take_whole(body)
         assert reader.draft.has_ended
     remains = reader.draft.build_remains()

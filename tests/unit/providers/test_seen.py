@@ -11,19 +11,24 @@ from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError
 from dialectic.providers.base import ListedModel
-from dialectic.providers.model_list import FILE, Seen, load_seen, save_seen
+from dialectic.providers.model_list import (
+    FILE,
+    CachedModels,
+    load_cached_models,
+    save_cached_models,
+)
 
 SEEN = {
-    "openai": Seen(date(2026, 11, 16), (ListedModel("a"), ListedModel("b", 8192, 1024))),
-    "local": Seen(date(2027, 1, 2), ()),
+    "openai": CachedModels(date(2026, 11, 16), (ListedModel("a"), ListedModel("b", 8192, 1024))),
+    "local": CachedModels(date(2027, 1, 2), ()),
 }
 
 
 def test_what_was_saved_is_loaded_again(tmp_path: Path) -> None:
     home = tmp_path / "not yet there"
-    assert load_seen(home) == {}
-    save_seen(home, SEEN)
-    assert load_seen(home) == SEEN
+    assert load_cached_models(home) == {}
+    save_cached_models(home, SEEN)
+    assert load_cached_models(home) == SEEN
     assert [path.name for path in home.iterdir()] == [FILE]
 
 
@@ -38,21 +43,21 @@ def test_what_was_saved_is_loaded_again(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_read_counts_as_never_seen(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert load_seen(tmp_path) == {}
+    assert load_cached_models(tmp_path) == {}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=40))
 def test_no_content_is_a_reason_to_fail(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert load_seen(tmp_path) == {}
+    assert load_cached_models(tmp_path) == {}
 
 
 def test_a_home_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     with pytest.raises(ConfigurationError, match=r"models\.json cannot be written: File exists"):
-        save_seen(tmp_path / "home", SEEN)
+        save_cached_models(tmp_path / "home", SEEN)
     (tmp_path / FILE).mkdir()
     with pytest.raises(ConfigurationError, match=r"models\.json cannot be written: Is a directory"):
-        save_seen(tmp_path, SEEN)
+        save_cached_models(tmp_path, SEEN)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", FILE]

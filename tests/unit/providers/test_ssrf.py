@@ -12,10 +12,10 @@ import pytest
 
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.errors import ForbiddenAddress, ProviderRejected
-from dialectic.providers.http import Line, Sending
+from dialectic.providers.http import HttpConnection, OutgoingRequest
 from dialectic.providers.ssrf import GuardedTransport
 
-SENDING = Sending(path="/chat", body=b"{}", first_byte_s=5.0, whole_s=5.0)
+SENDING = OutgoingRequest(path="/chat", body=b"{}", first_byte_s=5.0, whole_s=5.0)
 
 
 LEADING_INSIDE = [
@@ -110,7 +110,7 @@ async def test_a_redirect_inside_is_not_followed(monkeypatch: pytest.MonkeyPatch
         return httpx2.Response(307, headers={"location": "https://169.254.169.254/"})
 
     monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
-    line = Line(build_endpoint("https://api.example.org/v1"), None, lambda _key: {})
+    line = HttpConnection(build_endpoint("https://api.example.org/v1"), None, lambda _key: {})
     async with line.open(SENDING) as incoming:
         assert incoming.status == 307
     await line.close()

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from dialectic.retrieval import scoring
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.extract import Extract, extract, find_floor_tokens
-from dialectic.tokens.counting import find_counter, find_counter_of_many
+from dialectic.retrieval.extract import Extract, count_floor_tokens, extract
+from dialectic.tokens.counting import get_batch_counter, get_counter
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
 
-count = find_counter("o200k_base")
+count = get_counter("o200k_base")
 PIECE_CHARS = 300
 DIMENSIONS = 16
 
@@ -39,7 +39,7 @@ def shorten(
         for number, start in enumerate(range(0, len(text), PIECE_CHARS))
     ]
     rows = embed([piece.text for piece in pieces])
-    each = find_counter_of_many("o200k_base") if is_at_once else None
+    each = get_batch_counter("o200k_base") if is_at_once else None
     return extract(text, pieces, rows, embed([purpose]), budget, count, count_each=each)
 
 
@@ -181,7 +181,7 @@ def test_it_always_fits_in_the_texts_own_words_and_order(text: str, budget: int)
         return
     if short is None:
         return
-    assert budget >= find_floor_tokens(count(text))
+    assert budget >= count_floor_tokens(count(text))
     assert short.tokens == count(short.text) <= budget
     assert list(short.spans) == sorted(short.spans)
     place = 0
@@ -219,8 +219,8 @@ def test_a_text_without_vectors_or_purpose_is_shortened_all_the_same() -> None:
 @pytest.mark.parametrize("budget", [0, -5, 63])
 def test_too_little_room_is_refused(budget: int) -> None:
     assert shorten(BACKGROUND, budget) is None
-    assert find_floor_tokens(0) == 64
-    assert find_floor_tokens(100_000) == 2_500
+    assert count_floor_tokens(0) == 64
+    assert count_floor_tokens(100_000) == 2_500
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from dialectic.retrieval.static_embedder import (
 )
 
 EMBEDDER = StaticEmbedder()
-TOKENIZER = tokie.Tokenizer.from_json(str(base.find_package(PACKAGE) / VOCABULARY))
+TOKENIZER = tokie.Tokenizer.from_json(str(base.get_package(PACKAGE) / VOCABULARY))
 
 
 async def test_vectors_are_of_unit_length_and_the_same_each_time() -> None:
@@ -64,7 +64,7 @@ def test_weights_that_were_tampered_with_are_refused() -> None:
         base.load_file("wordllama", "weights/missing", "0" * 64)
     with pytest.raises(ConfigurationError, match="not installed"):
         base.load_file("no_such_package_here", "x", "0" * 64)
-    assert isinstance(base.find_package("wordllama"), Path)
+    assert isinstance(base.get_package("wordllama"), Path)
 
 
 @settings(max_examples=100)

@@ -31,8 +31,8 @@ from dialectic.tokens.counting import (
     bound_tokens,
     count_request_tokens,
     count_request_tokens_aside,
-    find_counter,
-    find_counter_of_many,
+    get_batch_counter,
+    get_counter,
     limit_tokens,
 )
 from dialectic.tokens.encodings import load_encoding
@@ -69,19 +69,19 @@ def with_tokenizer(name: str) -> ModelCard:
     ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("🚀🚀🚀🚀", 1)]
 )
 def test_every_begun_group_of_characters_is_a_token(text: str, tokens: int) -> None:
-    assert find_counter("chars:4")(text) == tokens
+    assert get_counter("chars:4")(text) == tokens
 
 
 @given(st.text(), st.integers(1, 50))
 def test_a_count_covers_the_text_and_wastes_less_than_a_token(text: str, size: int) -> None:
-    tokens = find_counter(f"chars:{size}")(text)
+    tokens = get_counter(f"chars:{size}")(text)
     assert tokens * size >= len(text) > (tokens - 1) * size or text == ""
 
 
 @pytest.mark.parametrize("name", ["", "chars", "chars:0", "words:4", "o200k"])
 def test_an_unknown_tokenizer_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(ConfigurationError, match=r"is not known.*chars:N"):
-        find_counter(name)
+        get_counter(name)
 
 
 # -- by vocabulary ---------------------------------------------------------------------------------
@@ -92,22 +92,22 @@ def test_an_unknown_tokenizer_is_refused_by_its_name(name: str) -> None:
     "text", ["", "Hello, world!", PROSE, "<|endoftext|>", "世界" * 400, "👩‍👩‍👧"]
 )
 def test_a_count_by_vocabulary_is_that_of_its_tokens(name: str, text: str) -> None:
-    assert find_counter(name)(text) == len(load_encoding(name).encode_ordinary(text))
+    assert get_counter(name)(text) == len(load_encoding(name).encode_ordinary(text))
 
 
 def test_what_looks_like_a_special_token_counts_as_the_text_it_is() -> None:
-    assert find_counter("o200k_base")("<|endoftext|>") > 1
+    assert get_counter("o200k_base")("<|endoftext|>") > 1
 
 
 def test_half_a_character_from_a_broken_upload_is_counted_too() -> None:
-    assert find_counter("o200k_base")("a\ud800b") > 0
-    assert find_counter("o200k_base")("a\ud800b" * 1000) > 1000
+    assert get_counter("o200k_base")("a\ud800b") > 0
+    assert get_counter("o200k_base")("a\ud800b" * 1000) > 1000
 
 
 @given(st.text(max_size=200), st.sampled_from(["1", "1.4", "1.53", "0.5", "10"]))
 def test_a_factor_multiplies_the_count_and_rounds_up(text: str, factor: str) -> None:
-    plain = find_counter("o200k_base")(text)
-    assert find_counter(f"o200k_base*{factor}")(text) == ceil(plain * Decimal(factor))
+    plain = get_counter("o200k_base")(text)
+    assert get_counter(f"o200k_base*{factor}")(text) == ceil(plain * Decimal(factor))
 
 
 # -- whole requests --------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_a_factor_multiplies_the_count_and_rounds_up(text: str, factor: str) -> 
 
 @given(st.text(), st.lists(st.text(), min_size=1, max_size=5).filter(lambda turns: len(turns) % 2))
 def test_a_request_is_the_sum_of_its_parts_and_their_frames(system: str, turns: list[str]) -> None:
-    count = find_counter("chars:4")
+    count = get_counter("chars:4")
     expected = REPLY_PRIMER_TOKENS + sum(count(t) + MESSAGE_OVERHEAD_TOKENS for t in turns)
     if system:
         expected += count(system) + MESSAGE_OVERHEAD_TOKENS
@@ -125,14 +125,14 @@ def test_a_request_is_the_sum_of_its_parts_and_their_frames(system: str, turns: 
 @pytest.mark.parametrize("name", ["chars:4", "o200k_base", "cl100k_base"])
 def test_where_the_model_counts_in_just_this_way_the_count_is_exact(name: str) -> None:
     counted = count_request_tokens(ask(PROSE), with_tokenizer(name))
-    expected = find_counter(name)(PROSE) + FRAMES
+    expected = get_counter(name)(PROSE) + FRAMES
     assert counted == TokenCount(expected, CountMethod.EXACT, upper_tokens=expected)
 
 
 @pytest.mark.parametrize("name", ["o200k_base*1.4", "o200k_base*1", "chars:4*1.2"])
 def test_where_it_is_a_guess_it_says_so_and_has_a_margin(name: str) -> None:
     counted = count_request_tokens(ask(PROSE), with_tokenizer(name))
-    expected = find_counter(name)(PROSE) + FRAMES
+    expected = get_counter(name)(PROSE) + FRAMES
     assert counted.tokens == expected
     assert counted.method is CountMethod.ESTIMATE
     assert counted.upper_tokens == ceil(expected * Decimal("1.1"))
@@ -169,7 +169,7 @@ def test_without_its_vocabulary_a_request_is_estimated_with_a_wide_margin(
     assert counted.method is CountMethod.ESTIMATE
     assert counted.tokens == ceil(len(PROSE) / 3) + FRAMES
     assert counted.upper_tokens == ceil(counted.tokens * Decimal("1.5"))
-    find_counter("o200k_base")(PROSE)
+    get_counter("o200k_base")(PROSE)
     (warning,) = caplog.records
     assert "tokens are only estimated: Vocabulary o200k_base cannot be loaded" in warning.message
 
@@ -209,8 +209,8 @@ class Watched(tiktoken.Encoding):
 def test_many_texts_counted_at_once_have_as_many_tokens_as_each(
     texts: list[str], tokenizer: str
 ) -> None:
-    count = find_counter(tokenizer)
-    assert find_counter_of_many(tokenizer)(texts) == [count(text) for text in texts]
+    count = get_counter(tokenizer)
+    assert get_batch_counter(tokenizer)(texts) == [count(text) for text in texts]
 
 
 def test_a_text_that_was_counted_is_not_counted_again(encoding: tiktoken.Encoding) -> None:
@@ -259,7 +259,7 @@ def test_many_threads_count_alike() -> None:
     found: list[list[int]] = []
 
     def count_all() -> None:
-        found.append([find_counter("o200k_base")(text) for text in texts])
+        found.append([get_counter("o200k_base")(text) for text in texts])
 
     threads = [threading.Thread(target=count_all) for _ in range(8)]
     for thread in threads:

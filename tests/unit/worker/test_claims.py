@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dialectic.worker.claims import Coalescer
+from dialectic.worker.claims import Batcher
 
 
 class Oracle:
@@ -17,7 +17,7 @@ class Oracle:
         self.returned: list[str] = []
         self.begun = asyncio.Event()
         self.opened = asyncio.Event()
-        self.questions = Coalescer(self.answer, give_back=self.take_back, batch_max=3)
+        self.questions = Batcher(self.answer, give_back=self.take_back, batch_max=3)
 
     async def answer(self, keys: list[str]) -> dict[str, str]:
         self.asked.append(keys)
@@ -72,7 +72,7 @@ async def test_an_answer_that_comes_in_the_moment_its_asker_leaves_is_given_back
         asyncio.get_running_loop().call_soon(asker.cancel)
         return dict.fromkeys(keys, "answer")
 
-    questions = Coalescer(answer, give_back=oracle.take_back, batch_max=3)
+    questions = Batcher(answer, give_back=oracle.take_back, batch_max=3)
     asker = asyncio.create_task(questions.ask("a"))
     with pytest.raises(asyncio.CancelledError):
         await asker
@@ -84,6 +84,6 @@ async def test_what_goes_wrong_is_told_to_everyone_who_asked() -> None:
     async def fail(_keys: list[str]) -> dict[str, str]:
         raise ValueError
 
-    questions = Coalescer(fail, give_back=Oracle().take_back, batch_max=3)
+    questions = Batcher(fail, give_back=Oracle().take_back, batch_max=3)
     found = await asyncio.gather(*(questions.ask(key) for key in "ab"), return_exceptions=True)
     assert [type(error) for error in found] == [ValueError, ValueError]

@@ -90,7 +90,7 @@ class Places:
             self._taken += Counter()  # keeps those who are here
 
 
-class Guard:
+class BodyLimitMiddleware:
     """Lets through to the application what may be read, with who sent it."""
 
     def __init__(

@@ -45,7 +45,7 @@ HEADERS = {
 }
 
 
-class Trace:
+class LoggingMiddleware:
     """Goes around the whole application."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, telemetry: Telemetry = OFF) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from dialectic.api.dependencies import Desk, Reading
+from dialectic.api.dependencies import Reading, RequestContext
 from dialectic.api.fields import Dollars, Slug, View, show_dollars
 from dialectic.api.pagination import Listing, Paging, list_numbered, list_whole
 from dialectic.api.routes.sessions import SessionId
@@ -21,7 +21,7 @@ from dialectic.errors import InvalidProcess
 from dialectic.ledger import audit, wallets
 from dialectic.processes.loader import Listed, load_named
 from dialectic.processes.loader import list_processes as find_processes
-from dialectic.providers.model_list import build_listing, describe_row, load_seen
+from dialectic.providers.model_list import build_listing, describe_row, load_cached_models
 
 router = APIRouter(tags=["account"])
 
@@ -125,10 +125,10 @@ class ProcessView(ProcessLine):
 
 
 @router.get("/me")
-async def get_me(desk: Reading) -> MeView:
+async def get_me(context: Reading) -> MeView:
     """Say who you are here, and what your token allows."""
-    caller, account = desk.visitor.caller, desk.account
-    tenants = await accounts.list_tenants(desk.engine.db, caller)
+    caller, account = context.visitor.caller, context.account
+    tenants = await accounts.list_tenants(context.engine.db, caller)
     return MeView(
         user_id=account.user_id,
         tenant_id=account.tenant_id,
@@ -140,9 +140,9 @@ async def get_me(desk: Reading) -> MeView:
 
 
 @router.get("/wallet")
-async def get_wallet(desk: Reading) -> WalletView:
+async def get_wallet(context: Reading) -> WalletView:
     """Say what your wallet holds."""
-    found = await desk.transact(lambda c: wallets.load_wallet(c, desk.account.wallet_id))
+    found = await context.transact(lambda c: wallets.load_wallet(c, context.account.wallet_id))
     return WalletView(
         id=found.id,
         user_id=found.user_id,
@@ -161,14 +161,14 @@ def _build_money(balance: int, held: int, available: int) -> MoneyView:
 
 
 @router.get("/wallet/transactions")
-async def list_transactions(desk: Reading, paging: Paging) -> Listing[TransactionView]:
+async def list_transactions(context: Reading, paging: Paging) -> Listing[TransactionView]:
     """List what happened to your wallet, the newest first."""
-    wallet_id = desk.account.wallet_id
+    wallet_id = context.account.wallet_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         return await lists.list_transactions(connection, wallet_id, before=before, limit=limit)
 
-    return await list_numbered(desk, "wallet", paging, fetch, _build_transaction)
+    return await list_numbered(context, "wallet", paging, fetch, _build_transaction)
 
 
 def _build_transaction(row: dict[str, Any]) -> TransactionView:
@@ -185,14 +185,14 @@ def _build_transaction(row: dict[str, Any]) -> TransactionView:
 
 
 @router.get("/sessions/{session_id}/costs")
-async def list_costs(session_id: SessionId, desk: Reading) -> Listing[CostView]:
+async def list_costs(session_id: SessionId, context: Reading) -> Listing[CostView]:
     """Say what a session has cost so far, by stage, model and purpose."""
 
     async def work(connection: Connection) -> list[audit.Cost]:
         await records.load_session(connection, session_id)
         return await audit.report_costs(connection, session_id)
 
-    return list_whole([_build_cost(cost) for cost in await desk.transact(work)])
+    return list_whole([_build_cost(cost) for cost in await context.transact(work)])
 
 
 def _build_cost(cost: audit.Cost) -> CostView:
@@ -207,17 +207,17 @@ def _build_cost(cost: audit.Cost) -> CostView:
 
 
 @router.get("/models")
-async def list_models(desk: Reading) -> Listing[ModelView]:
+async def list_models(context: Reading) -> Listing[ModelView]:
     """List the models that are known, what they cost, and what is missing to use them."""
-    engine = desk.engine
-    rows = build_listing(engine.catalog, load_seen(engine.settings.home))
+    engine = context.engine
+    rows = build_listing(engine.catalog, load_cached_models(engine.settings.home))
     return list_whole([ModelView(**describe_row(row)) for row in rows])
 
 
 @router.get("/processes")
-async def list_processes(desk: Reading) -> Listing[ProcessLine]:
+async def list_processes(context: Reading) -> Listing[ProcessLine]:
     """List the processes that sessions can follow."""
-    listed = find_processes(desk.engine.settings.own_processes)
+    listed = find_processes(context.engine.settings.own_processes)
     return list_whole([_describe(one) for one in listed])
 
 
@@ -248,14 +248,14 @@ def _columns(process: Process) -> dict[str, Any]:
 
 @router.get("/processes/{name}")
 async def get_process(
-    name: Annotated[Slug, Path(description="The name of a process.")], desk: Reading
+    name: Annotated[Slug, Path(description="The name of a process.")], context: Reading
 ) -> ProcessView:
     """Look at a process: its stages, steps and prompts."""
-    return _build_process(desk, name)
+    return _build_process(context, name)
 
 
-def _build_process(desk: Desk, name: str) -> ProcessView:
-    own = desk.engine.settings.own_processes
+def _build_process(context: RequestContext, name: str) -> ProcessView:
+    own = context.engine.settings.own_processes
     process = load_named(name, own=own)
     return ProcessView(
         **_columns(process),

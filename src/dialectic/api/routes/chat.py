@@ -18,12 +18,12 @@ from pydantic import AliasChoices, Field, model_validator
 from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import (
-    Act,
     Reading,
     Spending,
+    WriteRequest,
     Writing,
+    build_replay_header,
     build_response,
-    tell_repeated,
 )
 from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
@@ -33,10 +33,10 @@ from dialectic.api.routes.projects import ProjectView
 from dialectic.api.routes.projects import build_view as build_project
 from dialectic.api.routes.sessions import OutputTokens
 from dialectic.app import chat, projects
-from dialectic.app.idempotency import Undertakings
+from dialectic.app.idempotency import LongRequests
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
-from dialectic.db.tables.idempotency import Answer
+from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.errors import DialecticError, NotFound, UsageError
 
 router = APIRouter(tags=["chat"])
@@ -215,7 +215,7 @@ async def send_message(wish: ChatWish, act: Spending, request: Request) -> Respo
     system = await _find_system(act, wish)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
-    async def work(effect_id: UUID) -> Answer:
+    async def work(effect_id: UUID) -> StoredResponse:
         question = chat.Question(
             message=wish.message,
             model=wish.model,
@@ -227,24 +227,24 @@ async def send_message(wish: ChatWish, act: Spending, request: Request) -> Respo
             id=effect_id,
         )
         reply = await chat.send(act.engine, act.account, question, pieces.put_nowait)
-        return Answer(200, build_reply(reply).model_dump_json().encode())
+        return StoredResponse(200, build_reply(reply).model_dump_json().encode())
 
-    undertakings: Undertakings = request.app.state.undertakings
-    asked = undertakings.run(act.desk.visitor.caller, act.key, act.fingerprint, work)
+    undertakings: LongRequests = request.app.state.undertakings
+    asked = undertakings.run(act.context.visitor.caller, act.key, act.fingerprint, work)
     if not wish.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
 
 
-async def _find_system(act: Act, wish: ChatWish) -> str:
+async def _find_system(act: WriteRequest, wish: ChatWish) -> str:
     prompt_id = wish.system_prompt_id
     if prompt_id is None:
         return wish.system_instruction
-    return await act.desk.transact(lambda c: chats.load_system_prompt(c, prompt_id))
+    return await act.context.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
 async def _stream(
-    request: Request, asked: Awaitable[Answer], pieces: asyncio.Queue[str | None]
+    request: Request, asked: Awaitable[StoredResponse], pieces: asyncio.Queue[str | None]
 ) -> Response:
     """Answer with events. What fails before the first piece is answered as it would be plainly.
 
@@ -253,7 +253,7 @@ async def _stream(
     """
     asking = asyncio.ensure_future(asked)
 
-    def end(done: asyncio.Future[Answer]) -> None:
+    def end(done: asyncio.Future[StoredResponse]) -> None:
         pieces.put_nowait(None)
         if not done.cancelled():
             done.exception()  # seen, also if nobody is left to be told of it
@@ -263,7 +263,7 @@ async def _stream(
     await asyncio.wait({waiting}, timeout=PING_S)
     if waiting.done() and waiting.result() is None:
         answer = await asking
-        headers = {**UNBUFFERED, **tell_repeated(answer)}
+        headers = {**UNBUFFERED, **build_replay_header(answer)}
         return StreamingResponse(
             iter([_event("reply", answer.body)]), headers=headers, media_type=EVENTS
         )
@@ -274,7 +274,7 @@ async def _stream(
 
 async def _tell(
     request: Request,
-    asking: asyncio.Future[Answer],
+    asking: asyncio.Future[StoredResponse],
     pieces: asyncio.Queue[str | None],
     waiting: asyncio.Future[str | None],
 ) -> AsyncIterator[bytes]:
@@ -302,9 +302,9 @@ def _event(name: str, data: bytes) -> bytes:
 
 
 @router.get("/chats")
-async def list_chats(desk: Reading, paging: Paging) -> Listing[ChatLine]:
+async def list_chats(context: Reading, paging: Paging) -> Listing[ChatLine]:
     """List chats, the newest first."""
-    return await list_page(desk, "chats", paging, lists.list_chats, ChatLine.model_validate)
+    return await list_page(context, "chats", paging, lists.list_chats, ChatLine.model_validate)
 
 
 async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
@@ -321,9 +321,9 @@ async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
 
 
 @router.get("/chats/{chat_id}")
-async def get_chat(chat_id: ChatId, desk: Reading) -> ChatView:
+async def get_chat(chat_id: ChatId, context: Reading) -> ChatView:
     """Read a chat."""
-    return await desk.transact(lambda c: load_view(c, chat_id))
+    return await context.transact(lambda c: load_view(c, chat_id))
 
 
 @router.patch("/chats/{chat_id}", response_model=ChatView)
@@ -346,7 +346,7 @@ async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
         await chats.load_chat(connection, chat_id)
         await chats.delete(connection, chat_id)
 
-    await act.desk.transact(work)
+    await act.context.transact(work)
     return Response(status_code=204)
 
 

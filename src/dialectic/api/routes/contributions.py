@@ -204,13 +204,13 @@ def answer_if_new(view: View, if_none_match: str | None) -> Response:
 @router.get("/sessions/{session_id}/contributions")
 async def list_contributions(
     session_id: SessionId,
-    desk: Reading,
+    context: Reading,
     paging: Paging,
     stage: Annotated[Slug | None, Query(description="Of this stage only.")] = None,
 ) -> Listing[ContributionLine]:
     """List a session's contributions in their newest versions, as they were written."""
     return await list_page(
-        desk,
+        context,
         "contributions",
         paging,
         lambda connection, page: lists.list_contributions(connection, page, session_id, stage),
@@ -223,22 +223,22 @@ async def list_contributions(
     "/contributions/{contribution_id}", response_model=ContributionView, responses=UNCHANGED
 )
 async def get_contribution(
-    contribution_id: ContributionId, desk: Reading, if_none_match: IfNoneMatch = None
+    contribution_id: ContributionId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Read one version of a contribution."""
-    row = await desk.transact(lambda c: contributions.load_in(c, contribution_id))
+    row = await context.transact(lambda c: contributions.load_in(c, contribution_id))
     return answer_if_new(build_view(row), if_none_match)
 
 
 @router.get("/contributions/{contribution_id}/content", response_class=Response, responses=MARKDOWN)
-async def read_contribution(contribution_id: ContributionId, desk: Reading) -> Response:
+async def read_contribution(contribution_id: ContributionId, context: Reading) -> Response:
     """Read the text of a contribution alone."""
-    row = await desk.transact(lambda c: contributions.load_in(c, contribution_id))
+    row = await context.transact(lambda c: contributions.load_in(c, contribution_id))
     return Response(row["content"], media_type="text/markdown; charset=utf-8")
 
 
 @router.get("/contributions/{contribution_id}/versions")
-async def list_versions(contribution_id: ContributionId, desk: Reading) -> Listing[VersionView]:
+async def list_versions(contribution_id: ContributionId, context: Reading) -> Listing[VersionView]:
     """List all versions of a contribution, the first one first."""
 
     async def work(connection: Connection) -> lists.Rows:
@@ -255,7 +255,7 @@ async def list_versions(contribution_id: ContributionId, desk: Reading) -> Listi
                 is_by_user=row["is_by_user"],
                 created_at=row["created_at"],
             )
-            for row in await desk.transact(work)
+            for row in await context.transact(work)
         ]
     )
 
@@ -295,7 +295,7 @@ async def edit_contribution(
 )
 async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
     """Let the same model write a contribution anew, from what it reads now."""
-    asked = contributions.Anew()
+    asked = contributions.Regeneration()
 
     async def work(connection: Connection, _effect_id: UUID) -> JobsView:
         job_id = await contributions.regenerate_in(connection, act.account, contribution_id, asked)
@@ -314,7 +314,7 @@ async def rate_contribution(
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
-        rated = feedback.Rated(contribution_id, wish.rating, uuid5(effect_id, "rating"))
+        rated = feedback.Rating(contribution_id, wish.rating, uuid5(effect_id, "rating"))
         kept = await feedback.rate_in(act.engine, connection, act.account, rated)
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
@@ -323,10 +323,10 @@ async def rate_contribution(
 
 
 @router.get("/sessions/{session_id}/jobs")
-async def list_jobs(session_id: SessionId, desk: Reading, paging: Paging) -> Listing[JobView]:
+async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> Listing[JobView]:
     """List a session's jobs, the oldest first."""
     return await list_page(
-        desk,
+        context,
         "jobs",
         paging,
         lambda connection, page: lists.list_jobs(connection, page, session_id),
@@ -337,11 +337,11 @@ async def list_jobs(session_id: SessionId, desk: Reading, paging: Paging) -> Lis
 
 @documents.get("/sessions/{session_id}/documents")
 async def list_documents(
-    session_id: SessionId, desk: Reading, paging: Paging
+    session_id: SessionId, context: Reading, paging: Paging
 ) -> Listing[ResourceView]:
     """List what stands beside a session's contributions: documents cut out of them, prompts."""
     return await list_page(
-        desk,
+        context,
         "documents",
         paging,
         lambda connection, page: lists.list_documents(connection, page, session_id),
@@ -352,16 +352,16 @@ async def list_documents(
 
 @documents.get("/documents/{document_id}", response_model=DocumentView, responses=UNCHANGED)
 async def get_document(
-    document_id: DocumentId, desk: Reading, if_none_match: IfNoneMatch = None
+    document_id: DocumentId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Read a document or a resource."""
-    row = await desk.transact(lambda c: lists.load_document(c, document_id))
+    row = await context.transact(lambda c: lists.load_document(c, document_id))
     view = DocumentView(**describe_resource(row), content=row["content"])
     return answer_if_new(view, if_none_match)
 
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=MARKDOWN)
-async def read_document(document_id: DocumentId, desk: Reading) -> Response:
+async def read_document(document_id: DocumentId, context: Reading) -> Response:
     """Read the text of a document alone."""
-    row = await desk.transact(lambda c: lists.load_document(c, document_id))
+    row = await context.transact(lambda c: lists.load_document(c, document_id))
     return Response(row["content"], media_type="text/markdown; charset=utf-8")

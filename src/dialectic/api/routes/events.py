@@ -56,22 +56,22 @@ Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe
 
 
 @router.get("/events", response_class=StreamingResponse, responses=STREAM)
-async def follow_events(request: Request, desk: Reading, wanted: Wanted) -> Response:
+async def follow_events(request: Request, context: Reading, wanted: Wanted) -> Response:
     """Follow everything that happens, from the last event you have seen on."""
     del wanted  # described here, read by the stream itself
-    hub, token_id = request.app.state.hub, desk.visitor.caller.token_id or NO_TOKEN
-    return build_stream(desk.engine, hub, desk.account, request, token_id=token_id)
+    hub, token_id = request.app.state.hub, context.visitor.caller.token_id or NO_TOKEN
+    return build_stream(context.engine, hub, context.account, request, token_id=token_id)
 
 
 @router.get("/notifications")
 async def list_notifications(
-    desk: Reading,
+    context: Reading,
     paging: Paging,
     *,
     unread: Annotated[bool, Query(description="Only those that you have not read.")] = False,
 ) -> Listing[NotificationView]:
     """List the messages to you, the newest first."""
-    user_id = desk.account.user_id
+    user_id = context.account.user_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         rows = await notifications.list_notifications(
@@ -80,7 +80,7 @@ async def list_notifications(
         return [dict(row) for row in rows]
 
     return await list_numbered(
-        desk, "notifications", paging, fetch, NotificationView.model_validate
+        context, "notifications", paging, fetch, NotificationView.model_validate
     )
 
 
@@ -90,5 +90,5 @@ async def read_notification(
 ) -> Response:
     """Note that you have read a message; a second time changes nothing."""
     user_id = act.account.user_id
-    await act.desk.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    await act.context.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
     return Response(status_code=204)

@@ -29,7 +29,7 @@ from dialectic.core.money.quote import Quote
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, records
 from dialectic.db.tables.notifications import Page, read_events
-from dialectic.db.tables.records import find_id
+from dialectic.db.tables.records import get_id
 from dialectic.errors import NotFound
 from dialectic.publishing.publish import describe_project, publish_project
 
@@ -109,7 +109,7 @@ class QuotedView(View):
 
 @router.get("/find")
 async def find_by_beginning(
-    desk: Reading,
+    context: Reading,
     kind: Annotated[Kind, Query(description="What it is.")],
     text: Annotated[
         str,
@@ -122,26 +122,26 @@ async def find_by_beginning(
     ],
 ) -> FoundIdView:
     """Find what the beginning of an id stands for, if that is one thing only."""
-    engine, account = desk.engine, desk.account
+    engine, account = context.engine, context.account
     match kind:
         case Kind.PROJECT:
-            return FoundIdView(id=await transfer.find(engine, account, text))
+            return FoundIdView(id=await transfer.resolve_project_id(engine, account, text))
         case Kind.SESSION:
-            return FoundIdView(id=await sessions.find(engine, account, text))
+            return FoundIdView(id=await sessions.resolve_id(engine, account, text))
         case Kind.CONTRIBUTION:
-            return FoundIdView(id=await contributions.find(engine, account, text))
+            return FoundIdView(id=await contributions.resolve_id(engine, account, text))
         case Kind.CHUNK:
-            found = await desk.transact(lambda c: find_id(c, contributions.CHUNK, text))
+            found = await context.transact(lambda c: get_id(c, contributions.CHUNK, text))
             return FoundIdView(id=found)
         case Kind.CHAT:
-            found = await desk.transact(lambda c: chats.find_chat_id(c, text))
+            found = await context.transact(lambda c: chats.get_chat_id(c, text))
             return FoundIdView(id=found)
 
 
 @router.get("/sessions/{session_id}/overview")
 async def look_at_session(
     session_id: SessionId,
-    desk: Reading,
+    context: Reading,
     after: Annotated[int, Query(ge=0, le=ID_MAX, description="The number of an event.")] = 0,
     *,
     quote: Annotated[bool, Query(description="Also what is left, and its price.")] = False,
@@ -153,9 +153,9 @@ async def look_at_session(
         return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
 
     # Taken first: what happens in between is looked at, and told as an event as well.
-    news = await desk.transact(find_news)
-    seen = await sessions.look(desk.engine, desk.account, session_id)
-    left = await quote_session(desk.engine, desk.account, session_id) if quote else None
+    news = await context.transact(find_news)
+    seen = await sessions.load_overview(context.engine, context.account, session_id)
+    left = await quote_session(context.engine, context.account, session_id) if quote else None
     return OverviewView(
         session=seen.session,
         stages=seen.stages,
@@ -168,39 +168,39 @@ async def look_at_session(
 
 
 @router.get("/contributions/{contribution_id}/record")
-async def get_contribution_record(contribution_id: ContributionId, desk: Reading) -> RecordView:
+async def get_contribution_record(contribution_id: ContributionId, context: Reading) -> RecordView:
     """Read a contribution with all that is known of it, and the turns that it took."""
-    row = await contributions.load_record(desk.engine, desk.account, contribution_id)
+    row = await contributions.load_record(context.engine, context.account, contribution_id)
     return RecordView(record=row)
 
 
 @router.get("/chunks/{chunk_id}")
 async def get_chunk(
-    chunk_id: Annotated[UUID, Path(description="The id of one turn.")], desk: Reading
+    chunk_id: Annotated[UUID, Path(description="The id of one turn.")], context: Reading
 ) -> RecordView:
     """Read one turn of a contribution that took several."""
-    row = await contributions.find_chunk(desk.engine, desk.account, str(chunk_id))
+    row = await contributions.get_chunk(context.engine, context.account, str(chunk_id))
     del row["opening"]  # the request it was asked with, which stands in a file of its own
     return RecordView(record=row)
 
 
 @router.post("/quotes")
-async def quote_run(wish: QuoteWish, desk: Reading) -> QuotedView:
+async def quote_run(wish: QuoteWish, context: Reading) -> QuotedView:
     """Say what a run would cost and take. Makes nothing and asks no model."""
     ask = dataclasses.replace(
-        build_ask(desk, wish),
+        build_ask(context, wish),
         prompt=wish.prompt,
         domain=wish.domain,
         resources=tuple(build_given(one) for one in wish.resources),
     )
     quoted = await find_quote(
-        desk.engine, desk.account, ask, shrunk=wish.shrink, lists_smaller=wish.lists_smaller
+        context.engine, context.account, ask, shrunk=wish.shrink, lists_smaller=wish.lists_smaller
     )
     return QuotedView(
         quote=quoted.quote.as_dict(),
         lines=QUOTE.dump_python(quoted.quote, mode="json"),
         models=list(ask.models),
-        has_chosen_models=wish.models is None and not desk.engine.settings.default_models,
+        has_chosen_models=wish.models is None and not context.engine.settings.default_models,
         shrink=quoted.shrink,
         fits=quoted.fits,
         left_out=list(quoted.left_out),
@@ -216,12 +216,12 @@ async def quote_run(wish: QuoteWish, desk: Reading) -> QuotedView:
 
 
 @router.get("/projects/{project_id}/files")
-async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
+async def list_files(project_id: ProjectId, context: Reading) -> Listing[FileView]:
     """List all files of a project; what waits for storage is brought there first."""
-    project = await desk.transact(lambda c: projects.load_in(c, project_id))
-    await publish_project(desk.engine, desk.account.tenant_id, project_id)
-    await describe_project(desk.engine, desk.account.tenant_id, project_id)
-    paths = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
+    project = await context.transact(lambda c: projects.load_in(c, project_id))
+    await publish_project(context.engine, context.account.tenant_id, project_id)
+    await describe_project(context.engine, context.account.tenant_id, project_id)
+    paths = await projects.list_files(context.engine, context.account, project_id, project["slug"])
     return list_whole([FileView(path=path) for path in paths])
 
 
@@ -232,13 +232,13 @@ async def list_files(project_id: ProjectId, desk: Reading) -> Listing[FileView]:
 )
 async def read_file(
     project_id: ProjectId,
-    desk: Reading,
+    context: Reading,
     path: Annotated[str, Query(min_length=1, max_length=2000, description="As `files` tells it.")],
 ) -> Response:
     """Read one file of a project, as it is in storage."""
-    project = await desk.transact(lambda c: projects.load_in(c, project_id))
-    known = await projects.list_files(desk.engine, desk.account, project_id, project["slug"])
+    project = await context.transact(lambda c: projects.load_in(c, project_id))
+    known = await projects.list_files(context.engine, context.account, project_id, project["slug"])
     if path not in known:
         raise NotFound(f"There is no such file in project {project_id}.")
-    data = await desk.engine.files.read(f"{desk.account.tenant_id}/{path}")
+    data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")
     return Response(data, media_type=BYTES)

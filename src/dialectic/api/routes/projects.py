@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from dialectic.api.dependencies import Act, Reading, Writing, put_behind
+from dialectic.api.dependencies import Reading, WriteRequest, Writing, run_after_response
 from dialectic.api.fields import Line, Name, View, Wish
 from dialectic.api.pagination import Listing, Paging, list_page
 from dialectic.app import projects
@@ -144,7 +144,7 @@ async def create_project(wish: ProjectWish, act: Writing) -> Response:
     return await create(wish, act)
 
 
-async def create(wish: ProjectWish, act: Act) -> Response:
+async def create(wish: ProjectWish, act: WriteRequest) -> Response:
     """Make a project, in one commit with its answer."""
 
     async def work(connection: Connection, effect_id: UUID) -> ProjectView:
@@ -164,15 +164,15 @@ async def create(wish: ProjectWish, act: Act) -> Response:
 
 
 @router.get("/projects")
-async def list_projects(desk: Reading, paging: Paging) -> Listing[ProjectLine]:
+async def list_projects(context: Reading, paging: Paging) -> Listing[ProjectLine]:
     """List projects, the newest first."""
-    return await list_page(desk, "projects", paging, lists.list_projects, build_line)
+    return await list_page(context, "projects", paging, lists.list_projects, build_line)
 
 
 @router.get("/projects/{project_id}")
-async def get_project(project_id: ProjectId, desk: Reading) -> ProjectView:
+async def get_project(project_id: ProjectId, context: Reading) -> ProjectView:
     """Look at a project and its prompt."""
-    return build_view(await desk.transact(lambda c: projects.load_in(c, project_id)))
+    return build_view(await context.transact(lambda c: projects.load_in(c, project_id)))
 
 
 @router.patch("/projects/{project_id}", response_model=ProjectView)
@@ -191,18 +191,18 @@ async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writin
 @router.delete("/projects/{project_id}", status_code=204)
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
     """Delete a project with everything in it. What was paid stays in the books."""
-    paths = await act.desk.transact(lambda c: projects.delete_in(c, project_id))
-    behind = put_behind(lambda: delete_files(act.engine, act.account.tenant_id, paths))
+    paths = await act.context.transact(lambda c: projects.delete_in(c, project_id))
+    behind = run_after_response(lambda: delete_files(act.engine, act.account.tenant_id, paths))
     return Response(status_code=204, background=behind)
 
 
 @router.get("/projects/{project_id}/resources")
 async def list_resources(
-    project_id: ProjectId, desk: Reading, paging: Paging
+    project_id: ProjectId, context: Reading, paging: Paging
 ) -> Listing[ResourceView]:
     """List what was given to a project, and its prompt."""
     return await list_page(
-        desk,
+        context,
         "resources",
         paging,
         lambda connection, page: lists.list_resources(connection, page, project_id),

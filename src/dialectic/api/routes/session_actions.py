@@ -9,12 +9,12 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Path, Response
 from pydantic import Field, model_validator
 
-from dialectic.api.dependencies import Act, Spending, Writing
+from dialectic.api.dependencies import Spending, WriteRequest, Writing
 from dialectic.api.fields import DollarsWish, Slug, View, Wish
 from dialectic.api.openapi import more_problems
 from dialectic.api.routes.sessions import SessionId, SessionView, load_view
 from dialectic.app import feedback, jobs, sessions
-from dialectic.app.feedback import RATING_MAX, RATING_MIN, Rated, Said
+from dialectic.app.feedback import RATING_MAX, RATING_MIN, Comment, Rating
 from dialectic.core.money.price import parse_usd
 from dialectic.db.pool import Connection
 
@@ -95,7 +95,7 @@ async def generate_session(session_id: SessionId, act: Spending) -> Response:
 
 
 async def _steer(
-    act: Act,
+    act: WriteRequest,
     session_id: UUID,
     status: int,
     action: Callable[[Connection, UUID], Awaitable[object]],
@@ -126,20 +126,20 @@ async def submit_session(
 
 
 async def _keep(
-    act: Act, connection: Connection, session_id: UUID, wish: SubmitWish, effect_id: UUID
+    act: WriteRequest, connection: Connection, session_id: UUID, wish: SubmitWish, effect_id: UUID
 ) -> None:
     stage = (await load_view(connection, session_id)).current_stage
-    said: list[Said | Rated] = []
+    said: list[Comment | Rating] = []
     for number, one in enumerate(wish.responses):
         ids = [uuid5(effect_id, f"{kind} {number}") for kind in ("response", "rating")]
         if one.text.strip():
-            said.append(Said(stage, one.text, one.contribution_id, ids[0]))
+            said.append(Comment(stage, one.text, one.contribution_id, ids[0]))
         if one.rating is not None:
-            said.append(Rated(one.contribution_id, one.rating, ids[1]))
+            said.append(Rating(one.contribution_id, one.rating, ids[1]))
     if wish.feedback.strip():
-        said.append(Said(stage, wish.feedback, None, uuid5(effect_id, "feedback")))
+        said.append(Comment(stage, wish.feedback, None, uuid5(effect_id, "feedback")))
     if said:
-        await feedback.say_in(act.engine, connection, act.account, session_id, said)
+        await feedback.save_in(act.engine, connection, act.account, session_id, said)
 
 
 @router.post("/sessions/{session_id}/pause", response_model=SessionView)
@@ -220,8 +220,8 @@ async def give_feedback(session_id: SessionId, wish: FeedbackWish, act: Writing)
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
-        said = Said(wish.stage, wish.text, wish.contribution_id, uuid5(effect_id, "feedback"))
-        kept = await feedback.say_in(act.engine, connection, act.account, session_id, [said])
+        said = Comment(wish.stage, wish.text, wish.contribution_id, uuid5(effect_id, "feedback"))
+        kept = await feedback.save_in(act.engine, connection, act.account, session_id, [said])
         project_ids.append(kept.project_id)
         return FeedbackView(path=kept.path)
 

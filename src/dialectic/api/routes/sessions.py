@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, Field
 
-from dialectic.api.dependencies import Desk, Reading, Writing
+from dialectic.api.dependencies import Reading, RequestContext, Writing
 from dialectic.api.fields import Dollars, DollarsWish, ModelName, Slug, View, Wish, show_dollars
 from dialectic.api.pagination import Listing, Paging, list_page
 from dialectic.api.routes.projects import ProjectId
@@ -19,7 +19,7 @@ from dialectic.core.models.model import MODELS_PER_SESSION_MAX, parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import TOKENS_MAX, Ask
+from dialectic.core.run_request import TOKENS_MAX, RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, records
 from dialectic.processes.loader import load_named
@@ -189,15 +189,15 @@ def _build_stage(row: dict[str, Any]) -> StageView:
     )
 
 
-def build_ask(desk: Desk, wish: SessionWish) -> Ask:
+def build_ask(context: RequestContext, wish: SessionWish) -> RunRequest:
     """Build what is to be argued; the prompt is the project's."""
-    engine = desk.engine
+    engine = context.engine
     names = (
         choose_default_models(engine.catalog, engine.settings)
         if wish.models is None
         else parse_model_list(",".join(wish.models))
     )
-    return Ask(
+    return RunRequest(
         prompt="",
         models=names,
         process=shrink_process(
@@ -218,7 +218,7 @@ async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing)
 
     async def work(connection: Connection, effect_id: UUID) -> SessionView:
         project = await projects.load_in(connection, project_id)
-        ask = projects.build_ask(project, build_ask(act.desk, wish))
+        ask = projects.build_run_request(project, build_ask(act.context, wish))
         session_id = uuid5(effect_id, "session")
         await projects.add_session_in(
             act.engine, connection, act.account, project_id, ask, session_id
@@ -230,11 +230,11 @@ async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing)
 
 @router.get("/projects/{project_id}/sessions")
 async def list_sessions_of_project(
-    project_id: ProjectId, desk: Reading, paging: Paging
+    project_id: ProjectId, context: Reading, paging: Paging
 ) -> Listing[SessionLine]:
     """List the sessions of a project, the newest first."""
     return await list_page(
-        desk,
+        context,
         "sessions",
         paging,
         lambda connection, page: lists.list_sessions(connection, page, project_id),
@@ -244,10 +244,10 @@ async def list_sessions_of_project(
 
 
 @router.get("/sessions")
-async def list_sessions(desk: Reading, paging: Paging) -> Listing[SessionLine]:
+async def list_sessions(context: Reading, paging: Paging) -> Listing[SessionLine]:
     """List all sessions, the newest first."""
     return await list_page(
-        desk,
+        context,
         "sessions",
         paging,
         lambda connection, page: lists.list_sessions(connection, page, None),
@@ -256,9 +256,9 @@ async def list_sessions(desk: Reading, paging: Paging) -> Listing[SessionLine]:
 
 
 @router.get("/sessions/{session_id}")
-async def get_session(session_id: SessionId, desk: Reading) -> SessionView:
+async def get_session(session_id: SessionId, context: Reading) -> SessionView:
     """Look at a session and how far its stages are."""
-    return await desk.transact(lambda c: load_view(c, session_id))
+    return await context.transact(lambda c: load_view(c, session_id))
 
 
 @router.patch("/sessions/{session_id}", response_model=SessionView)
@@ -282,7 +282,7 @@ async def change_session(session_id: SessionId, wish: SessionChange, act: Writin
 
 
 @router.get("/sessions/{session_id}/quote")
-async def quote_session(session_id: SessionId, desk: Reading) -> QuoteView:
+async def quote_session(session_id: SessionId, context: Reading) -> QuoteView:
     """Say what is left of a session, and what it is expected to cost. Asks no model."""
-    found = await find_quote(desk.engine, desk.account, session_id)
+    found = await find_quote(context.engine, context.account, session_id)
     return QuoteView(**found.as_dict())

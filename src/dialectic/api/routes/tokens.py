@@ -12,18 +12,18 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import Field
 
-from dialectic.api.dependencies import Act, Desk, Reading, allow, allow_act
+from dialectic.api.dependencies import Reading, RequestContext, WriteRequest, allow, allow_act
 from dialectic.api.fields import Name, View, Wish
 from dialectic.api.pagination import Listing, list_whole
 from dialectic.app import accounts
 from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, BrowserSession
 from dialectic.core.access import Role, Scope, build_csrf_token, parse_authorization
-from dialectic.core.local_trust import Knock, build_set_cookie, find_cookie
+from dialectic.core.local_trust import RequestOrigin, build_set_cookie, find_cookie
 from dialectic.db.pool import Connection
 from dialectic.errors import NotFound
 
 router = APIRouter(tags=["access"])
-Managing = Annotated[Desk, Depends(allow(Scope.ADMIN))]
+Managing = Annotated[RequestContext, Depends(allow(Scope.ADMIN))]
 
 
 class TokenWish(Wish):
@@ -98,18 +98,18 @@ class MemberView(View):
 
 
 @router.get("/tokens")
-async def list_tokens(desk: Managing) -> Listing[TokenView]:
+async def list_tokens(context: Managing) -> Listing[TokenView]:
     """List the tokens you may manage; secrets are not among what is kept."""
-    found = await accounts.list_tokens(desk.engine.db, desk.visitor.caller)
+    found = await accounts.list_tokens(context.engine.db, context.visitor.caller)
     return list_whole([TokenView.model_validate(one) for one in found])
 
 
 @router.post("/tokens", status_code=201)
-async def create_token(wish: TokenWish, desk: Managing) -> NewTokenView:
+async def create_token(wish: TokenWish, context: Managing) -> NewTokenView:
     """Make a token that acts for you here, with your scopes or fewer. It is shown once."""
     issued = await accounts.issue_token(
-        desk.engine.db,
-        desk.visitor.caller,
+        context.engine.db,
+        context.visitor.caller,
         name=wish.name,
         scopes=wish.scopes,
         life_days=wish.life_days,
@@ -125,10 +125,10 @@ async def create_token(wish: TokenWish, desk: Managing) -> NewTokenView:
 
 @router.delete("/tokens/{token_id}", status_code=204)
 async def revoke_token(
-    token_id: Annotated[UUID, Path(description="The id of a token.")], desk: Managing
+    token_id: Annotated[UUID, Path(description="The id of a token.")], context: Managing
 ) -> Response:
     """Revoke a token, and every browser that came in with it."""
-    await accounts.revoke_token(desk.engine.db, desk.visitor.caller, token_id)
+    await accounts.revoke_token(context.engine.db, context.visitor.caller, token_id)
     return Response(status_code=204)
 
 
@@ -136,18 +136,20 @@ async def revoke_token(
 
 
 @router.post("/browser-session", status_code=201)
-async def open_browser_session(request: Request, response: Response, desk: Reading) -> BrowserView:
+async def open_browser_session(
+    request: Request, response: Response, context: Reading
+) -> BrowserView:
     """Let a browser in with the token that this request carries: sets its cookie."""
     token = parse_authorization(request.headers.get("authorization"))
-    per_minute = desk.engine.settings.requests_per_minute
-    begun = await accounts.open_session(desk.engine.db, token, requests_per_minute=per_minute)
+    per_minute = context.engine.settings.requests_per_minute
+    begun = await accounts.open_session(context.engine.db, token, requests_per_minute=per_minute)
     return _set_cookie(request, response, begun)
 
 
 @router.get("/browser-session")
-async def get_browser_session(request: Request, desk: Reading) -> BrowserView:
+async def get_browser_session(request: Request, context: Reading) -> BrowserView:
     """Tell a browser that came in its `csrf_token` again, for a page that is loaded anew."""
-    expires_at = desk.visitor.caller.expires_at
+    expires_at = context.visitor.caller.expires_at
     cookie = find_cookie(request.headers.get("cookie"), _read_knock(request))
     if "authorization" in request.headers or cookie is None or expires_at is None:
         raise NotFound("No browser's session came with this request. Sign in to begin one.")
@@ -156,18 +158,18 @@ async def get_browser_session(request: Request, desk: Reading) -> BrowserView:
 
 @router.post("/browser-session/switch")
 async def switch_browser_session(
-    request: Request, response: Response, wish: SwitchWish, desk: Reading
+    request: Request, response: Response, wish: SwitchWish, context: Reading
 ) -> BrowserView:
     """Go over to another tenant you belong to; the session before it ends."""
-    caller = desk.visitor.caller
-    begun = await accounts.switch_session(desk.engine.db, caller, wish.tenant_id)
+    caller = context.visitor.caller
+    begun = await accounts.switch_session(context.engine.db, caller, wish.tenant_id)
     return _set_cookie(request, response, begun)
 
 
 @router.delete("/browser-session", status_code=204)
-async def close_browser_session(request: Request, desk: Reading) -> Response:
+async def close_browser_session(request: Request, context: Reading) -> Response:
     """Let a browser out: takes its cookie away."""
-    await accounts.close_session(desk.engine.db, desk.visitor.caller)
+    await accounts.close_session(context.engine.db, context.visitor.caller)
     cookie = build_set_cookie("", _read_knock(request), max_age_s=0)
     return Response(status_code=204, headers={"Set-Cookie": cookie})
 
@@ -179,8 +181,8 @@ def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> 
     return BrowserView(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
 
 
-def _read_knock(request: Request) -> Knock:
-    return Knock.read(request.headers, request.scope.get("scheme", "http"))
+def _read_knock(request: Request) -> RequestOrigin:
+    return RequestOrigin.read(request.headers, request.scope.get("scheme", "http"))
 
 
 # -- organisations --------------------------------------------------------------------------------
@@ -188,10 +190,10 @@ def _read_knock(request: Request) -> Knock:
 
 @router.post("/organizations", status_code=201, response_model=OrganizationView)
 async def create_organization(
-    wish: OrganizationWish, act: Annotated[Act, Depends(allow_act(Scope.ADMIN))]
+    wish: OrganizationWish, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
     """Make an organisation that you own."""
-    caller = act.desk.visitor.caller
+    caller = act.context.visitor.caller
 
     async def work(connection: Connection, _effect_id: UUID) -> OrganizationView:
         made = await accounts.create_organization_in(connection, caller, wish.name)
@@ -201,23 +203,23 @@ async def create_organization(
 
 
 @router.get("/members")
-async def list_members(desk: Reading) -> Listing[MemberView]:
+async def list_members(context: Reading) -> Listing[MemberView]:
     """List who belongs to the tenant."""
-    found = await accounts.list_members(desk.engine.db, desk.visitor.caller)
+    found = await accounts.list_members(context.engine.db, context.visitor.caller)
     return list_whole([MemberView.model_validate(one) for one in found])
 
 
 @router.put("/members", status_code=204)
-async def set_member(wish: MemberWish, desk: Managing) -> Response:
+async def set_member(wish: MemberWish, context: Managing) -> Response:
     """Take a user into the organisation, or give a member another role."""
-    await accounts.set_member(desk.engine.db, desk.visitor.caller, wish.name, wish.role)
+    await accounts.set_member(context.engine.db, context.visitor.caller, wish.name, wish.role)
     return Response(status_code=204)
 
 
 @router.delete("/members/{user_id}", status_code=204)
 async def remove_member(
-    user_id: Annotated[UUID, Path(description="The id of a user.")], desk: Managing
+    user_id: Annotated[UUID, Path(description="The id of a user.")], context: Managing
 ) -> Response:
     """Let a member of the organisation go; what they made stays, their tokens there end."""
-    await accounts.remove_member(desk.engine.db, desk.visitor.caller, user_id)
+    await accounts.remove_member(context.engine.db, context.visitor.caller, user_id)
     return Response(status_code=204)

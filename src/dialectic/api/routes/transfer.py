@@ -22,7 +22,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import StreamingResponse
 
-from dialectic.api.dependencies import Act, Reading, Writing
+from dialectic.api.dependencies import Reading, WriteRequest, Writing
 from dialectic.api.fields import View
 from dialectic.api.files import (
     MULTIPART,
@@ -175,7 +175,7 @@ async def upload_project(request: Request, act: Writing) -> Response:
     return await create(wish, name_by(act, fields))
 
 
-def name_by(act: Act, fields: dict[str, str]) -> Act:
+def name_by(act: WriteRequest, fields: dict[str, str]) -> WriteRequest:
     """Name a request by what its form says: the form itself is written differently each time."""
     said = repr(sorted(fields.items())).encode()
     return dataclasses.replace(act, fingerprint=hashlib.sha256(act.fingerprint + said).digest())
@@ -192,7 +192,7 @@ def name_by(act: Act, fields: dict[str, str]) -> Act:
 async def export_project(
     project_id: ProjectId,
     request: Request,
-    desk: Reading,
+    context: Reading,
     *,
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
 ) -> Response:
@@ -202,7 +202,7 @@ async def export_project(
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         out = Path(folder, "export.zip")
         export = transfer.export_project(
-            desk.engine, desk.account, project_id, out, finished=finished
+            context.engine, context.account, project_id, out, finished=finished
         )
         with blaming_disk():
             exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
@@ -249,7 +249,7 @@ async def import_project(request: Request, act: Writing) -> Response:
         return await _import(named, path)
 
 
-async def _import(act: Act, path: Path) -> Response:
+async def _import(act: WriteRequest, path: Path) -> Response:
     taken: list[ProjectRows] = []
     with ExitStack() as opened, transfer.refusing_broken_rules():
         archive = await asyncio.to_thread(
@@ -276,7 +276,7 @@ async def _import(act: Act, path: Path) -> Response:
         return await act.answer(work, status=201, then=lambda: _publish(act, taken))
 
 
-async def _publish(act: Act, taken: list[ProjectRows]) -> None:
+async def _publish(act: WriteRequest, taken: list[ProjectRows]) -> None:
     for rows in taken[-1:]:
         await transfer.publish_rows(act.engine, act.account, rows)
         await describe_project(act.engine, act.account.tenant_id, rows.project.id)
@@ -311,7 +311,7 @@ class SearchView(View):
 @router.get("/projects/{project_id}/search")
 async def search_project(
     project_id: ProjectId,
-    desk: Reading,
+    context: Reading,
     q: Annotated[
         str,
         Query(
@@ -328,10 +328,10 @@ async def search_project(
     An embedder that costs something is paid from the caller's wallet, for which the token needs the
     scope `spend`.
     """
-    if desk.engine.embedder.card is not None:
-        desk.visitor.caller.require(Scope.SPEND)
-    await desk.transact(lambda connection: projects.load_in(connection, project_id))
-    found = await search.search_project(desk.engine, desk.account, project_id, q, limit)
+    if context.engine.embedder.card is not None:
+        context.visitor.caller.require(Scope.SPEND)
+    await context.transact(lambda connection: projects.load_in(connection, project_id))
+    found = await search.search_project(context.engine, context.account, project_id, q, limit)
     return SearchView(
         items=[FoundView(**asdict(hit)) for hit in found.hits],
         next_cursor=None,

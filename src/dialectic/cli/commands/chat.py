@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 
 from dialectic.app import chat as service
-from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode
@@ -51,15 +51,15 @@ def chat(
     """Chat with one model. MESSAGE is one question; without it, questions are read line by line
     from a terminal, or as one question from a pipe."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         if lists:
-            await _list(desk, as_json=as_json)
+            await _list(backend, as_json=as_json)
             return ExitCode.DONE
-        talk = Talk(desk, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
-        talk.model = await desk.choose_model(model)
+        talk = Talk(backend, full=full, max_output_tokens=max_output_tokens, as_json=as_json)
+        talk.model = await backend.choose_model(model)
         talk.system = system
         if chat_id is not None:
-            talk.chat_id = await find_to_change(desk.find_chat, chat_id)
+            talk.chat_id = await resolve_contribution_to_change(backend.get_chat_id, chat_id)
         if message is not None:
             await talk.ask(message)
         elif sys.stdin.isatty():
@@ -68,16 +68,16 @@ def chat(
             await talk.ask(await asyncio.to_thread(read_text, "-", None, what="message"))
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 class Talk:
     """One conversation at a terminal."""
 
     def __init__(
-        self, desk: Desk, *, full: bool, max_output_tokens: int | None, as_json: bool
+        self, backend: Backend, *, full: bool, max_output_tokens: int | None, as_json: bool
     ) -> None:
-        self.desk = desk
+        self.backend = backend
         self.full = full
         self.max_output_tokens = max_output_tokens
         self.as_json = as_json
@@ -108,7 +108,7 @@ class Talk:
             max_output_tokens=self.max_output_tokens,
         )
         shown = _Shown(is_live=not self.as_json and sys.stdout.isatty())
-        reply = await self.desk.send(question, shown.show)
+        reply = await self.backend.send(question, shown.show)
         self.chat_id = reply.chat_id
         if self.as_json:
             echo_json(_describe(reply))
@@ -173,8 +173,8 @@ def _describe(reply: service.Reply) -> dict[str, Any]:
     }
 
 
-async def _list(desk: Desk, *, as_json: bool) -> None:
-    rows = await desk.list_chats(LISTED_MAX)
+async def _list(backend: Backend, *, as_json: bool) -> None:
+    rows = await backend.list_chats(LISTED_MAX)
     if as_json:
         echo_json(rows)
         return

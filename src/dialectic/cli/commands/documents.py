@@ -10,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from dialectic.cli.backend import Desk, act_at_desk
+from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.core.documents.manifest import describe_manifest
@@ -24,15 +24,15 @@ from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
 def show(found: str, *, prompt: bool, as_json: bool) -> None:
     """Show a contribution, one turn of it, or a session: whatever ID (or its beginning) names."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         try:
-            row, facts = await _find_written(desk, found)
+            row, facts = await _find_written(backend, found)
         except NotFound:
-            session_id = await _find_session(desk, found)
-            await show_session(desk, session_id, as_json=as_json)
+            session_id = await _find_session(backend, found)
+            await show_session(backend, session_id, as_json=as_json)
             return ExitCode.DONE
         if prompt:
-            request = await _read_request(desk, row)
+            request = await _read_request(backend, row)
             if as_json:
                 echo_json(request)
             else:
@@ -45,7 +45,7 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
             _show_text(row["content"])
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 def _show_text(text: str) -> None:
@@ -53,20 +53,20 @@ def _show_text(text: str) -> None:
     click.echo(printable(text) if sys.stdout.isatty() else text)
 
 
-async def _find_written(desk: Desk, text: str) -> tuple[dict[str, Any], list[str]]:
+async def _find_written(backend: Backend, text: str) -> tuple[dict[str, Any], list[str]]:
     """Find what a model wrote, a document or one turn of it, and the facts about it."""
     try:
-        contribution_id = await desk.find_contribution(text)
+        contribution_id = await backend.get_contribution_id(text)
     except NotFound:
-        chunk = await desk.find_chunk(text)
+        chunk = await backend.get_chunk(text)
         return chunk, _describe_chunk(chunk)
-    row = await desk.load_contribution(contribution_id)
+    row = await backend.load_contribution(contribution_id)
     return row, _describe(row)
 
 
-async def _find_session(desk: Desk, text: str) -> UUID:
+async def _find_session(backend: Backend, text: str) -> UUID:
     try:
-        return await desk.find_session(text)
+        return await backend.get_session_id(text)
     except DialecticError:
         raise NotFound(
             f"There is no contribution and no session {text!r}. `dialectic list` shows sessions, "
@@ -116,13 +116,13 @@ def _describe_chunk(row: dict[str, Any]) -> list[str]:
     ]
 
 
-async def _read_request(desk: Desk, row: dict[str, Any]) -> dict[str, Any]:
+async def _read_request(backend: Backend, row: dict[str, Any]) -> dict[str, Any]:
     """Read what a model was sent for a document, or for one turn of it."""
     path = row["raw_response_storage_path"]
     if path is None:
         raise UsageError("This version was written by a person; no model was asked for it.")
-    overview = await desk.look(row["session_id"])
-    data = await desk.read_file(overview.session["project_id"], path)
+    overview = await backend.look(row["session_id"])
+    data = await backend.read_file(overview.session["project_id"], path)
     request: dict[str, Any] = json.loads(data)["request"]
     return request
 
@@ -140,12 +140,12 @@ def _format_prompt(request: dict[str, Any]) -> str:
 def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         if session is None:
-            await show_list(desk, as_json=as_json)
+            await show_list(backend, as_json=as_json)
             return ExitCode.DONE
-        session_id = await desk.find_session(session)
-        overview = await desk.look(session_id)
+        session_id = await backend.get_session_id(session)
+        overview = await backend.look(session_id)
         rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
         if as_json:
             echo_json(rows)
@@ -156,7 +156,7 @@ def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
             say("Nothing is written yet.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -177,9 +177,9 @@ def _line(row: dict[str, Any]) -> str:
 def diff(before: str, after: str) -> None:
     """Show how contribution B differs from contribution A; exits 0 also if they do."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         old, new = [
-            await desk.load_contribution(await desk.find_contribution(text))
+            await backend.load_contribution(await backend.get_contribution_id(text))
             for text in (before, after)
         ]
         lines = difflib.unified_diff(
@@ -193,4 +193,4 @@ def diff(before: str, after: str) -> None:
             click.echo(printable(line))
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import click
 
-from dialectic.cli.backend import open_desk
+from dialectic.cli.backend import open_backend
 from dialectic.cli.local import list_models_here
 from dialectic.cli.terminal import count, load_settings, printable, run_async, say
 from dialectic.core.models.messages import Message, Reply, Request, Role
@@ -20,14 +20,14 @@ from dialectic.core.money.price import format_credits, is_play, price_call
 from dialectic.errors import DialecticError, ExitCode, KeyMissing, UsageError
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.providers.model_list import (
+    CachedModels,
     Row,
-    Seen,
     State,
     build_listing,
     build_snippet,
     describe_row,
-    load_seen,
-    save_seen,
+    load_cached_models,
+    save_cached_models,
 )
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tokens_aside
@@ -66,8 +66,8 @@ def list_(*, as_json: bool) -> None:
 
 
 async def _list(settings: Settings) -> list[Row]:
-    async with open_desk(settings) as desk:
-        return await desk.list_models()
+    async with open_backend(settings) as backend:
+        return await backend.list_models()
 
 
 HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state")
@@ -131,7 +131,7 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
     askable = [name for name in names if name in catalog.endpoints and name in catalog.providers]
     if not askable:
         raise _refuse(catalog, only)
-    seen, code = load_seen(settings.home), ExitCode.DONE
+    seen, code = load_cached_models(settings.home), ExitCode.DONE
     try:
         for name in askable:
             try:
@@ -143,7 +143,7 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
                 say(f"{name}: {_compare(catalog, name, seen[name])}")
     finally:
         await catalog.close()
-    save_seen(settings.home, seen)
+    save_cached_models(settings.home, seen)
     return code
 
 
@@ -157,14 +157,14 @@ def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     return KeyMissing(f"No endpoint can be asked, for no key is set. Set one of: {variables}.")
 
 
-async def _ask_for_models(catalog: Catalog, name: str) -> Seen:
+async def _ask_for_models(catalog: Catalog, name: str) -> CachedModels:
     provider = catalog.find_remote(name)
     assert provider is not None, "what has an endpoint is remote"
     listed = sorted(await provider.list_models(), key=lambda model: model.name)
-    return Seen(datetime.fromtimestamp(time.time(), UTC).date(), tuple(listed))
+    return CachedModels(datetime.fromtimestamp(time.time(), UTC).date(), tuple(listed))
 
 
-def _compare(catalog: Catalog, name: str, seen: Seen) -> str:
+def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
     rows = [row for row in build_listing(catalog, {name: seen}) if row.name.startswith(f"{name}/")]
     states = [row.state for row in rows]
     new, gone = states.count(State.UNCONFIGURED), states.count(State.NO_LONGER_LISTED)

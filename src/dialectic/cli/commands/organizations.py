@@ -7,7 +7,7 @@ import click
 from dialectic.app import accounts
 from dialectic.app.accounts import LOCAL_USER, build_owner
 from dialectic.cli.commands.users import enter_organization
-from dialectic.cli.local import LocalDesk, act_here
+from dialectic.cli.local import LocalBackend, run_local
 from dialectic.cli.terminal import printable, say
 from dialectic.core.access import Caller, Role
 from dialectic.db.pool import Database
@@ -33,12 +33,12 @@ async def _act_as(db: Database, name: str) -> Caller:
 def create(name: str, acting: str) -> None:
     """Make an organisation and print its id; whoever makes it owns it."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         click.echo(str(await accounts.create_organization(db, await _act_as(db, acting), name)))
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 @org.command("list")
@@ -47,8 +47,8 @@ def create(name: str, acting: str) -> None:
 def list_(organization: str | None, acting: str) -> None:
     """List the organisations of a user, or the members of one."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         caller = await _act_as(db, acting)
         if organization is None:
             for tenant in await accounts.list_tenants(db, caller):
@@ -61,7 +61,7 @@ def list_(organization: str | None, acting: str) -> None:
             click.echo(printable(f"{member.role:<7} {member.name}"))
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 @org.command(short_help="Take user NAME in, or give a member another role.")
@@ -78,14 +78,14 @@ def list_(organization: str | None, acting: str) -> None:
 def add(organization: str, name: str, role: str, acting: str) -> None:
     """Take user NAME into an organisation, or give a member another role."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         caller = await enter_organization(db, await _act_as(db, acting), organization)
         await accounts.set_member(db, caller, name, Role(role))
         say(f"{name!r} is {role} of {organization!r}.")
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 @org.command()
@@ -95,8 +95,8 @@ def add(organization: str, name: str, role: str, acting: str) -> None:
 def remove(organization: str, name: str, acting: str) -> None:
     """Let a member go; their tokens there end, what they made stays."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         caller = await enter_organization(db, await _act_as(db, acting), organization)
         members = {member.name: member for member in await accounts.list_members(db, caller)}
         if name not in members:
@@ -105,4 +105,4 @@ def remove(organization: str, name: str, acting: str) -> None:
         say(f"{name!r} no longer belongs to {organization!r}.")
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)

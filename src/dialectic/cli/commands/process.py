@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dialectic.cli.backend import open_desk
+from dialectic.cli.backend import open_backend
 from dialectic.cli.display.process_graph import Pen, build_frame_pen, build_plain_pen, draw_process
 from dialectic.cli.terminal import (
     WIDTH_MIN,
@@ -63,13 +63,13 @@ def list_(*, as_json: bool) -> None:
 
 
 async def _list(settings: Settings) -> list[Listed]:
-    async with open_desk(settings) as desk:
-        return await desk.list_processes()
+    async with open_backend(settings) as backend:
+        return await backend.list_processes()
 
 
 async def _load(settings: Settings, name: str) -> Process:
-    async with open_desk(settings) as desk:
-        return await desk.load_process(name)
+    async with open_backend(settings) as backend:
+        return await backend.load_process(name)
 
 
 def _describe_listed(one: Listed) -> list[str]:

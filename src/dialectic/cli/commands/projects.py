@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dialectic.app.search import LIMIT_DEFAULT, Hit, Results, check_query
-from dialectic.cli.backend import Desk, act_at_desk
+from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import ExitCode
 
@@ -27,9 +27,9 @@ WIDTH = 96
 def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
     """Find what answers QUERY in PROJECT (a folder, a name, or an id of it or of a session)."""
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         check_query(query, limit)
-        results = await desk.search(await desk.find_project(project), query, limit)
+        results = await backend.search(await backend.get_project_id(project), query, limit)
         if as_json:
             echo_json(describe_results(results))
             return ExitCode.DONE
@@ -39,7 +39,7 @@ def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
         say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 def describe_results(results: Results) -> dict[str, object]:
@@ -88,9 +88,9 @@ def build_entry(number: int, hit: Hit) -> str:
 def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
     """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
 
-    async def act(desk: Desk) -> ExitCode:
-        project_id = await desk.find_project(project)
-        exported, place = await desk.export(project_id, out, finished=finished)
+    async def act(backend: Backend) -> ExitCode:
+        project_id = await backend.get_project_id(project)
+        exported, place = await backend.export(project_id, out, finished=finished)
         files = exported.manifest.files
         if as_json:
             told = {
@@ -107,7 +107,7 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
             say(f"Exported {exported.slug}: {len(files)} files.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command(name="import")
@@ -116,9 +116,9 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
 def import_(file: Path, *, as_json: bool) -> None:
     """Take in a project from FILE, which `dialectic export` has written."""
 
-    async def act(desk: Desk) -> ExitCode:
-        taken = await desk.take_in(file)
-        folder = desk.locate(taken.slug)
+    async def act(backend: Backend) -> ExitCode:
+        taken = await backend.import_project(file)
+        folder = backend.locate(taken.slug)
         if as_json:
             told = {
                 "project_id": str(taken.project_id),
@@ -138,4 +138,4 @@ def import_(file: Path, *, as_json: bool) -> None:
             say(f"{len(taken.waiting)} file(s) wait in the database until storage has room.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from dialectic.app.quotes import Quoted
-from dialectic.cli.backend import Desk, Wanted, open_desk
+from dialectic.app.quotes import QuotedRun
+from dialectic.cli.backend import Backend, Wanted, open_backend
 from dialectic.cli.display.quote import Budget, check_funds, has_money, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_prompt, read_resource
@@ -20,14 +20,21 @@ from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import format_credits, parse_usd
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import TOKENS_MAX, Ask, Given, check_ask, check_name, check_prompt
+from dialectic.core.run_request import (
+    TOKENS_MAX,
+    Given,
+    RunRequest,
+    check_name,
+    check_prompt,
+    check_run_request,
+)
 from dialectic.errors import ExitCode, FundsError
 from dialectic.processes.loader import load_process
 from dialectic.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RunOptions:
     """What the command line says."""
 
     prompt: str
@@ -138,11 +145,11 @@ def run(prompt: str | None, file: Path | None, **options: object) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
     settings = load_settings(knows_server=True)
     text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
-    wish = Wish(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
+    wish = RunOptions(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
     sys.exit(run_async(_run(settings, wish)))
 
 
-async def _run(settings: Settings, wish: Wish) -> ExitCode:
+async def _run(settings: Settings, wish: RunOptions) -> ExitCode:
     # What can be wrong with the words is found before a server is started for them.
     _, notes = check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
     wish = replace(wish, notes=(*wish.notes, *notes))
@@ -156,25 +163,25 @@ async def _run(settings: Settings, wish: Wish) -> ExitCode:
         parse_model_list(wish.models)
     if not wish.dry_run:
         prepare_out(wish.out, detach=wish.detach)
-    async with open_desk(settings) as desk:
-        process = _check(wish, await desk.load_process(wish.process))
+    async with open_backend(settings) as backend:
+        process = _check(wish, await backend.load_process(wish.process))
         wanted = Wanted(
             ask=_build_ask(wish, process, resources),
             shrunk=wish.shrink,
             takes_defaults=not wish.models,
         )
-        return await _begin(desk, wish, wanted)
+        return await _begin(backend, wish, wanted)
 
 
-def _check(wish: Wish, process: Process) -> Process:
+def _check(wish: RunOptions, process: Process) -> Process:
     """Refuse what the process does not know; leave out of it what is not wished for."""
     smaller = shrink_process(process, wish.shrink)
-    check_ask(smaller, until=wish.until, domain=wish.domain)
+    check_run_request(smaller, until=wish.until, domain=wish.domain)
     return smaller
 
 
-def _build_ask(wish: Wish, process: Process, resources: tuple[Given, ...]) -> Ask:
-    return Ask(
+def _build_ask(wish: RunOptions, process: Process, resources: tuple[Given, ...]) -> RunRequest:
+    return RunRequest(
         prompt=wish.prompt,
         models=parse_model_list(wish.models) if wish.models else [],
         process=process,
@@ -190,7 +197,7 @@ def _build_ask(wish: Wish, process: Process, resources: tuple[Given, ...]) -> As
     )
 
 
-def _check_fit(wish: Wish, ask: Ask, quoted: Quoted) -> None:
+def _check_fit(wish: RunOptions, ask: RunRequest, quoted: QuotedRun) -> None:
     """Refuse what never fits its budget, whatever is left out; say so if that is only asked."""
     if quoted.fits or ask.budget_credits is None:
         return
@@ -208,7 +215,7 @@ def _check_fit(wish: Wish, ask: Ask, quoted: Quoted) -> None:
         )
 
 
-def _fit(wanted: Wanted, quoted: Quoted) -> Wanted:
+def _fit(wanted: Wanted, quoted: QuotedRun) -> Wanted:
     """Name the models, and leave out of the process what the budget has no room for."""
     ask = wanted.ask
     process = shrink_process(ask.process, quoted.shrink - wanted.shrunk)
@@ -217,9 +224,9 @@ def _fit(wanted: Wanted, quoted: Quoted) -> Wanted:
     )
 
 
-async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
+async def _begin(backend: Backend, wish: RunOptions, wanted: Wanted) -> ExitCode:
     """Say what it will cost and, if that is all right, begin."""
-    quoted = await desk.quote(wanted, lists_smaller=wish.dry_run)
+    quoted = await backend.quote(wanted, lists_smaller=wish.dry_run)
     _check_fit(wish, wanted.ask, quoted)
     _name_models(quoted)
     quote = quoted.quote
@@ -233,22 +240,22 @@ async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
             as_json=wish.as_json,
         )
         return ExitCode.DONE
-    await check_funds(desk, quote)
-    limit_usd = desk.settings.confirm_above_usd
+    await check_funds(backend, quote)
+    limit_usd = backend.settings.confirm_above_usd
     # Whoever names a budget has said what they are ready to spend.
     is_asked = not wish.yes and wanted.ask.budget_credits is None
     if is_asked and not await is_wanted(quote, confirm_above_usd=limit_usd):
         say("Nothing was started.")
         return ExitCode.FUNDS
-    session_id = await desk.create(_fit(wanted, quoted))
+    session_id = await backend.create(_fit(wanted, quoted))
     with telling_unstarted(session_id):
-        await desk.generate(session_id)
+        await backend.generate(session_id)
     say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
     for note in wish.notes:
         say(f"  prompt: {note}")
     if not wish.detach:
         return await work_and_follow(
-            desk, session_id, as_json=wish.as_json, out=wish.out, quote=quote
+            backend, session_id, as_json=wish.as_json, out=wish.out, quote=quote
         )
     if wish.as_json:
         echo_json({"session_id": session_id})
@@ -257,7 +264,7 @@ async def _begin(desk: Desk, wish: Wish, wanted: Wanted) -> ExitCode:
     return ExitCode.DONE
 
 
-def _name_models(quoted: Quoted) -> None:
+def _name_models(quoted: QuotedRun) -> None:
     """Name models that nobody has named, before they cost anything."""
     if quoted.has_chosen_models:
         names = ", ".join(quoted.models)

@@ -12,7 +12,7 @@ import sys
 import click
 
 from dialectic.app.accounts import load_owner
-from dialectic.cli.local import LocalDesk, open_local_desk
+from dialectic.cli.local import LocalBackend, open_local_backend
 from dialectic.cli.terminal import count, handling_signals, load_settings, run_async, say
 from dialectic.cli.worker_host import catching_signals, open_worker
 from dialectic.core.local_trust import check_opening, is_loopback
@@ -73,9 +73,9 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
         app = build_app(engine, hub, listens_at=host)
         worker = None
         if with_worker:
-            desk = LocalDesk(engine, await load_owner(engine.db))
+            backend = LocalBackend(engine, await load_owner(engine.db))
             concurrency = engine.settings.worker_concurrency
-            worker = await stack.enter_async_context(open_worker(desk, concurrency=concurrency))
+            worker = await stack.enter_async_context(open_worker(backend, concurrency=concurrency))
         server = await stack.enter_async_context(open_server(app, hub, host=host, port=port))
         count = 0
 
@@ -113,8 +113,8 @@ def worker(concurrency: int | None) -> None:
 
 async def _work(settings: Settings, concurrency: int | None) -> ExitCode:
     async with (
-        open_local_desk(settings) as desk,
-        open_worker(desk, concurrency=concurrency or settings.worker_concurrency) as host,
+        open_local_backend(settings) as backend,
+        open_worker(backend, concurrency=concurrency or settings.worker_concurrency) as host,
     ):
         with catching_signals(lambda count: host.stop(at_once=count > 1)):
             say(f"Worker {host.name} is ready for {count(host.concurrency, 'job')} at a time.")

@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from dialectic.app.feedback import RATING_MAX, RATING_MIN
-from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.results import prepare_out, tell_left, work_and_follow
@@ -48,14 +48,16 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
     """Say something about STAGE of SESSION; every later prompt carries it."""
     said = read_text(text, file, what="feedback")
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await find_to_change(desk.find_session, session)
-        target = await find_to_change(desk.find_contribution, on) if on else None
-        path = await desk.give_feedback(session_id, stage, said, target)
-        say(f"Kept in {desk.locate(path)}.")
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
+        target = (
+            await resolve_contribution_to_change(backend.get_contribution_id, on) if on else None
+        )
+        path = await backend.give_feedback(session_id, stage, said, target)
+        say(f"Kept in {backend.locate(path)}.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command()
@@ -65,16 +67,16 @@ def edit(contribution: str, file: Path | None) -> None:
     """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
     text = read_text(None, file, what="text", has_argument=False)
 
-    async def act(desk: Desk) -> ExitCode:
-        found = await find_to_change(desk.find_contribution, contribution)
-        edited = await desk.edit(found, text)
+    async def act(backend: Backend) -> ExitCode:
+        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
+        edited = await backend.edit(found, text)
         say(f"Version {edited.version} is {edited.id}.")
         if edited.stale:
             say(f"{count(edited.stale, 'document')} made from the old version: now stale.")
-        click.echo(desk.locate(edited.path))
+        click.echo(backend.locate(edited.path))
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command()
@@ -83,13 +85,13 @@ def edit(contribution: str, file: Path | None) -> None:
 def rate(contribution: str, rating: int) -> None:
     """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
 
-    async def act(desk: Desk) -> ExitCode:
-        found = await find_to_change(desk.find_contribution, contribution)
-        await desk.rate(found, rating)
+    async def act(backend: Backend) -> ExitCode:
+        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
+        await backend.rate(found, rating)
         say(f"Contribution {found} is rated {rating}.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command(name="next")
@@ -97,8 +99,8 @@ def rate(contribution: str, rating: int) -> None:
 def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Submit the feedback on SESSION's stage and start the next one."""
 
-    async def begin(desk: Desk, session_id: UUID) -> None:
-        stage = await desk.start_next(session_id)
+    async def begin(backend: Backend, session_id: UUID) -> None:
+        stage = await backend.start_next(session_id)
         say(f"Session {session_id} goes on with {stage}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
@@ -109,8 +111,8 @@ def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
 def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Run SESSION's process once more, with its last outputs and all feedback as input."""
 
-    async def begin(desk: Desk, session_id: UUID) -> None:
-        number = await desk.iterate(session_id)
+    async def begin(backend: Backend, session_id: UUID) -> None:
+        number = await backend.iterate(session_id)
         say(f"Session {session_id} begins iteration {number}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
@@ -121,27 +123,27 @@ def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> N
 def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
     """Run again what failed in SESSION; nothing that is saved is done again."""
 
-    async def begin(desk: Desk, session_id: UUID) -> None:
-        stages = await desk.retry(session_id)
+    async def begin(backend: Backend, session_id: UUID) -> None:
+        stages = await backend.retry(session_id)
         say(f"Session {session_id} runs again what failed in {', '.join(stages)}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
 
 
-def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **options: Any) -> None:
+def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any) -> None:
     """Start something in a session and, unless told to leave, work until it ends."""
     detach, as_json, out = options["detach"], options["as_json"], options["out"]
     prepare_out(out, detach=detach)
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await find_to_change(desk.find_session, session)
-        seen = await see_all(desk, session_id)
-        await begin(desk, session_id)
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
+        seen = await see_all(backend, session_id)
+        await begin(backend, session_id)
         if detach:
             return ExitCode.DONE
-        return await work_and_follow(desk, session_id, as_json=as_json, out=out, seen=seen)
+        return await work_and_follow(backend, session_id, as_json=as_json, out=out, seen=seen)
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command()
@@ -151,21 +153,21 @@ def _begin(begin: Callable[[Desk, UUID], Awaitable[None]], session: str, **optio
 def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
     """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
 
-    async def act(desk: Desk) -> ExitCode:
-        found = await find_to_change(desk.find_contribution, contribution)
-        session_id: UUID = (await desk.load_contribution(found))["session_id"]
-        job_id = await desk.regenerate(found)
+    async def act(backend: Backend) -> ExitCode:
+        found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
+        session_id: UUID = (await backend.load_contribution(found))["session_id"]
+        job_id = await backend.regenerate(found)
         if detach:
             click.echo(job_id)
             return ExitCode.DONE
 
         async def follow() -> ExitCode:
-            with open_display(desk, as_json=as_json) as display:
-                return await follow_job(desk, session_id, job_id, display)
+            with open_display(backend, as_json=as_json) as display:
+                return await follow_job(backend, session_id, job_id, display)
 
-        code = await desk.attend(follow())
+        code = await backend.run_until(follow())
         if code is ExitCode.INTERRUPTED:
-            tell_left(desk, session_id)
+            tell_left(backend, session_id)
         return code
 
-    act_at_desk(act)
+    run_with_backend(act)

@@ -12,7 +12,7 @@ import click
 
 from dialectic.app.quotes import SessionQuote
 from dialectic.app.sessions import Overview
-from dialectic.cli.backend import Desk, act_at_desk, find_to_change
+from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
 from dialectic.cli.display.follow import find_end_of, follow_session
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_forecast, describe_shortage, draw_quote
@@ -34,10 +34,10 @@ job_option = click.option(
 )
 
 
-async def find_job(desk: Desk, session_id: UUID, text: str) -> UUID:
+async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
     """Find a job of a session by its id or the beginning of it."""
     digits = text.replace("-", "").lower()
-    ids = [job["id"] for job in (await desk.look(session_id)).jobs]
+    ids = [job["id"] for job in (await backend.look(session_id)).jobs]
     found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
     if len(found) != 1 or not digits:
         problem = "More than one job begins" if len(found) > 1 else "No job of the session begins"
@@ -54,20 +54,20 @@ def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
     if with_quote and session is None:
         raise UsageError("--quote is about one session. Name it: `dialectic status SESSION`.")
 
-    async def act(desk: Desk) -> ExitCode:
+    async def act(backend: Backend) -> ExitCode:
         if session is None:
-            await show_list(desk, as_json=as_json)
+            await show_list(backend, as_json=as_json)
         else:
-            session_id = await desk.find_session(session)
-            await show_session(desk, session_id, with_quote=with_quote, as_json=as_json)
+            session_id = await backend.get_session_id(session)
+            await show_session(backend, session_id, with_quote=with_quote, as_json=as_json)
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
-async def show_list(desk: Desk, *, as_json: bool) -> None:
+async def show_list(backend: Backend, *, as_json: bool) -> None:
     """Show the newest sessions."""
-    rows = await desk.list_sessions(LIST_MAX + 1)
+    rows = await backend.list_sessions(LIST_MAX + 1)
     has_more = len(rows) > LIST_MAX
     del rows[LIST_MAX:]
     if as_json:
@@ -90,11 +90,11 @@ async def show_list(desk: Desk, *, as_json: bool) -> None:
 
 
 async def show_session(
-    desk: Desk, session_id: UUID, *, as_json: bool, with_quote: bool = False
+    backend: Backend, session_id: UUID, *, as_json: bool, with_quote: bool = False
 ) -> None:
     """Show how far a session is and what went wrong in it."""
-    overview = await desk.look(session_id)
-    quote = await desk.quote_session(session_id) if with_quote else None
+    overview = await backend.look(session_id)
+    quote = await backend.quote_session(session_id) if with_quote else None
     if as_json:
         echo_json(
             {
@@ -106,7 +106,7 @@ async def show_session(
             }
         )
         return
-    click.echo(printable("\n".join(_describe(desk, overview))))
+    click.echo(printable("\n".join(_describe(backend, overview))))
     if quote is not None:
         click.echo(printable("\n".join(_describe_quote(quote))))
 
@@ -121,7 +121,7 @@ def _describe_quote(quote: SessionQuote) -> Iterator[str]:
         yield from draw_quote(quote.rest)
 
 
-def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
+def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
     short_id = str(overview.session["id"])[:8]
     yield f"Session   {overview.session['id']}"
     yield f"Project   {overview.session['project_name']}"
@@ -145,7 +145,7 @@ def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
             continue
         cut = "  incomplete" if row["is_incomplete"] else ""
         cut += "  stale" if row["is_stale"] else ""
-        path = desk.locate(row["storage_path"])
+        path = backend.locate(row["storage_path"])
         yield f"Document  {path}{cut}"
     if find_end_of(overview) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(overview.session) else "resume"
@@ -158,11 +158,11 @@ def _describe(desk: Desk, overview: Overview) -> Iterator[str]:
 def watch(session: str, *, as_json: bool) -> None:
     """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
-        with open_display(desk, as_json=as_json) as display:
-            code = await follow_session(desk, session_id, display, awaits_workers=True)
-        overview = await desk.look(session_id)
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await backend.get_session_id(session)
+        with open_display(backend, as_json=as_json) as display:
+            code = await follow_session(backend, session_id, display, awaits_workers=True)
+        overview = await backend.look(session_id)
         if code is ExitCode.FUNDS:
             say("\n".join(describe_shortage(overview)))
         if code is ExitCode.WAITING:
@@ -170,7 +170,7 @@ def watch(session: str, *, as_json: bool) -> None:
         return code
 
     try:
-        act_at_desk(act)
+        run_with_backend(act)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
 
@@ -201,22 +201,24 @@ def resume(
         raise UsageError("A budget is the whole session's. Leave out --job, or --budget.")
     prepare_out(out, detach=detach)
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await find_to_change(desk.find_session, session)
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
         if job is not None:
-            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
-            await desk.resume_job(session_id, job_id, approves_spend=approve_spend)
+            job_id = await resolve_contribution_to_change(
+                functools.partial(get_job_id, backend, session_id), job
+            )
+            await backend.resume_job(session_id, job_id, approves_spend=approve_spend)
         else:
-            await desk.resume(
+            await backend.resume(
                 session_id, approves_spend=approve_spend, budget_credits=budget_credits
             )
         # Whoever made the session may have died before its stage began.
-        await desk.generate(session_id)
+        await backend.generate(session_id)
         if detach:
             return ExitCode.DONE
-        return await work_and_follow(desk, session_id, as_json=as_json, out=out)
+        return await work_and_follow(backend, session_id, as_json=as_json, out=out)
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command()
@@ -225,20 +227,22 @@ def resume(
 def pause(session: str, job: str | None) -> None:
     """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await find_to_change(desk.find_session, session)
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
         if job is not None:
-            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
-            await desk.pause_job(session_id, job_id)
+            job_id = await resolve_contribution_to_change(
+                functools.partial(get_job_id, backend, session_id), job
+            )
+            await backend.pause_job(session_id, job_id)
             how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
             say(f"Job {job_id} is paused. `{how}` goes on.")
             return ExitCode.DONE
-        is_new = await desk.pause(session_id)
+        is_new = await backend.pause(session_id)
         command = name_command(f"resume {str(session_id)[:8]}")
         say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` goes on.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)
 
 
 @click.command()
@@ -247,15 +251,17 @@ def pause(session: str, job: str | None) -> None:
 def cancel(session: str, job: str | None) -> None:
     """End SESSION for good; what is written stays."""
 
-    async def act(desk: Desk) -> ExitCode:
-        session_id = await find_to_change(desk.find_session, session)
+    async def act(backend: Backend) -> ExitCode:
+        session_id = await resolve_contribution_to_change(backend.get_session_id, session)
         if job is not None:
-            job_id = await find_to_change(functools.partial(find_job, desk, session_id), job)
-            await desk.cancel_job(session_id, job_id)
+            job_id = await resolve_contribution_to_change(
+                functools.partial(get_job_id, backend, session_id), job
+            )
+            await backend.cancel_job(session_id, job_id)
             say(f"Job {job_id} is cancelled.")
             return ExitCode.DONE
-        is_new = await desk.cancel(session_id)
+        is_new = await backend.cancel(session_id)
         say(f"Session {session_id} is cancelled{'' if is_new else ' already'}.")
         return ExitCode.DONE
 
-    act_at_desk(act)
+    run_with_backend(act)

@@ -8,7 +8,7 @@ import click
 
 from dialectic.app import accounts
 from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, IssuedToken, build_owner
-from dialectic.cli.local import LocalDesk, act_here
+from dialectic.cli.local import LocalBackend, run_local
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.core.access import Caller, Scope
 from dialectic.db.pool import Database
@@ -32,14 +32,14 @@ def user() -> None:
 def add(name: str, *, token: bool) -> None:
     """Make a user with an account of their own."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        caller = build_owner(await accounts.add_user(desk.engine.db, name))
+    async def act(backend: LocalBackend) -> ExitCode:
+        caller = build_owner(await accounts.add_user(backend.engine.db, name))
         say(f"There is now a user {name!r}.")
         if token:
-            _show(await accounts.issue_token(desk.engine.db, caller, name=TOKEN_NAME))
+            _show(await accounts.issue_token(backend.engine.db, caller, name=TOKEN_NAME))
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 @user.command("token")
@@ -67,8 +67,8 @@ def token_(
 ) -> None:
     """Make another token for user NAME and print it."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         caller = build_owner(await accounts.load_user(db, name))
         if organization is not None:
             caller = await enter_organization(db, caller, organization)
@@ -79,7 +79,7 @@ def token_(
         _show(issued)
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 def _show(issued: IssuedToken) -> None:
@@ -116,14 +116,14 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
 def list_(name: str | None, *, as_json: bool) -> None:
     """List all users, or the tokens of user NAME."""
 
-    async def act(desk: LocalDesk) -> ExitCode:
+    async def act(backend: LocalBackend) -> ExitCode:
         if name is None:
-            await _list_users(desk.engine.db, as_json=as_json)
+            await _list_users(backend.engine.db, as_json=as_json)
         else:
-            await _list_tokens(desk.engine.db, name, as_json=as_json)
+            await _list_tokens(backend.engine.db, name, as_json=as_json)
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)
 
 
 async def _list_users(db: Database, *, as_json: bool) -> None:
@@ -182,8 +182,8 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
     if (token_id is None) is not is_all:
         raise UsageError("Give the id of a token, or --all.")
 
-    async def act(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
+    async def act(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
         revoked = 0
         for caller in await list_callers(db, name):
             for token in await accounts.list_tokens(db, caller):
@@ -195,4 +195,4 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
         say(f"Revoked {count(revoked, 'token')}.")
         return ExitCode.DONE
 
-    act_here(act)
+    run_local(act)

@@ -11,9 +11,9 @@ import click
 
 from dialectic.app import accounts
 from dialectic.app.accounts import build_owner
-from dialectic.cli.backend import Act, Desk, act_at_desk
+from dialectic.cli.backend import Act, Backend, run_with_backend
 from dialectic.cli.commands.users import enter_organization, list_callers
-from dialectic.cli.local import LocalAct, LocalDesk, act_here
+from dialectic.cli.local import LocalAct, LocalBackend, run_local
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.core.money.price import format_credits, parse_usd
 from dialectic.core.text import clean_text
@@ -47,31 +47,31 @@ def wallet() -> None:
 # -- whose it is -----------------------------------------------------------------------------------
 
 
-async def go_to(desk: LocalDesk, user: str | None, org: str | None) -> LocalDesk:
+async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> LocalBackend:
     """Take the place of a user, or of an organisation they belong to, as an operator can."""
     if user is None and org is None:
-        return desk
-    db = desk.engine.db
-    account = desk.account if user is None else await accounts.load_user(db, user)
+        return backend
+    db = backend.engine.db
+    account = backend.account if user is None else await accounts.load_user(db, user)
     if org is not None:
         caller = await enter_organization(db, build_owner(account), org)
         account = await accounts.load_account(db, caller)
-    return dataclasses.replace(desk, account=account)
+    return dataclasses.replace(backend, account=account)
 
 
 def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
     """Do something with the wallet of whoever is named, where the database is."""
 
-    async def act_there(desk: LocalDesk) -> ExitCode:
-        return await act(await go_to(desk, user, org))
+    async def act_there(backend: LocalBackend) -> ExitCode:
+        return await act(await go_to(backend, user, org))
 
-    act_here(act_there)
+    run_local(act_there)
 
 
 def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
     """Look at one's own wallet, here or at a server; at another's where the database is."""
     if user is None and org is None:
-        act_at_desk(act)
+        run_with_backend(act)
     act_for(act, user, org)
 
 
@@ -85,8 +85,8 @@ def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
 def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what the wallet holds, what is set aside for calls not settled yet, and the rest."""
 
-    async def work(desk: Desk) -> ExitCode:
-        found = await desk.load_wallet()
+    async def work(backend: Backend) -> ExitCode:
+        found = await backend.load_wallet()
         if as_json:
             echo_json(dataclasses.asdict(found))
         else:
@@ -138,16 +138,16 @@ def topup(
         note=remembered or None,
     )
 
-    async def work(desk: LocalDesk) -> ExitCode:
-        owned = dataclasses.replace(deposit, user_id=desk.account.user_id)
+    async def work(backend: LocalBackend) -> ExitCode:
+        owned = dataclasses.replace(deposit, user_id=backend.account.user_id)
 
         async def put_in_and_wake(connection: Connection) -> list[UUID]:
-            await put_in(connection, desk.account.wallet_id, owned)
-            return await jobs.resume_funded(connection, desk.account.wallet_id)
+            await put_in(connection, backend.account.wallet_id, owned)
+            return await jobs.resume_funded(connection, backend.account.wallet_id)
 
-        woken = await desk.engine.db.transact(desk.account.tenant_id, put_in_and_wake)
+        woken = await backend.engine.db.transact(backend.account.tenant_id, put_in_and_wake)
         say(f"Put in {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
-        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
+        click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
 
@@ -167,14 +167,14 @@ def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
 def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
     """Let the wallet only count what is spent, without a limit."""
 
-    async def work(desk: LocalDesk) -> ExitCode:
+    async def work(backend: LocalBackend) -> ExitCode:
         async def set_and_wake(connection: Connection) -> list[UUID]:
-            wallet_id = desk.account.wallet_id
+            wallet_id = backend.account.wallet_id
             await wallets.set_unlimited(connection, wallet_id, is_unlimited=not off)
             return [] if off else await jobs.resume_funded(connection, wallet_id)
 
-        woken = await desk.engine.db.transact(desk.account.tenant_id, set_and_wake)
-        click.echo("\n".join(describe_wallet(await desk.load_wallet())))
+        woken = await backend.engine.db.transact(backend.account.tenant_id, set_and_wake)
+        click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
 
@@ -198,8 +198,8 @@ def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
 def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what happened to the wallet, the newest first."""
 
-    async def work(desk: Desk) -> ExitCode:
-        found = await desk.list_history(limit)
+    async def work(backend: Backend) -> ExitCode:
+        found = await backend.list_history(limit)
         if as_json:
             echo_json({"transfers": [dataclasses.asdict(transfer) for transfer in found]})
         for transfer in () if as_json else found:
@@ -238,9 +238,9 @@ def describe_transfer(transfer: Transfer) -> str:
 def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> None:
     """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
 
-    async def work(desk: Desk) -> ExitCode:
-        session_id = await desk.find_session(session)
-        found = await desk.list_costs(session_id)
+    async def work(backend: Backend) -> ExitCode:
+        session_id = await backend.get_session_id(session)
+        found = await backend.list_costs(session_id)
         if as_json:
             echo_json({"session_id": session_id, "costs": [dataclasses.asdict(c) for c in found]})
             return ExitCode.DONE
@@ -298,9 +298,9 @@ def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) ->
     if is_all and (user is not None or org is not None):
         raise UsageError("--all names everyone. Leave out --as and --org.")
 
-    async def work(desk: LocalDesk) -> ExitCode:
-        db = desk.engine.db
-        tenants = await _list_tenants(db) if is_all else [desk.account.tenant_id]
+    async def work(backend: LocalBackend) -> ExitCode:
+        db = backend.engine.db
+        tenants = await _list_tenants(db) if is_all else [backend.account.tenant_id]
         breaches: list[Breach] = []
         size = Size(0, 0, 0)
         for tenant_id in tenants:

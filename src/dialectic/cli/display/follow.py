@@ -19,7 +19,7 @@ from uuid import UUID
 import click
 
 from dialectic.app.sessions import Overview
-from dialectic.cli.backend import Desk
+from dialectic.cli.backend import Backend
 from dialectic.cli.terminal import count, say
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
@@ -31,14 +31,14 @@ DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDI
 ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
-def is_untouched(overview: Overview) -> bool:
+def is_unclaimed(overview: Overview) -> bool:
     """Say whether something of a session could begin while nobody works on any of it."""
     statuses = {JobStatus(job["status"]) for job in overview.jobs}
     return bool(statuses & DUE) and not statuses & ALIVE
 
 
 @dataclass(slots=True)
-class Idleness:
+class StallDetector:
     """For how long a session that is followed has waited for a worker."""
 
     idle_s: float = IDLE_S
@@ -47,7 +47,7 @@ class Idleness:
 
     def notice(self, overview: Overview, now_s: float) -> bool:
         """Take note of how a session looks; true once, when it has waited for too long."""
-        if not is_untouched(overview):
+        if not is_unclaimed(overview):
             self.since_s = None
             return False
         if self.since_s is None:
@@ -58,9 +58,9 @@ class Idleness:
         return True
 
 
-def describe_idleness(session: str, *, works_here: bool) -> str:
+def describe_stall(session: str, *, is_local: bool) -> str:
     """Say that a session waits for a worker, and who can start one."""
-    if works_here:
+    if is_local:
         how = f"`dialectic worker` starts one, `dialectic resume {session}` works in this terminal"
     else:
         how = "Whoever runs the server starts one with `dialectic worker`"
@@ -158,7 +158,7 @@ class Seen:
 
 
 async def follow_session(
-    desk: Desk,
+    backend: Backend,
     session_id: UUID,
     display: Display,
     seen: Seen | None = None,
@@ -170,22 +170,27 @@ async def follow_session(
 
     Where workers elsewhere must do the work it is said if none seems to be there.
     """
-    following, idleness = _Following(desk, session_id, (seen or Seen()).seq), Idleness(idle_s)
+    following, idleness = (
+        _Following(backend, session_id, (seen or Seen()).seq),
+        StallDetector(idle_s),
+    )
 
     async def find_end() -> ExitCode | None:
-        overview = await desk.look(session_id)
+        overview = await backend.look(session_id)
         if awaits_workers and idleness.notice(overview, asyncio.get_running_loop().time()):
-            say(describe_idleness(str(session_id)[:8], works_here=desk.works_here))
+            say(describe_stall(str(session_id)[:8], is_local=backend.is_local))
         return find_end_of(overview)
 
     return await following.show(display.show, find_end)
 
 
-async def follow_job(desk: Desk, session_id: UUID, job_id: UUID, display: Display) -> ExitCode:
+async def follow_job(
+    backend: Backend, session_id: UUID, job_id: UUID, display: Display
+) -> ExitCode:
     """Show what happens to one job of a session until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
-        overview = await desk.look(session_id)
+        overview = await backend.look(session_id)
         (job,) = (job for job in overview.jobs if job["id"] == job_id)
         if JobStatus(job["status"]) in ENDED:
             done = job["status"] == JobStatus.COMPLETED
@@ -198,14 +203,14 @@ async def follow_job(desk: Desk, session_id: UUID, job_id: UUID, display: Displa
         if event["data"].get("job_id") == str(job_id):
             display.show(event)
 
-    return await _Following(desk, session_id, 0).show(show, find_end_of_job)
+    return await _Following(backend, session_id, 0).show(show, find_end_of_job)
 
 
 @dataclass(slots=True)
 class _Following:
     """The events of a session after a number, shown as they happen."""
 
-    desk: Desk
+    backend: Backend
     session_id: UUID
     seq: int
     looked_at_s: float = 0.0
@@ -215,7 +220,7 @@ class _Following:
         show: Callable[[dict[str, Any]], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
-        async with contextlib.aclosing(self.desk.follow(self.session_id, self.seq)) as told:
+        async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as told:
             async for news in told:
                 self.seq = news.seq
                 for event in news.events:
@@ -224,9 +229,11 @@ class _Following:
                     continue
                 ended = await find_end()
                 # What belongs to the end is shown before we say that it is the end.
-                if ended is not None and not await self.desk.has_news(self.session_id, self.seq):
+                if ended is not None and not await self.backend.has_events(
+                    self.session_id, self.seq
+                ):
                     return ended
-        msg = "a desk tells what happens without an end"
+        msg = "a backend tells what happens without an end"
         raise AssertionError(msg)
 
     def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
@@ -241,10 +248,10 @@ class _Following:
         return is_time
 
 
-async def see_all(desk: Desk, session_id: UUID) -> Seen:
+async def see_all(backend: Backend, session_id: UUID) -> Seen:
     """Take everything so far as seen."""
-    last = await desk.find_last_event(session_id)
-    overview = await desk.look(session_id)
+    last = await backend.get_last_event(session_id)
+    overview = await backend.look(session_id)
     return Seen(last, frozenset(row["id"] for row in overview.contributions))
 
 

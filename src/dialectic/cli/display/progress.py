@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from dialectic.cli.backend import Desk
+from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, describe_event
 from dialectic.cli.display.quote import describe_forecast
 from dialectic.cli.terminal import count, printable, say
@@ -24,7 +24,7 @@ from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_for
 
 
 @dataclass(slots=True)
-class Tally:
+class ProgressCounts:
     """What a session has written while we looked, in figures; with a quote, what it will come to.
 
     Where any model costs money, the price is that of those; elsewhere it is play money.
@@ -36,12 +36,12 @@ class Tally:
     # What of it was paid for in play money.
     played: set[LineKey] = field(default_factory=set)
 
-    def add(self, desk: Desk, row: dict[str, Any]) -> None:
+    def add(self, backend: Backend, row: dict[str, Any]) -> None:
         """Count one contribution; an edit by a person has no tokens."""
         name = row["model_name"]
         self.documents[name] = self.documents.get(name, 0) + 1
         read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
-        card = desk.find_card(name)
+        card = backend.find_model(name)
         price = price_call(card, read, written) if card is not None else 0
         key = (row["stage"], row["contribution_type"], row["model_index"])
         self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
@@ -72,22 +72,24 @@ class Tally:
 class Counting:
     """A display that also counts what passes."""
 
-    def __init__(self, desk: Desk, display: Display, quote: Quote | None) -> None:
-        self.tally = Tally(quote)
-        self._desk, self._display = desk, display
+    def __init__(self, backend: Backend, display: Display, quote: Quote | None) -> None:
+        self.counters = ProgressCounts(quote)
+        self._desk, self._display = backend, display
 
     def show(self, event: dict[str, Any]) -> None:
         kind, data = event["type"], event["data"]
         if kind == "dialectic_contribution_received":
-            self.tally.add(self._desk, data["contribution"])
+            self.counters.add(self._desk, data["contribution"])
         is_end = kind == "contribution_generation_complete" and data["status"] != "complete"
         if is_end or kind == "session_cancelled":
-            self.tally.quote = None  # there will be no more than there is
+            self.counters.quote = None  # there will be no more than there is
         self._display.show(event)
 
 
 @contextmanager
-def open_display(desk: Desk, *, as_json: bool, quote: Quote | None = None) -> Iterator[Display]:
+def open_display(
+    backend: Backend, *, as_json: bool, quote: Quote | None = None
+) -> Iterator[Display]:
     """Choose the display: JSON if asked for, a live view in a terminal, plain lines elsewhere."""
     if as_json:
         yield JsonDisplay()
@@ -95,22 +97,22 @@ def open_display(desk: Desk, *, as_json: bool, quote: Quote | None = None) -> It
     started = time.monotonic()
     if sys.stderr.isatty():
         live = LiveDisplay()
-        counting = Counting(desk, live, quote)
-        live.tally = counting.tally
+        counting = Counting(backend, live, quote)
+        live.counters = counting.counters
         with live:
             yield counting
     else:
-        counting = Counting(desk, LineDisplay(), quote)
+        counting = Counting(backend, LineDisplay(), quote)
         yield counting
-    if counting.tally.documents:
-        say(f"{counting.tally.describe()}, {time.monotonic() - started:.1f} s.")
+    if counting.counters.documents:
+        say(f"{counting.counters.describe()}, {time.monotonic() - started:.1f} s.")
 
 
 class LiveDisplay:
     """Bars at the bottom, finished documents above them."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.counters = ProgressCounts()
         self._is_over = False
         self._console = Console(stderr=True)
         self._bars = Progress(
@@ -135,8 +137,8 @@ class LiveDisplay:
         self._live.stop()
 
     def _draw(self) -> Group:
-        models = "   ".join(f"{name} {count}" for name, count in self.tally.documents.items())
-        below = [] if self._is_over else [Text(printable(self.tally.describe()), "dim")]
+        models = "   ".join(f"{name} {count}" for name, count in self.counters.documents.items())
+        below = [] if self._is_over else [Text(printable(self.counters.describe()), "dim")]
         return Group(self._bars, Text(printable(models), style="cyan"), *below)
 
     def show(self, event: dict[str, Any]) -> None:

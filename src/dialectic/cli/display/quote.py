@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import click
 
-from dialectic.app.quotes import Smaller
+from dialectic.app.quotes import CheaperRun
 from dialectic.app.sessions import Overview
-from dialectic.cli.backend import Desk
+from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import FUNDS_REASONS
 from dialectic.cli.options import name_command, name_commands
 from dialectic.cli.terminal import count, echo_lines, printable, say
@@ -65,7 +65,7 @@ NO_BUDGET = Budget()
 
 
 def show_quote(
-    quote: Quote, smaller: Sequence[Smaller], *, budget: Budget = NO_BUDGET, as_json: bool
+    quote: Quote, smaller: Sequence[CheaperRun], *, budget: Budget = NO_BUDGET, as_json: bool
 ) -> None:
     """Print a quote and what could be left out: tables for people, one object for programs."""
     if as_json:
@@ -84,7 +84,7 @@ def show_quote(
     echo_lines([*draw_quote(quote, budget), *_draw_smaller(smaller)])
 
 
-def _draw_smaller(smaller: Sequence[Smaller]) -> Iterator[str]:
+def _draw_smaller(smaller: Sequence[CheaperRun]) -> Iterator[str]:
     if smaller:
         yield "\nWhat can be left out with --shrink N, each with all before it:"
     for one in smaller:
@@ -262,12 +262,12 @@ async def _ask(question: str) -> bool:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def check_funds(desk: Desk, quote: Quote) -> None:
+async def check_funds(backend: Backend, quote: Quote) -> None:
     """Refuse a run that costs money while there is none; say so if there is less than it needs."""
     expected = quote.only(is_play=False).figures.likely.credits
     if not expected:
         return
-    wallet = await desk.load_wallet()
+    wallet = await backend.load_wallet()
     available = wallet.available_credits
     if wallet.is_count_only or available >= expected:
         return

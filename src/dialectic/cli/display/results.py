@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 import click
 
 from dialectic.app.sessions import Overview
-from dialectic.cli.backend import Desk
+from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Seen, follow_session
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.quote import describe_shortage
@@ -30,7 +30,7 @@ from dialectic.errors import ExitCode, UsageError
 
 
 async def work_and_follow(
-    desk: Desk,
+    backend: Backend,
     session_id: UUID,
     *,
     as_json: bool,
@@ -41,31 +41,31 @@ async def work_and_follow(
     """Carry out jobs in this process until the session ends, showing what is new."""
 
     async def follow() -> ExitCode:
-        with open_display(desk, as_json=as_json, quote=quote) as display:
-            awaits = not desk.works_here
-            return await follow_session(desk, session_id, display, seen, awaits_workers=awaits)
+        with open_display(backend, as_json=as_json, quote=quote) as display:
+            awaits = not backend.is_local
+            return await follow_session(backend, session_id, display, seen, awaits_workers=awaits)
 
     async def conclude(code: ExitCode) -> ExitCode:
-        overview = await desk.look(session_id)
+        overview = await backend.look(session_id)
         project_id, slug = overview.session["project_id"], overview.session["project_slug"]
-        await desk.finish(project_id, session_id)
+        await backend.finish(project_id, session_id)
         if out is not None:
-            await copy_out(desk, project_id, slug, out)
+            await copy_out(backend, project_id, slug, out)
         if not as_json:
             known = seen.contributions if seen is not None else frozenset()
-            _name_documents(desk, slug, overview, known, out)
+            _name_documents(backend, slug, overview, known, out)
         if code is ExitCode.DONE and not as_json:
-            _say_where(desk, slug, session_id, out)
+            _say_where(backend, slug, session_id, out)
         _say_what_helps(code, overview)
         return code
 
     try:
-        code = await desk.attend(follow(), session_id=session_id, conclude=conclude)
+        code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
     except (asyncio.CancelledError, BrokenPipeError):  # told to leave, or left by its reader
-        tell_left(desk, session_id)
+        tell_left(backend, session_id)
         raise
     if code is ExitCode.INTERRUPTED:
-        tell_left(desk, session_id)
+        tell_left(backend, session_id)
     return code
 
 
@@ -80,10 +80,10 @@ def telling_unstarted(session_id: UUID) -> Iterator[None]:
         raise
 
 
-def tell_left(desk: Desk, session_id: UUID) -> None:
+def tell_left(backend: Backend, session_id: UUID) -> None:
     """Say what becomes of a session whose command was interrupted."""
     short = str(session_id)[:8]
-    if desk.works_here:
+    if backend.is_local:
         say(f"Interrupted. `{name_command(f'resume {short}')}` goes on.")
         return
     say(
@@ -93,7 +93,7 @@ def tell_left(desk: Desk, session_id: UUID) -> None:
 
 
 def _name_documents(
-    desk: Desk, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
+    backend: Backend, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
 ) -> None:
     """Name the finished documents that are new: whole paths for programs, a list for people."""
     rows = [
@@ -104,9 +104,9 @@ def _name_documents(
     paths = [row["storage_path"] for row in rows]
     if not sys.stdout.isatty():
         for path in paths:
-            click.echo(_locate(desk, path, out))
+            click.echo(_locate(backend, path, out))
     elif paths:
-        click.echo(printable(f"Documents in {_locate(desk, slug, out)}:"))
+        click.echo(printable(f"Documents in {_locate(backend, slug, out)}:"))
         click.echo(printable("\n".join(build_tree([p.removeprefix(f"{slug}/") for p in paths]))))
 
 
@@ -118,9 +118,9 @@ def build_tree(paths: list[str]) -> list[str]:
     return lines
 
 
-def _say_where(desk: Desk, slug: str, session_id: UUID, out: Path | None) -> None:
-    if desk.works_here or out is not None:
-        say(f"Begin with {_locate(desk, readme_path(slug), out)}, which leads to all of them.")
+def _say_where(backend: Backend, slug: str, session_id: UUID, out: Path | None) -> None:
+    if backend.is_local or out is not None:
+        say(f"Begin with {_locate(backend, readme_path(slug), out)}, which leads to all of them.")
     else:
         command = name_command(f"export {str(session_id)[:8]}")
         say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
@@ -170,10 +170,10 @@ def has_stage_to_read(session: dict[str, Any]) -> bool:
     return str(session["status"]).endswith("_generation_complete")
 
 
-def _locate(desk: Desk, path: str, out: Path | None) -> str:
+def _locate(backend: Backend, path: str, out: Path | None) -> str:
     if out is not None:
         return str(out / path)
-    return desk.locate(path)
+    return backend.locate(path)
 
 
 def prepare_out(out: Path | None, *, detach: bool) -> None:
@@ -195,17 +195,17 @@ def prepare_out(out: Path | None, *, detach: bool) -> None:
         ) from None
 
 
-async def copy_out(desk: Desk, project_id: UUID, slug: str, out: Path) -> None:
+async def copy_out(backend: Backend, project_id: UUID, slug: str, out: Path) -> None:
     """Copy a project's files below a folder, in the same layout."""
-    for path in await desk.list_files(project_id, slug):
-        data = await desk.read_file(project_id, path)
+    for path in await backend.list_files(project_id, slug):
+        data = await backend.read_file(project_id, path)
         target = out / path
         try:
             _put(target, data)
         except OSError as error:
             raise UsageError(
                 f"{target} cannot be written: {error.strerror}. The documents are safe in "
-                f"{desk.locate(slug)}."
+                f"{backend.locate(slug)}."
             ) from None
 
 

@@ -48,7 +48,7 @@ class _Heading:
     body_start: int
 
 
-def cut_documents(
+def extract_documents(
     text: str, expected: Sequence[ExpectedDocument], *, is_complete: bool = True
 ) -> Cut:
     """Cut the expected documents out of an answer; one that is not there is named, not made up.

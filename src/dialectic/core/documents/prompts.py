@@ -45,7 +45,7 @@ def _hash(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)  # as below: whoever makes a session looks through its process
-def find_variables(name: str, template: str) -> frozenset[str]:
+def list_variables(name: str, template: str) -> frozenset[str]:
     """Find what a template wants to be given."""
     import jinja2.meta
 

@@ -41,7 +41,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class OutputStatistics:
     """Samples of this session and of earlier ones."""
 
     samples: tuple[Sample, ...] = ()
@@ -77,7 +77,7 @@ class Learned:
         elapsed_ms = sum(s.elapsed_ms for s in found)
         return sum(s.output_tokens for s in found) / elapsed_ms * 1000 if elapsed_ms else None
 
-    def find_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
+    def compute_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
         """Find how much longer than expected a model will write, by what it wrote elsewhere.
 
         Of a surprise, half is taken to be the model's way, and half that of the one document: the
@@ -97,4 +97,4 @@ class Learned:
         return [s for s in found if s.is_here] or found
 
 
-NOTHING = Learned()
+NOTHING = OutputStatistics()

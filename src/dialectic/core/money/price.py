@@ -66,7 +66,7 @@ def is_play(card: ModelCard) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class Funds:
     """What a session may spend at this moment, of one kind of money. None means without limit."""
 
     # What the wallet holds and nobody has set aside.
@@ -81,7 +81,7 @@ class Purse:
     # What commands call the session; None for what belongs to none, as a chat or a search.
     session: str | None = None
 
-    def build_freed(self) -> Purse:
+    def build_freed(self) -> Funds:
         """Build the purse as it would be if all that is set aside came back."""
         available, left = self.available_credits, self.budget_left_credits
         return replace(
@@ -98,7 +98,7 @@ class Purse:
         limits = [x for x in (self.available_credits, self.budget_left_credits) if x is not None]
         return min(limits, default=None)
 
-    def find_unasked_credits(self, fraction: Decimal) -> Decimal | None:
+    def compute_unasked_credits(self, fraction: Decimal) -> Decimal | None:
         """Find what one call may cost without asking: a share of the wallet, and of the budget.
 
         A wallet that only counts asks nobody.
@@ -108,7 +108,7 @@ class Purse:
         limits = [x for x in (self.available_credits, self.budget_credits) if x is not None]
         return _EXACT.multiply(fraction, Decimal(min(limits)))
 
-    def build_less(self, amount_credits: int) -> Purse:
+    def build_less(self, amount_credits: int) -> Funds:
         """Build the purse as it would be if this were spent."""
         available, left = self.available_credits, self.budget_left_credits
         return replace(
@@ -132,7 +132,7 @@ def decide_hold(counted_input_tokens: int, output_cap_tokens: int, rates: Rates)
 
 
 def decide_output_cap(
-    purse: Purse,
+    purse: Funds,
     rates: Rates,
     counted_input_tokens: int,
     card: ModelCard,
@@ -147,9 +147,9 @@ def decide_output_cap(
     there is no money for the prompt and an answer of use, or no room in the model's window.
     """
     upper_tokens = count_upper_input(counted_input_tokens)
-    possible = find_possible_output(counted_input_tokens, card, wanted_tokens)
+    possible = compute_possible_output(counted_input_tokens, card, wanted_tokens)
     useful = min(possible, USEFUL_OUTPUT_TOKENS)
-    spendable, unasked = purse.spendable_credits, purse.find_unasked_credits(fraction)
+    spendable, unasked = purse.spendable_credits, purse.compute_unasked_credits(fraction)
     lower = spendable if spendable is None or unasked is None else min(unasked, Decimal(spendable))
     for limit in (lower, spendable):
         cap = _find_affordable(limit, rates, upper_tokens, possible)
@@ -158,7 +158,7 @@ def decide_output_cap(
     raise build_funds_error(purse, rates.cost(upper_tokens, useful))
 
 
-def find_possible_output(counted_input_tokens: int, card: ModelCard, wanted_tokens: int) -> int:
+def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_tokens: int) -> int:
     """Find how long an answer can be if money is no matter; raise if there is no room for any."""
     window_tokens = card.context_window_tokens - counted_input_tokens
     possible = min(wanted_tokens, card.max_output_tokens, window_tokens)
@@ -184,8 +184,8 @@ def _find_affordable(
     return min(possible_tokens, int(_EXACT.divide_int(left, rates.output)))
 
 
-def judge_spend(
-    estimate_credits: int, purse: Purse, fraction: Decimal, *, what: str = ONE_CALL
+def check_spend(
+    estimate_credits: int, purse: Funds, fraction: Decimal, *, what: str = ONE_CALL
 ) -> None:
     """Let a call pass that costs at most this, or say who must decide.
 
@@ -216,7 +216,7 @@ def judge_spend(
     )
 
 
-def is_enough_now(error: FundsError, purse: Purse, fraction: Decimal) -> bool:
+def is_enough_now(error: FundsError, purse: Funds, fraction: Decimal) -> bool:
     """Say whether a purse, with what is set aside in it, has what was missing a moment ago."""
     needed, freed = error.needed_credits, purse.build_freed()
     if needed is None:
@@ -226,12 +226,12 @@ def is_enough_now(error: FundsError, purse: Purse, fraction: Decimal) -> bool:
     return freed.spendable_credits is None or needed <= freed.spendable_credits
 
 
-def _is_unasked(estimate_credits: int, purse: Purse, fraction: Decimal) -> bool:
-    unasked = purse.find_unasked_credits(fraction)
+def _is_unasked(estimate_credits: int, purse: Funds, fraction: Decimal) -> bool:
+    unasked = purse.compute_unasked_credits(fraction)
     return unasked is None or estimate_credits <= unasked
 
 
-def build_funds_error(purse: Purse, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
+def build_funds_error(purse: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
     """Say what a call needs, what there is, and the command that helps."""
     needs = f"{what} may cost {purse.show(needed_credits)}"
     left, available = purse.budget_left_credits, purse.available_credits

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from dialectic.core.documents.file_locations import ContributionName, StageFolder
-from dialectic.core.documents.prompts import find_variables
+from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (
     FEEDBACK,
@@ -31,7 +31,7 @@ from dialectic.core.process.definition import (
     Strategy,
     Transition,
 )
-from dialectic.core.process.reductions import find_sample_troubles, find_shrink_troubles
+from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.errors import InvalidProcess, UsageError
 
 # What every prompt is given.
@@ -146,8 +146,8 @@ def _find_troubles(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[st
                 needed=("request", "inputs"),
             )
             yield from _find_step_troubles(inner, step)
-            yield from find_sample_troubles(inner, step)
-    yield from find_shrink_troubles(file)
+            yield from list_sample_errors(inner, step)
+    yield from list_shrink_errors(file)
 
 
 def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _find_template_troubles(
         yield f"{where} is {name!r}, but there is no prompts/{name}.md beside the process file."
         return
     try:
-        found = find_variables(name, prompts[name])
+        found = list_variables(name, prompts[name])
     except InvalidProcess as error:
         yield f"{where}: prompts/{name}.md: {error.message}"
         return
@@ -397,5 +397,5 @@ def _find_overlay_troubles(
     for name in sorted(overlay.guidance):
         if name not in prompts:
             yield f"`guidance`: no stage and no step uses a prompt {name!r}."
-        elif "guidance" not in find_variables(name, prompts[name]):
+        elif "guidance" not in list_variables(name, prompts[name]):
             yield f"`guidance`: prompts/{name}.md never uses 'guidance', so {name!r} would be lost."

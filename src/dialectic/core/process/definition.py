@@ -281,7 +281,7 @@ class Process:
         position = self.position(slug)
         return self.order[position] if position < len(self.order) else None
 
-    def find_guidance(self, domain: str, prompt_name: str) -> str:
+    def get_guidance(self, domain: str, prompt_name: str) -> str:
         """Find what a domain adds to a prompt; nothing if it adds none."""
         overlay = self.overlays.get(domain)
         return overlay.guidance.get(prompt_name, "") if overlay else ""

@@ -23,7 +23,7 @@ from dialectic.errors import UsageError
 _CAN_SAMPLE = (Strategy.PER_SOURCE_DOCUMENT, Strategy.PAIRWISE_BY_ORIGIN)
 
 
-def find_sample_troubles(where: str, step: Step) -> Iterator[str]:
+def list_sample_errors(where: str, step: Step) -> Iterator[str]:
     """Find what is wrong with a step that is to read less."""
     for key in _list_keys(step):
         if step.granularity_strategy not in _CAN_SAMPLE:
@@ -38,7 +38,7 @@ def find_sample_troubles(where: str, step: Step) -> Iterator[str]:
         )
 
 
-def find_shrink_troubles(file: ProcessFile) -> Iterator[str]:
+def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
     """Find what is wrong with the order in which a process shrinks."""
     stages = {stage.slug: stage for stage in file.stages}
     for number, rung in enumerate(file.shrink, start=1):
@@ -60,7 +60,7 @@ def find_shrink_troubles(file: ProcessFile) -> Iterator[str]:
             if now is not None and now <= then:
                 yield f"{where}: `{key}` is {then}, but {now} is what is left before it; give less."
         after = _change_step(before, rung)
-        yield from find_sample_troubles(where, after)
+        yield from list_sample_errors(where, after)
         stages[stage.slug] = _change_stage(stage, after)
 
 
@@ -107,7 +107,7 @@ def decide_shrink(
     return None
 
 
-def describe_rung(process: Process, rung: int, *, models: int) -> str:
+def describe_reduction(process: Process, rung: int, *, models: int) -> str:
     """Say what the next thing is that a process leaves out, from 1; what came before it is too."""
     wanted = process.file.shrink[rung - 1]
     step = shrink_process(process, rung).load_stage(wanted.stage_slug).load_step(wanted.step)

@@ -10,7 +10,7 @@ from uuid import UUID
 from dialectic.core.models.messages import FinishReason, Usage
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
-from dialectic.db.tables.records import Noun, find_id
+from dialectic.db.tables.records import Noun, get_id
 from dialectic.errors import NotFound
 
 SQL = load_queries("chats")
@@ -44,9 +44,9 @@ class Exchange:
     flags: tuple[str, ...]
 
 
-async def find_chat_id(connection: Connection, text: str) -> UUID:
+async def get_chat_id(connection: Connection, text: str) -> UUID:
     """Find a chat by its id or by the beginning of it, if that means only one."""
-    return await find_id(connection, CHAT, text)
+    return await get_id(connection, CHAT, text)
 
 
 async def load_chat(connection: Connection, chat_id: UUID) -> Chat:

@@ -68,7 +68,7 @@ class Paid:
     hold_key: str | None = None
 
 
-async def find_vectors(
+async def load_vectors(
     connection: Connection, hashes: Collection[str], embedder: str
 ) -> dict[str, StoredVectors]:
     """Find the vectors of texts that are there, by the hashes of the texts."""

@@ -41,7 +41,7 @@ async def list_tickets(connection: Connection, paths: Sequence[str]) -> dict[str
     return {row["path"]: Ticket(row["path"], row["project_id"], row["sha256"]) for row in rows}
 
 
-async def mark_made(connection: Connection, made: Sequence[tuple[Ticket, File]]) -> int:
+async def mark_done(connection: Connection, made: Sequence[tuple[Ticket, File]]) -> int:
     """Note the files that are in storage now; return how many are no longer due."""
     marked = await connection.fetch(
         SQL["mark_made"],

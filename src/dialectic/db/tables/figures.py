@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import asyncpg
 
-from dialectic.db.counters import Tally
+from dialectic.db.counters import Counters
 from dialectic.db.pool import CONNECTION_LOST, Database
 from dialectic.db.queries import load_queries
 from dialectic.errors import DialecticError
@@ -20,7 +20,7 @@ Fetch: TypeAlias = Callable[..., Awaitable[list[asyncpg.Record]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Statistics:
     """What is under way, what waits, and what happened so far."""
 
     open_jobs: Mapping[str, int]
@@ -36,25 +36,25 @@ class Figures:
     tallies: Mapping[str, int]
 
 
-async def load_figures(db: Database) -> Figures:
+async def load_statistics(db: Database) -> Statistics:
     """Load the figures, over all tenants."""
     (row,) = await db.fetch(SQL["load_figures"], patience_s=PATIENCE_S)
-    return Figures(**dict(row))
+    return Statistics(**dict(row))
 
 
-async def tell(fetch: Fetch, tally: Tally) -> None:
+async def flush_counters(fetch: Fetch, counters: Counters) -> None:
     """Add what was counted here to what all processes have counted, or keep it for the next time.
 
     What an answer is lost for may be counted twice: that something happened matters, and how often,
     not the very number.
     """
-    counts = tally.take()
+    counts = counters.take()
     if not counts:
         return
     try:
         await fetch(SQL["add_tallies"], [str(name) for name in counts], list(counts.values()))
     except (DialecticError, asyncpg.PostgresError, *CONNECTION_LOST):
-        tally.put_back(counts)
+        counters.put_back(counts)
         raise
 
 

@@ -22,7 +22,7 @@ SQL = load_queries("idempotency")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """What is sent back, byte for byte."""
 
     status: int
@@ -33,7 +33,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class RequestKey:
     """The name of a request, and a hash of all that it asks."""
 
     user_id: UUID
@@ -45,7 +45,7 @@ class Name:
 class Claim:
     """A request that is ours to answer. What it makes takes its ids from the effect's."""
 
-    name: Name
+    name: RequestKey
     effect_id: UUID
     # None: it lives and dies with the transaction it was made in.
     id: UUID | None
@@ -59,8 +59,8 @@ class _State(enum.Enum):
 
 
 async def claim(
-    connection: Connection, name: Name, *, lease: timedelta | None = None
-) -> Claim | Answer:
+    connection: Connection, name: RequestKey, *, lease: timedelta | None = None
+) -> Claim | StoredResponse:
     """Take a name: a claim if the work is ours, the answer if it was done.
 
     With a lease the claim outlives this transaction. Whoever comes while another one works waits
@@ -78,14 +78,14 @@ async def claim(
         case _State.TAKEN:
             return Claim(name, row["effect_id"], claim_id)
         case _State.ANSWERED:
-            return Answer(row["status"], row["body"], row["headers"], is_repeated=True)
+            return StoredResponse(row["status"], row["body"], row["headers"], is_repeated=True)
         case _State.BUSY:
             raise InProgress
         case _State.OTHER:
             raise KeyReused
 
 
-async def remember(connection: Connection, held: Claim, answer: Answer) -> None:
+async def save_response(connection: Connection, held: Claim, answer: StoredResponse) -> None:
     """Keep the answer to a claimed request. Whoever has lost the claim can write nothing."""
     name = held.name
     kept = await connection.fetchval(
@@ -107,6 +107,6 @@ async def renew(connection: Connection, held: Claim, lease: timedelta) -> bool:
     return bool(await connection.fetchval(SQL["renew"], name.user_id, name.key, held.id, lease))
 
 
-async def forget(connection: Connection, held: Claim) -> None:
+async def release(connection: Connection, held: Claim) -> None:
     """Give a name free whose request came to nothing."""
     await connection.execute(SQL["forget"], held.name.user_id, held.name.key, held.id)

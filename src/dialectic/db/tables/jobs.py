@@ -367,7 +367,7 @@ async def list_children(
     return {(row["step_number"], row["rank"]): JobStatus(row["status"]) for row in rows}
 
 
-async def load_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+async def find_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     """Load a job as it stands."""
     row = await connection.fetchrow(SQL["load_job"], job_id)
     return dict(row) if row is not None else None

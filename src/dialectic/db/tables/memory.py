@@ -103,7 +103,7 @@ async def list_indexed(
     return {row["source_id"] for row in rows}
 
 
-async def find_vectors(
+async def load_vectors(
     connection: Connection, embedding_model: str, dimensions: int, content_hashes: Sequence[str]
 ) -> dict[str, list[float]]:
     """Find the vectors of pieces that were embedded before, by their hashes."""

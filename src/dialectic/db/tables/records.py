@@ -39,7 +39,7 @@ class Noun:
     remedy: str
 
 
-async def find_id(connection: Connection, noun: Noun, text: str) -> UUID:
+async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
     """Find an id by its beginning, if that means only one; raise what else it means."""
     digits = text.replace("-", "").lower()
     if not digits or digits.strip("0123456789abcdef"):
@@ -195,7 +195,7 @@ async def _insert_domains(
 ) -> None:
     # In the order of names, so that two who keep the same domains meet, and do not cross.
     for domain in sorted(set(process.file.domains)):
-        domain_id = await keep_domain(connection, tenant_id, domain)
+        domain_id = await upsert_domain(connection, tenant_id, domain)
         await connection.execute(SQL["insert_domain_association"], tenant_id, domain_id, process_id)
         overlay = process.overlays.get(domain)
         for prompt_name, guidance in sorted(overlay.guidance.items()) if overlay else ():
@@ -219,7 +219,7 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def keep_model(connection: Connection, tenant_id: UUID, card: ModelCard) -> UUID:
+async def upsert_model(connection: Connection, tenant_id: UUID, card: ModelCard) -> UUID:
     """Keep the facts about a model as they are now; return its id."""
     model_id = derive_model_id(tenant_id, card.name)
     await connection.execute(
@@ -228,16 +228,16 @@ async def keep_model(connection: Connection, tenant_id: UUID, card: ModelCard) -
     return model_id
 
 
-async def keep_domain(connection: Connection, tenant_id: UUID, name: str) -> UUID:
+async def upsert_domain(connection: Connection, tenant_id: UUID, name: str) -> UUID:
     """Keep a domain by its name; return its id."""
     domain_id = derive_domain_id(tenant_id, name)
     await connection.execute(SQL["upsert_domain"], tenant_id, domain_id, name)
     return domain_id
 
 
-async def find_session_id(connection: Connection, text: str) -> UUID:
+async def get_session_id(connection: Connection, text: str) -> UUID:
     """Find a session by its id or by the beginning of it, if that means only one."""
-    return await find_id(connection, SESSION, text)
+    return await get_id(connection, SESSION, text)
 
 
 async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Record:
@@ -391,7 +391,7 @@ async def put_resources(
     await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
 
 
-async def announce(
+async def record_event(
     connection: Connection, session_id: UUID, kind: str, data: dict[str, Any]
 ) -> None:
     """Write one event of a session."""

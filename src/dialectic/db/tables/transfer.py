@@ -22,7 +22,7 @@ from dialectic.errors import NotFound, UsageError
 SQL = load_queries("bundles")
 
 
-async def find_project_id(connection: Connection, text: str) -> UUID:
+async def get_project_id(connection: Connection, text: str) -> UUID:
     """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
     if not text.strip():
         raise UsageError("Name a project: by its folder, its name, or an id.")
@@ -64,7 +64,7 @@ async def read_text(connection: Connection, row_id: UUID) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ImportedProject:
     """A bundle that is to be taken in, and what its processes are."""
 
     rows: ProjectRows
@@ -73,7 +73,9 @@ class Arrival:
     copy_id: UUID
 
 
-async def settle_in(connection: Connection, account: Account, arrival: Arrival) -> ProjectRows:
+async def settle_in(
+    connection: Connection, account: Account, arrival: ImportedProject
+) -> ProjectRows:
     """Insert everything but files, texts and chunks; return the rows as they now stand.
 
     The bundle's own ids are kept where all of them are free, else all are made anew.
@@ -128,7 +130,7 @@ def _owned(rows: ProjectRows) -> tuple[Any, ...]:
 
 
 async def _keep_shared(
-    connection: Connection, account: Account, arrival: Arrival
+    connection: Connection, account: Account, arrival: ImportedProject
 ) -> dict[UUID, UUID]:
     """Keep domain, models and processes; say under which ids this tenant has them."""
     tenant_id, rows = account.tenant_id, arrival.rows

@@ -22,13 +22,13 @@ from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
 from dialectic.ledger.holds import Purpose, derive_side_key
-from dialectic.pipeline.assemble import find_input_max, fit
+from dialectic.pipeline.assemble import compute_input_max, fit
 from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.fit.embed import BUSY_S
 from dialectic.pipeline.fit.parts import Part
-from dialectic.pipeline.reserve import Held, hold, judge_reply
+from dialectic.pipeline.reserve import Reservation, judge_reply, reserve
 from dialectic.processes.loader import load_words
-from dialectic.tokens.counting import count_request_tokens, find_counter, limit_tokens
+from dialectic.tokens.counting import count_request_tokens, get_counter, limit_tokens
 
 # The way it is asked for; a change of it is another name.
 VERSION = "abstract/1"
@@ -56,7 +56,7 @@ class Abstractor:
 
     async def estimate(self, texts: Sequence[str], purpose: str, tokens: int) -> int:
         """Estimate what abstracts of these texts cost, that have so many tokens together."""
-        count, rates = find_counter(self.writer.tokenizer), Rates.of(self.writer)
+        count, rates = get_counter(self.writer.tokenizer), Rates.of(self.writer)
 
         def work() -> int:
             read = sum(map(count, texts)) + len(texts) * (count(purpose) + count(TEMPLATE))
@@ -69,7 +69,7 @@ class Abstractor:
         """Find how long a text may be that the writer can read, beside what it is to write."""
         request = self._build_request(label, "", purpose, budget_tokens)
         framed = await asyncio.to_thread(count_request_tokens, request, self.writer)
-        most = find_input_max(self.writer, request.max_output_tokens)
+        most = compute_input_max(self.writer, request.max_output_tokens)
         return limit_tokens(most, self.writer.tokenizer) - framed.tokens - SLACK_TOKENS
 
     async def write(
@@ -96,8 +96,8 @@ class Abstractor:
         what = f"abstract:{key.derive_id(job.tenant_id)}"
         hold_key = derive_side_key(job.id, attempt=job.attempt, what=what)
 
-        async def set_aside() -> Held:
-            return await hold(
+        async def set_aside() -> Reservation:
+            return await reserve(
                 engine,
                 job,
                 self.writer,
@@ -124,7 +124,7 @@ class Abstractor:
         return Request(self.writer.name, "", (Message(Role.USER, prompt),), cap)
 
     async def _save(
-        self, key: CompressionKey, held: Held, answer: Answer, made: Compressed | None
+        self, key: CompressionKey, held: Reservation, answer: Answer, made: Compressed | None
     ) -> int:
         engine, job = self.engine, self.job
         actual = judge_reply(self.writer, held, answer.reply)

@@ -31,7 +31,7 @@ from dialectic.pipeline.assemble import assemble, fit, render_part
 from dialectic.pipeline.fit.measure import SHARES, Candidate, Draft, measure
 from dialectic.pipeline.fit.parts import Kind, Part, PartKey
 from dialectic.pipeline.gather import Material
-from dialectic.tokens.counting import ASIDE_CHARS, find_counter
+from dialectic.tokens.counting import ASIDE_CHARS, get_counter
 
 # From one step of the ladder of budgets to the next.
 STEP = Fraction(7, 8)
@@ -124,7 +124,7 @@ def decide_goal(draft: Draft) -> Goal | None:
     Where there is no room for the whole answer, it becomes as short as it may. Raises before
     anything is paid for if that is still too long.
     """
-    reached = {share: draft.find_least(share) + SLACK_TOKENS for share in SHARES}
+    reached = {share: draft.count_least(share) + SLACK_TOKENS for share in SHARES}
     for share, tokens in reached.items():
         if tokens <= draft.tokens_max:
             return Goal(draft.tokens_max, share)
@@ -138,7 +138,7 @@ def decide_goal(draft: Draft) -> Goal | None:
 
 def decide_budget(candidate: Candidate, missing_tokens: int, share: Fraction) -> int:
     """Decide how long a text may stay: what is still missing shorter, on a step of the ladder."""
-    least = candidate.find_floor(share)
+    least = candidate.count_floor(share)
     wanted = candidate.placed_tokens - candidate.frame_tokens - missing_tokens
     step = candidate.tokens * STEP
     while step > max(wanted, least):
@@ -185,7 +185,7 @@ async def squeeze(
     draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: Shortener
 ) -> tuple[dict[PartKey, Shortened], int]:
     """Shorten one text after the other until the prompt fits; return how long it is then."""
-    count, said = find_counter(draft.card.tokenizer), draft.material.said
+    count, said = get_counter(draft.card.tokenizer), draft.material.said
     shorter: dict[PartKey, Shortened] = {}
     total = draft.tokens
     for candidate in order_candidates(draft.candidates, values):
@@ -220,7 +220,7 @@ def _finish(
         request = assemble(draft.material, draft.card, _texts(shorter))
     else:
         request = fit(draft.request, draft.card, gives_way=bool(draft.material.chunks))
-    count = find_counter(draft.card.tokenizer)
+    count = get_counter(draft.card.tokenizer)
     items = [_enter(c, values, shorter.get(c.part.key), count) for c in draft.candidates if shorter]
     searched = draft.material.searched
     left_out = sum(each.tokens_before - each.tokens_after for each in searched)
@@ -264,7 +264,7 @@ def _enter(
 
 def _give_up(draft: Draft) -> ContextWindowError:
     card, cap = draft.card, draft.request.max_output_tokens
-    least = draft.find_least(SHARES[-1])
+    least = draft.count_least(SHARES[-1])
     shortened = (
         f"and {least:,} with {len(draft.candidates)} text(s) of it as short as makes sense"
         if draft.candidates

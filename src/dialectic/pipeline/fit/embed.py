@@ -99,7 +99,7 @@ class Library:
         embedder = self.engine.embedder
 
         async def work(connection: Connection) -> dict[str, StoredVectors]:
-            return await compressions.find_vectors(connection, [name], name_reading(embedder))
+            return await compressions.load_vectors(connection, [name], name_reading(embedder))
 
         stored = (await self.engine.db.transact(self.job.tenant_id, work)).get(name)
         return None if stored is None else unpack(stored, text, embedder.dimensions)
@@ -138,7 +138,7 @@ class Library:
         embedder = self.engine.embedder
 
         async def work(connection: Connection) -> dict[str, list[float]]:
-            return await memory.find_vectors(
+            return await memory.load_vectors(
                 connection, embedder.name, embedder.dimensions, list(by_hash)
             )
 

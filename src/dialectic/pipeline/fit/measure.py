@@ -10,13 +10,13 @@ from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard
 from dialectic.pipeline.assemble import (
     build_request,
-    find_input_max,
-    find_output_cap,
+    compute_input_max,
+    compute_output_cap,
     render_part,
 )
 from dialectic.pipeline.fit.parts import Part, Shorter, list_parts
 from dialectic.pipeline.gather import Material
-from dialectic.tokens.counting import count_request_tokens, find_counter, limit_tokens
+from dialectic.tokens.counting import count_request_tokens, get_counter, limit_tokens
 
 # Fewer tokens than these say nothing.
 FLOOR_TOKENS = 64
@@ -35,12 +35,12 @@ class Candidate:
     placed_tokens: int
     frame_tokens: int
 
-    def find_floor(self, share: Fraction) -> int:
+    def count_floor(self, share: Fraction) -> int:
         return max(FLOOR_TOKENS, ceil(self.tokens * share))
 
-    def find_gain(self, share: Fraction) -> int:
+    def count_gain(self, share: Fraction) -> int:
         """Find by how much the prompt gets shorter if this becomes as short as it may."""
-        return max(0, self.placed_tokens - self.frame_tokens - self.find_floor(share))
+        return max(0, self.placed_tokens - self.frame_tokens - self.count_floor(share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Draft:
     def fits(self) -> bool:
         return self.tokens <= self.tokens_max
 
-    def find_least(self, share: Fraction) -> int:
+    def count_least(self, share: Fraction) -> int:
         """Find how long it is if every text is left with this share of it."""
-        return self.tokens - sum(each.find_gain(share) for each in self.candidates)
+        return self.tokens - sum(each.count_gain(share) for each in self.candidates)
 
     def count(self, shorter: Shorter) -> int:
         """Count the whole of it, with these texts in their places."""
@@ -71,9 +71,9 @@ class Draft:
 
 def measure(material: Material, card: ModelCard, *, tokens_max: int | None = None) -> Draft:
     """Count a prompt as it is; if that is too long, each text of it that may be shortened."""
-    request, cap = build_request(material, card, {}), find_output_cap(material, card)
+    request, cap = build_request(material, card, {}), compute_output_cap(material, card)
     most, limit = (
-        limit_tokens(find_input_max(card, cap, gives_way=gives_way), card.tokenizer)
+        limit_tokens(compute_input_max(card, cap, gives_way=gives_way), card.tokenizer)
         for gives_way in (False, bool(material.chunks))
     )
     if tokens_max is not None:
@@ -81,7 +81,7 @@ def measure(material: Material, card: ModelCard, *, tokens_max: int | None = Non
     draft = Draft(material, card, request, _count(request, card), most, limit)
     if draft.fits:
         return draft
-    count, said = find_counter(card.tokenizer), material.said
+    count, said = get_counter(card.tokenizer), material.said
     candidates = [
         Candidate(
             part,
@@ -91,7 +91,7 @@ def measure(material: Material, card: ModelCard, *, tokens_max: int | None = Non
         )
         for part in list_parts(material)
     ]
-    return replace(draft, candidates=tuple(c for c in candidates if c.find_gain(SHARES[-1])))
+    return replace(draft, candidates=tuple(c for c in candidates if c.count_gain(SHARES[-1])))
 
 
 def _count(request: Request, card: ModelCard) -> int:

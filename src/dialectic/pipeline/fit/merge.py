@@ -14,9 +14,9 @@ from dialectic.core.job import Job, MergePayload
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
 from dialectic.core.slug import short_id, slugify_name
-from dialectic.pipeline.assemble import compose_prompt, find_input_max
+from dialectic.pipeline.assemble import compose_prompt, compute_input_max
 from dialectic.pipeline.gather import Item, Material, Words, label_all
-from dialectic.pipeline.load import Scene, Text
+from dialectic.pipeline.load import JobContext, Text
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
@@ -28,7 +28,7 @@ SYSTEM = load_words("merge_system")
 WORDS_PER_TOKEN = 0.65
 
 
-def gather_merge(scene: Scene, job: Job, payload: MergePayload) -> Material:
+def gather_merge(scene: JobContext, job: Job, payload: MergePayload) -> Material:
     """Gather what one merge is made of: its documents under their labels, and nothing else."""
     stage = scene.process.load_stage(job.stage_slug)
     return Material(
@@ -58,7 +58,7 @@ def gather_merge(scene: Scene, job: Job, payload: MergePayload) -> Material:
     )
 
 
-def _gather_words(scene: Scene, payload: MergePayload) -> Words:
+def _gather_words(scene: JobContext, payload: MergePayload) -> Words:
     if scene.chunks:
         opening = scene.chunks[0].opening
         assert opening is not None, "the first turn keeps what it was asked"
@@ -71,7 +71,7 @@ def _gather_words(scene: Scene, payload: MergePayload) -> Words:
 
 
 def label_documents(
-    scene: Scene, headers: Sequence[str], texts: Sequence[Text], reader: UUID
+    scene: JobContext, headers: Sequence[str], texts: Sequence[Text], reader: UUID
 ) -> list[Item]:
     """Label documents as they are labelled everywhere in the session, in the order given."""
     labelled: dict[UUID | None, Item] = {}
@@ -124,4 +124,4 @@ def measure_items(items: Sequence[Item], card: ModelCard) -> list[int]:
 def measure_merge(card: ModelCard, output_cap: int) -> int:
     """Measure how much room a merge by this model has for documents."""
     prompt = compose_prompt(build_merge_words("", (), budget_tokens=output_cap))
-    return find_input_max(card, output_cap) - count_prompt(SYSTEM, prompt, card)
+    return compute_input_max(card, output_cap) - count_prompt(SYSTEM, prompt, card)

@@ -18,7 +18,7 @@ from dialectic.core.process.definition import Overflow
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
-from dialectic.pipeline.assemble import build_request, compose_prompt, find_input_max
+from dialectic.pipeline.assemble import build_request, compose_prompt, compute_input_max
 from dialectic.pipeline.fit.combine import (
     ROOM_TOKENS_MIN,
     Needed,
@@ -37,11 +37,11 @@ from dialectic.pipeline.fit.merge import (
     measure_merge,
 )
 from dialectic.pipeline.gather import Material
-from dialectic.pipeline.load import Scene, Text, read_texts, read_versions
+from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
 from dialectic.tokens.counting import count_request_tokens
 
 
-def decide_overflow(scene: Scene, job: Job, material: Material) -> Overflow:
+def decide_overflow(scene: JobContext, job: Job, material: Material) -> Overflow:
     """Decide what is done if the inputs of a turn do not fit.
 
     What is no step of a process is compressed, and so is a single input: there is nothing to
@@ -60,7 +60,7 @@ def decide_overflow(scene: Scene, job: Job, material: Material) -> Overflow:
 def measure_room(material: Material, card: ModelCard) -> int | None:
     """Measure how much room a prompt has for its inputs; None if they fit as they are."""
     request = build_request(material, card, {})
-    input_max = find_input_max(card, request.max_output_tokens)
+    input_max = compute_input_max(card, request.max_output_tokens)
     if count_request_tokens(request, card).upper_tokens <= input_max:
         return None
     empty = replace(material.words, inputs=())
@@ -83,7 +83,7 @@ async def find_room(material: Material, card: ModelCard) -> int | None:
 
 
 def find_need(
-    scene: Scene, job: Job, material: Material, card: ModelCard, room: int
+    scene: JobContext, job: Job, material: Material, card: ModelCard, room: int
 ) -> Needed | None:
     """Find the combine job that a turn needs before it can be; None if merging has no room."""
     payload = material.payload
@@ -98,12 +98,12 @@ def find_need(
 
 
 async def find_combined(
-    engine: Engine, job: Job, scene: Scene, material: Material, needed: Needed
+    engine: Engine, job: Job, scene: JobContext, material: Material, needed: Needed
 ) -> Material | None:
     """Put what a combine job came to in the place of a turn's inputs; None if it is not done."""
 
     async def work(connection: Connection) -> list[Text] | None:
-        row = await jobs.load_job(connection, needed.id)
+        row = await jobs.find_job(connection, needed.id)
         if row is None or row["status"] != JobStatus.COMPLETED:
             return None
         ids = [UUID(made) for made in row["results"]["documents"]]
@@ -134,7 +134,7 @@ class Level:
 
 
 async def deal_level(
-    engine: Engine, job: Job, payload: CombinePayload, scene: Scene, card: ModelCard
+    engine: Engine, job: Job, payload: CombinePayload, scene: JobContext, card: ModelCard
 ) -> Level:
     """Find the first level that is not there yet.
 

@@ -18,20 +18,20 @@ from dialectic.core.job import ExecutePayload, Job
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Scope
 from dialectic.engine import Engine
-from dialectic.pipeline.assemble import find_input_max, find_output_cap
+from dialectic.pipeline.assemble import compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.merge import measure_items
 from dialectic.pipeline.fit.parts import Kind
 from dialectic.pipeline.fit.shorten import build_purpose
 from dialectic.pipeline.gather import Item, Material
-from dialectic.pipeline.load import Scene
+from dialectic.pipeline.load import JobContext
 from dialectic.pipeline.reserve import Outlook, judge_ahead
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.pieces import build_reading
 from dialectic.retrieval.render import MARK
 from dialectic.retrieval.search import Found, Query, build_queries, find, order_for_reading
-from dialectic.tokens.counting import find_counter
+from dialectic.tokens.counting import get_counter
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
@@ -57,7 +57,12 @@ class Searched:
 
 
 async def retrieve(
-    engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard, room_tokens: int
+    engine: Engine,
+    job: Job,
+    scene: JobContext,
+    material: Material,
+    card: ModelCard,
+    room_tokens: int,
 ) -> Material:
     """Put the passages that matter most in the place of a turn's inputs."""
     payload = material.payload
@@ -119,12 +124,12 @@ async def _judge(
     card: ModelCard,
 ) -> None:
     """Raise if vectors and call cost more than there is, before anything is paid for."""
-    cap = find_output_cap(material, card)
+    cap = compute_output_cap(material, card)
     sizes = await asyncio.to_thread(measure_items, material.words.inputs, card)
     outlook = Outlook(
         card=card,
         before_tokens=sum(sizes),
-        counted_tokens=find_input_max(card, cap),
+        counted_tokens=compute_input_max(card, cap),
         output_cap=cap,
         extra_credits=await library.estimate(texts),
     )
@@ -132,7 +137,7 @@ async def _judge(
 
 
 async def _index(
-    engine: Engine, job: Job, scene: Scene, library: Library, searched: Sequence[Searched]
+    engine: Engine, job: Job, scene: JobContext, library: Library, searched: Sequence[Searched]
 ) -> dict[UUID, int]:
     """Make documents searchable that are not, one by one; tell what the vectors of each cost."""
     embedder = engine.embedder
@@ -220,7 +225,7 @@ def enter_passages(
     card: ModelCard,
 ) -> list[Entry]:
     """Enter what is told of each document that was searched, nothing of some, for the manifest."""
-    count = find_counter(card.tokenizer)
+    count = get_counter(card.tokenizer)
     told = {item.source_id: item for item in items}
     entries = []
     for each in searched:

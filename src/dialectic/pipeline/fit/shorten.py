@@ -27,10 +27,10 @@ from dialectic.pipeline.fit.embed import Library, score_likeness
 from dialectic.pipeline.fit.measure import Draft
 from dialectic.pipeline.fit.parts import Kind, Part, PartKey
 from dialectic.pipeline.gather import Material, Words
-from dialectic.pipeline.load import Scene
-from dialectic.pipeline.reserve import Outlook, free, judge_ahead
+from dialectic.pipeline.load import JobContext
+from dialectic.pipeline.reserve import Outlook, judge_ahead, release
 from dialectic.retrieval.extract import extract
-from dialectic.tokens.counting import bound_tokens, find_counter, find_counter_of_many
+from dialectic.tokens.counting import bound_tokens, get_batch_counter, get_counter
 
 # The way an extract is made; a change of it is another name, and old ones are not used any more.
 EXTRACT = "extract/2"
@@ -38,7 +38,7 @@ GAP = "\n[…]\n"
 
 
 def build_shortener(
-    engine: Engine, job: Job, scene: Scene, material: Material, card: ModelCard
+    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
 ) -> TextShortener:
     """Build who shortens the texts of one prompt, as the process says."""
     library = Library(engine, job, scene.wallet_id)
@@ -189,16 +189,16 @@ class TextShortener:
         room = await self.abstractor.find_room(part.label, self.purpose, key.budget_tokens)
         if room < key.budget_tokens:
             return await self._extract(part, key)  # its writer would read less than it is to write
-        if await asyncio.to_thread(find_counter(writer.tokenizer), text) > room:
+        if await asyncio.to_thread(get_counter(writer.tokenizer), text) > room:
             # Even its writer cannot read it whole.
             shorter, spent = await self._cut(text, room, writer.tokenizer)
             text = shorter.text
-        count = find_counter(self.card.tokenizer)
+        count = get_counter(self.card.tokenizer)
         try:
             spent += await self.abstractor.write(part, text, self.purpose, key, count)
         except ContextWindowError:
             # The writer counts otherwise than we do. It has not read it, so its money is free.
-            await self.engine.db.transact(self.job.tenant_id, lambda c: free(c, self.job))
+            await self.engine.db.transact(self.job.tenant_id, lambda c: release(c, self.job))
         if (found := await self._find(key)) is None:
             made = await self._extract(part, key)
             return replace(made, cost_credits=made.cost_credits + spent)
@@ -207,7 +207,7 @@ class TextShortener:
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
         """Make an extract; return it with what the vectors for it cost just now."""
         vectors, aim = await self.library.load(text), await self.library.load(self.purpose)
-        count = find_counter(tokenizer)
+        count = get_counter(tokenizer)
 
         def work() -> Compressed:
             made = extract(
@@ -217,7 +217,7 @@ class TextShortener:
                 aim.rows,
                 budget_tokens,
                 count,
-                count_each=find_counter_of_many(tokenizer),
+                count_each=get_batch_counter(tokenizer),
             )
             short = clip(text, budget_tokens, count) if made is None else made.text
             return Compressed(short, count(text), count(short))
@@ -237,7 +237,7 @@ def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
         if missing <= 0:
             break
         victims.append(candidate.part)
-        missing -= candidate.find_gain(goal.share)
+        missing -= candidate.count_gain(goal.share)
     return victims
 
 

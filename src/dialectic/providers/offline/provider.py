@@ -28,7 +28,7 @@ from dialectic.errors import ContextWindowError, ProviderRejected
 from dialectic.providers.base import OnText
 from dialectic.providers.offline.voices import VOICES
 from dialectic.providers.offline.writing import compose, split_sections
-from dialectic.tokens.counting import count_request_tokens, find_counter
+from dialectic.tokens.counting import count_request_tokens, get_counter
 
 LatencyS = Callable[[Request], float]
 
@@ -166,7 +166,7 @@ def _after(document: str, written: str) -> str:
 
 def _cut(text: str, tokens_max: int, tokenizer: str) -> str:
     """Cut a text to the longest beginning that has at most so many tokens."""
-    count = find_counter(tokenizer)
+    count = get_counter(tokenizer)
     chars = range(len(text) + 1)
     return text[: bisect.bisect_right(chars, tokens_max, key=lambda end: count(text[:end])) - 1]
 
@@ -174,7 +174,7 @@ def _cut(text: str, tokens_max: int, tokenizer: str) -> str:
 def _reply(
     card: ModelCard, request: Request, text: str, finish: FinishReason, input_tokens: int
 ) -> Reply:
-    output_tokens = find_counter(card.tokenizer)(text)
+    output_tokens = get_counter(card.tokenizer)(text)
     request_id = f"offline-{_digest(card.name, *_said(request)):064x}"[:32]
     message = {"role": Role.ASSISTANT.value, "content": text}
     return Reply(

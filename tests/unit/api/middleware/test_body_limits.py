@@ -15,8 +15,14 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from dialectic.api.auth import Visitor
-from dialectic.api.middleware.body_limits import JSON_VALUES_MAX, Guard, Limits, Places, Upload
+from dialectic.api.auth import Principal
+from dialectic.api.middleware.body_limits import (
+    JSON_VALUES_MAX,
+    BodyLimitMiddleware,
+    Limits,
+    Places,
+    Upload,
+)
 from dialectic.core.access import Caller
 from dialectic.db.tables.records import Account
 from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
@@ -58,7 +64,7 @@ async def send_to(
             told.append(message)
         told.append(message)
 
-    async def know(_request: Any) -> Visitor:
+    async def know(_request: Any) -> Principal:
         return VISITOR
 
     scope = {
@@ -74,11 +80,11 @@ async def send_to(
     }
     uploads = {"/import": Upload(1000, at_once_max=1, of_tenant_max=1)}
     chosen = Limits(json_bytes_max=10_000_000, uploads=uploads, **limits)
-    await Guard(read, know, chosen, frozenset())(scope, sender.receive, send)
+    await BodyLimitMiddleware(read, know, chosen, frozenset())(scope, sender.receive, send)
     return told
 
 
-VISITOR = Visitor(cast("Caller", None), Account(uuid4(), uuid4(), uuid4()))
+VISITOR = Principal(cast("Caller", None), Account(uuid4(), uuid4(), uuid4()))
 PIECE: Message = {"type": "http.request", "body": b"[", "more_body": True}
 LAST: Message = {"type": "http.request", "body": b"]", "more_body": False}
 
@@ -191,14 +197,14 @@ async def test_a_file_too_many_is_refused_before_it_is_read_and_the_next_one_let
         answered.set()
         await asyncio.Event().wait()  # for something that nobody who sends files waits for
 
-    async def know(_request: Any) -> Visitor:
+    async def know(_request: Any) -> Principal:
         return VISITOR
 
     async def send(message: Message) -> None:
         told.append(message)
 
     limits = Limits(json_bytes_max=1, uploads={"/import": Upload(1000, 5, of_tenant_max=1)})
-    guard = Guard(app, know, limits, frozenset())
+    guard = BodyLimitMiddleware(app, know, limits, frozenset())
 
     async def knock() -> None:
         scope = {

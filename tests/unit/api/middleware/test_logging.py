@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from dialectic.api.metrics import Metrics
-from dialectic.api.middleware.logging import Trace
+from dialectic.api.middleware.logging import LoggingMiddleware
 from tests.scenario.api_in_process import check_problem
 
 
@@ -20,7 +20,7 @@ async def test_what_nobody_foresaw_is_a_problem_that_tells_nothing(path: str) ->
     async def fail(*_: Any) -> None:
         raise LookupError("a secret")
 
-    transport = httpx2.ASGITransport(Trace(fail, Metrics()))
+    transport = httpx2.ASGITransport(LoggingMiddleware(fail, Metrics()))
     async with httpx2.AsyncClient(transport=transport, base_url="http://house.test") as client:
         answer = await client.get(path)
     check_problem(answer, 500, "internal")
@@ -37,7 +37,7 @@ async def test_a_request_that_a_stopping_server_gives_up_is_told_when_to_come_ba
         told.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/api/v1/chat", "headers": []}
-    waiting = asyncio.create_task(Trace(wait, Metrics())(scope, wait, send))
+    waiting = asyncio.create_task(LoggingMiddleware(wait, Metrics())(scope, wait, send))
     await asyncio.sleep(0)
     waiting.cancel()
     with contextlib.suppress(asyncio.CancelledError):

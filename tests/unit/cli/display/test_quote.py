@@ -10,7 +10,7 @@ import pytest
 
 from dialectic.app.quotes import list_smaller
 from dialectic.cli.display.quote import describe_forecast, draw_quote, format_time, show_quote
-from dialectic.core.money.output_statistics import Learned, Sample
+from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import format_roughly
 from dialectic.core.money.quote import Amount, Forecast, Quote
 from dialectic.core.process.definition import Process
@@ -113,7 +113,7 @@ def test_what_lengths_rest_on_is_said() -> None:
         text_bytes=12_000,
         elapsed_ms=1_000,
     )
-    learned = Learned((sample,))
+    learned = OutputStatistics((sample,))
     text = draw(build_quote(STANDARD, [PEN], BRIEF, Terms(), learned=learned))
     assert "learned from 3 documents: 0 of this session, 3 of earlier ones" in text
     assert "nothing was written with it yet" in draw(build_quote(STANDARD, [PEN], BRIEF, Terms()))

@@ -20,7 +20,7 @@ from dialectic.processes.loader import load_process
 from dialectic.providers.offline import CARDS
 
 if TYPE_CHECKING:
-    from dialectic.cli.backend import Desk
+    from dialectic.cli.backend import Backend
 
 SESSION = UUID("0123abcd-0000-4000-8000-000000000000")
 TOLD = (
@@ -71,7 +71,7 @@ def test_nothing_is_forecast_of_a_session_that_has_ended_early(
     process = load_process("standard")
     brief = Brief(request="Sell what is left over.", domain="General")
     quote = build_quote(process, CARDS[:1], brief, Terms())
-    counting = Counting(cast("Desk", None), LineDisplay(), quote)
+    counting = Counting(cast("Backend", None), LineDisplay(), quote)
     data = {"stageSlug": "thesis", "status": status, "failed": 1, "completed": 0}
     counting.show({"type": kind, "data": data})
-    assert ("in the end" in counting.tally.describe()) is goes_on
+    assert ("in the end" in counting.counters.describe()) is goes_on

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.app.sessions import Overview
-from dialectic.cli.display.follow import ALIVE, DUE, IDLE_S, Idleness
+from dialectic.cli.display.follow import ALIVE, DUE, IDLE_S, StallDetector
 from dialectic.core.job import JobStatus
 
 
@@ -17,7 +17,7 @@ def look(*statuses: JobStatus) -> Overview:
 
 @pytest.mark.parametrize("due", sorted(DUE))
 def test_it_is_told_once_when_it_has_waited_for_so_long(due: JobStatus) -> None:
-    idleness = Idleness()
+    idleness = StallDetector()
     seen = look(due, JobStatus.COMPLETED, JobStatus.WAITING_FOR_CHILDREN)
     told = [idleness.notice(seen, now_s) for now_s in (5.0, 4.9 + IDLE_S, 5.0 + IDLE_S, 99.0)]
     assert told == [False, False, True, False]
@@ -25,7 +25,7 @@ def test_it_is_told_once_when_it_has_waited_for_so_long(due: JobStatus) -> None:
 
 @pytest.mark.parametrize("alive", sorted(ALIVE))
 def test_whoever_works_in_between_begins_the_wait_anew(alive: JobStatus) -> None:
-    idleness = Idleness()
+    idleness = StallDetector()
     assert not idleness.notice(look(JobStatus.PENDING), 0.0)
     assert not idleness.notice(look(JobStatus.PENDING, alive), IDLE_S)
     assert not idleness.notice(look(JobStatus.PENDING), IDLE_S + 1)
@@ -34,5 +34,5 @@ def test_whoever_works_in_between_begins_the_wait_anew(alive: JobStatus) -> None
 
 @given(st.lists(st.sampled_from(sorted(set(JobStatus) - DUE))))
 def test_where_nothing_could_begin_nobody_is_missed(statuses: list[JobStatus]) -> None:
-    idleness = Idleness()
+    idleness = StallDetector()
     assert not any(idleness.notice(look(*statuses), now_s) for now_s in (0.0, 2 * IDLE_S))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.artifacts import cut_documents, list_sections
+from dialectic.core.documents.artifacts import extract_documents, list_sections
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.text import clean_text
 
@@ -21,26 +21,26 @@ PLAN = ExpectedDocument(key="plan", title="Plan", json_key="plan")
 
 def cut(text: str, document: ExpectedDocument = RISKS) -> str | None:
     """Cut one document out; None if it was flagged as missing."""
-    result = cut_documents(text, [document])
+    result = extract_documents(text, [document])
     assert (document.key in result.found) != (document.key in result.missing)
     return result.found.get(document.key)
 
 
 def test_every_document_is_cut_out_up_to_the_next_of_its_level() -> None:
     text = "Preamble.\n\n## Risks\n\nMany.\n\n- One\n- Two\n\n## Gaps\nFew.\n\n## More\nRest.\n"
-    result = cut_documents(text, [GAPS, RISKS])
+    result = extract_documents(text, [GAPS, RISKS])
     assert result.found == {"gaps": "Few.", "risks": "Many.\n\n- One\n- Two"}
     assert result.missing == ()
 
 
 def test_what_is_missing_is_named_in_the_order_it_was_expected() -> None:
-    result = cut_documents("## Gaps\nFew.", [PLAN, RISKS, GAPS, DETAIL])
+    result = extract_documents("## Gaps\nFew.", [PLAN, RISKS, GAPS, DETAIL])
     assert result.found == {"gaps": "Few."}
     assert result.missing == ("plan", "risks", "detail")
 
 
 def test_a_stage_that_expects_nothing_misses_nothing() -> None:
-    assert cut_documents("## Risks\nMany.", []) == cut_documents("", [])
+    assert extract_documents("## Risks\nMany.", []) == extract_documents("", [])
 
 
 @pytest.mark.parametrize("text", ["", "   \n\n", "Risks", "Many risks.", "## Gaps\nRisks", "\x00"])
@@ -260,7 +260,7 @@ answers = st.builds(
 
 @given(answers)
 def test_what_is_cut_out_stands_in_the_answer_word_for_word(text: str) -> None:
-    result = cut_documents(text, [RISKS, GAPS, DETAIL])
+    result = extract_documents(text, [RISKS, GAPS, DETAIL])
     assert [*result.found, *result.missing] == sorted(
         ["risks", "gaps", "detail"], key=lambda key: key in result.missing
     )
@@ -304,7 +304,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_read_in_time_that_grows_with_its_length_alone(text: str) -> None:
     started_s = time.thread_time()
-    cut_documents(text, [RISKS, GAPS, PLAN])
+    extract_documents(text, [RISKS, GAPS, PLAN])
     # Half a second is usual; whatever is quadratic takes minutes.
     assert time.thread_time() - started_s < 10.0
 
@@ -338,30 +338,30 @@ def test_sections_of_a_level_are_listed_with_their_titles_and_texts() -> None:
     ],
 )
 def test_json_with_a_small_fault_is_read_and_the_repair_is_told(text: str) -> None:
-    result = cut_documents(text, [PLAN])
+    result = extract_documents(text, [PLAN])
     assert (result.found, result.is_repaired) == ({"plan": "One, two."}, True)
 
 
 @pytest.mark.parametrize("text", ['{"plan": "a,}"}', '{"plan": ", ]"}', '{"plan": "\\",]"}'])
 def test_a_comma_within_a_text_is_the_texts_own(text: str) -> None:
-    whole, faulty = cut_documents(text, [PLAN]), cut_documents(f"{text[:-1]},}}", [PLAN])
+    whole, faulty = extract_documents(text, [PLAN]), extract_documents(f"{text[:-1]},}}", [PLAN])
     assert whole.found == faulty.found == {"plan": json.loads(text)["plan"]}
     assert (whole.is_repaired, faulty.is_repaired) == (False, True)
 
 
 @pytest.mark.parametrize("text", ['{"plan": "One', '{"plan": "One"', '{"plan": {"a": 1}'])
 def test_what_is_not_closed_is_not_closed_for_anyone(text: str) -> None:
-    result = cut_documents(text, [PLAN])
+    result = extract_documents(text, [PLAN])
     assert (result.found, result.missing, result.is_repaired) == ({}, ("plan",), False)
 
 
 def test_json_is_not_read_out_of_an_answer_that_was_cut_off() -> None:
     text = '{"plan": "One.", "steps": {}}\n## Risks\nMany.'
-    assert cut_documents(text, [PLAN]).found == {"plan": "One."}
-    half = cut_documents(text, [PLAN, RISKS], is_complete=False)
+    assert extract_documents(text, [PLAN]).found == {"plan": "One."}
+    half = extract_documents(text, [PLAN, RISKS], is_complete=False)
     assert (half.found, half.missing) == ({"risks": "Many."}, ("plan",))
 
 
 @pytest.mark.parametrize("words", ["```json\n", '{"', ",}", '"\\', "{,"])
 def test_repairs_take_time_that_grows_with_the_answer_alone(words: str) -> None:
-    cut_documents(words * 100_000, [PLAN])
+    extract_documents(words * 100_000, [PLAN])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.core.documents.prompts import build_block, find_variables, render_template
+from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.errors import InvalidProcess
 
 BLOCK = re.compile(r"\A<<<BEGIN (.+?) \[([0-9a-f]{12})\]>>>\n(.*)\n<<<END \[\2\]>>>\Z", re.DOTALL)
@@ -107,13 +107,13 @@ def test_a_value_that_was_rendered_is_not_rendered_again_in_the_next_template() 
     ],
 )
 def test_a_template_tells_what_it_wants_to_be_given(template: str, wanted: set[str]) -> None:
-    assert find_variables("p", template) == wanted
+    assert list_variables("p", template) == wanted
 
 
 @given(st.text(st.sampled_from("{}%#-()|. abx'\n"), max_size=30))
 def test_any_template_tells_what_it_wants_or_is_refused_by_its_name(template: str) -> None:
     try:
-        wanted = find_variables("odd", template)
+        wanted = list_variables("odd", template)
     except InvalidProcess as error:
         assert error.message.startswith("Prompt 'odd' is not a valid template")  # noqa: PT017
     else:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from dialectic.core.money.output_statistics import NOTHING, SCALE_MAX, Learned, Sample, Size
+from dialectic.core.money.output_statistics import (
+    NOTHING,
+    SCALE_MAX,
+    OutputStatistics,
+    Sample,
+    Size,
+)
 
 THESIS, CRITIQUE = ("thesis", "thesis"), ("antithesis", "antithesis")
 SAMPLE = Sample(
@@ -21,8 +27,8 @@ SAMPLE = Sample(
 )
 
 
-def build(*changes: dict[str, Any]) -> Learned:
-    return Learned(tuple(dataclasses.replace(SAMPLE, **change) for change in changes))
+def build(*changes: dict[str, Any]) -> OutputStatistics:
+    return OutputStatistics(tuple(dataclasses.replace(SAMPLE, **change) for change in changes))
 
 
 def test_nothing_is_known_at_first() -> None:
@@ -30,7 +36,7 @@ def test_nothing_is_known_at_first() -> None:
     assert NOTHING.find_bytes(THESIS) is None
     assert NOTHING.find_density("shop/pen") is None
     assert NOTHING.find_pace("shop/pen") is None
-    assert NOTHING.find_scale("shop/pen", {THESIS: 100.0}) == 1.0
+    assert NOTHING.compute_scale("shop/pen", {THESIS: 100.0}) == 1.0
 
 
 def test_sizes_are_means_over_documents_and_not_over_samples() -> None:
@@ -69,16 +75,16 @@ def test_half_of_a_surprise_is_taken_to_be_the_models_way_within_reason(
     written: int, scale: float
 ) -> None:
     learned = build({"text_bytes": written})
-    assert learned.find_scale("shop/pen", {THESIS: 5_000.0, CRITIQUE: 1.0}) == scale
+    assert learned.compute_scale("shop/pen", {THESIS: 5_000.0, CRITIQUE: 1.0}) == scale
 
 
 def test_a_model_that_wrote_nothing_yet_is_taken_to_be_like_the_others() -> None:
     learned = build({"text_bytes": 90_000})
-    assert learned.find_scale("shop/ink", {THESIS: 5_000.0}) == 3.0
+    assert learned.compute_scale("shop/ink", {THESIS: 5_000.0}) == 3.0
 
 
 def test_what_the_process_knows_nothing_of_says_nothing() -> None:
-    assert build({}).find_scale("shop/pen", {CRITIQUE: 5_000.0}) == 1.0
+    assert build({}).compute_scale("shop/pen", {CRITIQUE: 5_000.0}) == 1.0
 
 
 def test_a_document_that_took_no_time_tells_no_pace() -> None:

@@ -15,15 +15,15 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import (
     AMOUNT_MAX_USD,
     USEFUL_OUTPUT_TOKENS,
-    Purse,
+    Funds,
     Rates,
     advise_top_up,
+    check_spend,
     count_upper_input,
     decide_hold,
     decide_output_cap,
     format_credits,
     is_play,
-    judge_spend,
     parse_usd,
 )
 from dialectic.errors import (
@@ -96,47 +96,47 @@ def test_only_offline_models_are_paid_for_with_play_money() -> None:
 
 
 def cap(
-    purse: Purse, *, counted: int = 1_000, wanted: int = 8_000, fraction: Decimal = FIFTH
+    purse: Funds, *, counted: int = 1_000, wanted: int = 8_000, fraction: Decimal = FIFTH
 ) -> int:
     return decide_output_cap(purse, RATES, counted, CARD, wanted, fraction=fraction)
 
 
 def test_with_money_enough_an_answer_is_as_long_as_wanted_and_possible() -> None:
-    rich = Purse(10**12)
+    rich = Funds(10**12)
     assert cap(rich) == 8_000
     assert cap(rich, wanted=10**6) == CARD.max_output_tokens
     assert cap(rich, wanted=10**6, counted=199_000) == 1_000
-    assert cap(Purse(None)) == 8_000
+    assert cap(Funds(None)) == 8_000
 
 
 def test_an_answer_is_kept_to_the_share_that_may_be_spent_unasked() -> None:
     """A fifth of 300,000 is 60,000; the prompt takes 3,300 of it, a token of the answer 15."""
-    assert cap(Purse(300_000)) == (60_000 - 3_300) // 15 == 3_780
+    assert cap(Funds(300_000)) == (60_000 - 3_300) // 15 == 3_780
 
 
 def test_where_the_share_leaves_no_room_for_an_answer_of_use_all_there_is_counts() -> None:
     """A fifth of 80,000 pays for 846 tokens: too few. All of it pays for 5,113."""
-    assert cap(Purse(80_000)) == (80_000 - 3_300) // 15 == 5_113
+    assert cap(Funds(80_000)) == (80_000 - 3_300) // 15 == 5_113
 
 
 def test_an_answer_is_kept_within_the_budget() -> None:
-    assert cap(Purse(10**12, 10**6, 30_000)) == (30_000 - 3_300) // 15
-    assert cap(Purse(None, 10**6, 30_000)) == (30_000 - 3_300) // 15
+    assert cap(Funds(10**12, 10**6, 30_000)) == (30_000 - 3_300) // 15
+    assert cap(Funds(None, 10**6, 30_000)) == (30_000 - 3_300) // 15
 
 
 @pytest.mark.parametrize(
     ("purse", "words"),
     [
-        (Purse(3_299), r"may cost \$0.0183, and \$0.003299 is available"),
-        (Purse(3_300 + 15 * 999), r"\$0.018285 is available"),
-        (Purse(0), r"\$0.00 is available.*dialectic wallet topup 20.*dialectic wallet unlimited"),
-        (Purse(0, is_play=True), r"play 0.00 is available.*dialectic wallet topup --play"),
-        (Purse(10**9, 20_000, 10_000), r"\$0.01 is left of the session's budget of \$0.02"),
-        (Purse(None, 20_000, 10_000), r"\$0.01 is left of the session's budget"),
+        (Funds(3_299), r"may cost \$0.0183, and \$0.003299 is available"),
+        (Funds(3_300 + 15 * 999), r"\$0.018285 is available"),
+        (Funds(0), r"\$0.00 is available.*dialectic wallet topup 20.*dialectic wallet unlimited"),
+        (Funds(0, is_play=True), r"play 0.00 is available.*dialectic wallet topup --play"),
+        (Funds(10**9, 20_000, 10_000), r"\$0.01 is left of the session's budget of \$0.02"),
+        (Funds(None, 20_000, 10_000), r"\$0.01 is left of the session's budget"),
     ],
 )
 def test_without_money_for_a_prompt_and_an_answer_of_use_nothing_is_called(
-    purse: Purse, words: str
+    purse: Funds, words: str
 ) -> None:
     with pytest.raises(FundsError, match=words) as refused:
         cap(purse)
@@ -145,12 +145,12 @@ def test_without_money_for_a_prompt_and_an_answer_of_use_nothing_is_called(
 
 
 def test_a_short_answer_that_is_wanted_so_short_is_of_use() -> None:
-    assert cap(Purse(10_000), wanted=50) == 50
+    assert cap(Funds(10_000), wanted=50) == 50
 
 
 def test_a_prompt_that_fills_the_window_leaves_no_room_for_an_answer() -> None:
     with pytest.raises(ContextWindowError, match="200,000 tokens leaves no room"):
-        cap(Purse(None), counted=200_000)
+        cap(Funds(None), counted=200_000)
 
 
 @given(rates, amounts, st.none() | amounts, st.integers(0, 199_999), tokens, fractions)
@@ -158,7 +158,7 @@ def test_the_hold_for_a_cap_is_never_more_than_may_be_spent(
     rate: Rates, available: int, budget: int | None, counted: int, wanted: int, fraction: Decimal
 ) -> None:
     assume(wanted > 0)
-    purse = Purse(available, budget, budget)
+    purse = Funds(available, budget, budget)
     try:
         found = decide_output_cap(purse, rate, counted, CARD, wanted, fraction=fraction)
     except FundsError:
@@ -173,9 +173,9 @@ def test_the_hold_for_a_cap_is_never_more_than_may_be_spent(
 
 
 def test_a_fifth_of_what_is_available_may_be_spent_unasked() -> None:
-    judge_spend(200, Purse(1_000), FIFTH)
+    check_spend(200, Funds(1_000), FIFTH)
     with pytest.raises(SpendNeedsApproval) as asked:
-        judge_spend(201, Purse(1_000), FIFTH)
+        check_spend(201, Funds(1_000), FIFTH)
     for words in ("$0.000201", "20%", "$0.0010 available", "DIALECTIC_MAX_SPEND_FRACTION"):
         assert words in asked.value.message
     assert isinstance(asked.value, FundsError)
@@ -187,46 +187,46 @@ def test_what_can_be_done_is_said_for_commands_and_for_clients_and_nothing_else(
     with pytest.raises(
         SpendNeedsApproval, match=r"called\. Approve it with `dialectic resume 41ac"
     ) as asked:
-        judge_spend(201, Purse(1_000, session="41ac"), FIFTH)
+        check_spend(201, Funds(1_000, session="41ac"), FIFTH)
     assert "over HTTP: `approve_spend`" in asked.value.message
     with pytest.raises(SpendNeedsApproval, match=r"called\. Add money, or raise") as asked:
-        judge_spend(201, Purse(1_000), FIFTH)
+        check_spend(201, Funds(1_000), FIFTH)
     assert "resume" not in asked.value.message, "no session waits for it"
     with pytest.raises(FundsError, match="resume 41ac --budget USD` \\(over HTTP: `budget`"):
-        judge_spend(31, Purse(10**6, 100, 30, session="41ac"), FIFTH)
+        check_spend(31, Funds(10**6, 100, 30, session="41ac"), FIFTH)
     for advice in (advise_top_up(is_play=False), advise_top_up(is_play=True)):
         assert "whoever runs it does so with `--as NAME`" in advice
 
 
 def test_more_than_there_is_cannot_be_approved() -> None:
     with pytest.raises(FundsError) as refused:
-        judge_spend(1_001, Purse(1_000), FIFTH)
+        check_spend(1_001, Funds(1_000), FIFTH)
     assert type(refused.value) is FundsError
 
 
 def test_a_share_of_the_budget_may_be_spent_unasked_too() -> None:
-    judge_spend(20, Purse(10**6, 100, 30), FIFTH)
+    check_spend(20, Funds(10**6, 100, 30), FIFTH)
     with pytest.raises(SpendNeedsApproval, match=r"the session's budget of \$0.0001"):
-        judge_spend(21, Purse(10**6, 100, 30), FIFTH)
+        check_spend(21, Funds(10**6, 100, 30), FIFTH)
     with pytest.raises(FundsError, match="left of the session's budget"):
-        judge_spend(31, Purse(10**6, 100, 30), FIFTH)
+        check_spend(31, Funds(10**6, 100, 30), FIFTH)
 
 
 def test_a_wallet_that_only_counts_asks_nobody_but_keeps_to_the_budget() -> None:
-    judge_spend(10**12, Purse(None), FIFTH)
-    judge_spend(30, Purse(None, 100, 30), FIFTH)
+    check_spend(10**12, Funds(None), FIFTH)
+    check_spend(30, Funds(None, 100, 30), FIFTH)
     with pytest.raises(FundsError):
-        judge_spend(31, Purse(None, 100, 30), FIFTH)
+        check_spend(31, Funds(None, 100, 30), FIFTH)
 
 
 def test_with_the_whole_as_the_share_everything_there_is_may_be_spent() -> None:
-    judge_spend(1_000, Purse(1_000), Decimal(1))
+    check_spend(1_000, Funds(1_000), Decimal(1))
 
 
 @given(amounts, amounts, fractions)
 def test_what_passes_is_within_the_share(estimate: int, available: int, fraction: Decimal) -> None:
     try:
-        judge_spend(estimate, Purse(available), fraction)
+        check_spend(estimate, Funds(available), fraction)
     except SpendNeedsApproval:
         assert Fraction(estimate) > Fraction(fraction) * available
         assert estimate <= available

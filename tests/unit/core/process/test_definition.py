@@ -59,9 +59,9 @@ def test_a_stage_lists_what_its_steps_make_or_what_it_makes_itself() -> None:
 
 def test_a_domain_adds_its_guidance_to_the_prompts_it_names_and_to_no_others() -> None:
     process = build()
-    assert process.find_guidance("Law", "work") == "Cite again."
-    assert process.find_guidance("General", "work") == ""
-    assert process.find_guidance("Cooking", "open") == ""
+    assert process.get_guidance("Law", "work") == "Cite again."
+    assert process.get_guidance("General", "work") == ""
+    assert process.get_guidance("Cooking", "open") == ""
 
 
 def test_a_process_keeps_the_prompts_it_uses_and_no_others() -> None:

@@ -10,7 +10,7 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
     decide_shrink,
-    describe_rung,
+    describe_reduction,
     describe_sample,
     list_left_out,
     shrink_process,
@@ -109,7 +109,7 @@ def test_what_is_left_out_is_said_of_all_that_rests_on_it_and_of_nothing_before(
 
 def test_with_so_few_models_that_nothing_is_left_out_nothing_is_said() -> None:
     assert list_left_out(shrink_process(STANDARD, 2), models=2) == ()
-    assert describe_rung(STANDARD, 1, models=2) == "pairwise: nothing with so few models"
+    assert describe_reduction(STANDARD, 1, models=2) == "pairwise: nothing with so few models"
 
 
 def test_a_step_can_leave_out_two_things() -> None:
@@ -122,7 +122,7 @@ def test_a_step_can_leave_out_two_things() -> None:
 
 
 def test_each_rung_is_described_as_it_will_be() -> None:
-    assert [describe_rung(STANDARD, n, models=4) for n in (1, 2, 3)] == [
+    assert [describe_reduction(STANDARD, n, models=4) for n in (1, 2, 3)] == [
         "pairwise: of what was made from a document, each model reads 2",
         "critique: each document is read by 2 of 4 models",
         "pairwise: of what was made from a document, each model reads 1",

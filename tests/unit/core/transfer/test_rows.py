@@ -29,7 +29,7 @@ from dialectic.core.transfer.row_conversion import (
     Renaming,
     build_new_ids,
     build_rows,
-    find_content,
+    get_content,
     parse_rows,
     read_content,
     rename_rows,
@@ -303,14 +303,14 @@ def test_a_bundle_of_an_earlier_program_has_no_chunks() -> None:
 @given(st.text(), st.booleans())
 def test_a_text_that_stands_in_its_file_is_found_there(text: str, has_fields: bool) -> None:
     file = (render_document({"type": "thesis"}, text) if has_fields else text).encode()
-    where = find_content(file, hashlib.sha256(text.encode()).hexdigest())
+    where = get_content(file, hashlib.sha256(text.encode()).hexdigest())
     assert where == ("body" if has_fields else "file")
     assert read_content(file, where) == text
 
 
 @pytest.mark.parametrize("data", [b"something else", b"\xff\xfe", b"---\n- [[[\n---\nbody"])
 def test_a_text_that_stands_nowhere_is_kept_in_the_row(data: bytes) -> None:
-    assert find_content(data, hashlib.sha256(b"the text").hexdigest()) == "row"
+    assert get_content(data, hashlib.sha256(b"the text").hexdigest()) == "row"
 
 
 # -- what hangs in the air -------------------------------------------------------------------------

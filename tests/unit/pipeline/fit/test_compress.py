@@ -252,7 +252,7 @@ def test_budgets_are_steps_of_a_ladder_that_waste_little(
     part = Part(Kind.INPUT, 0, "Thesis", "")
     candidate = Candidate(part, tokens, placed_tokens=tokens + 20, frame_tokens=20)
     budget = decide_budget(candidate, missing, share)
-    least = candidate.find_floor(share)
+    least = candidate.count_floor(share)
     assert budget >= least
     if tokens - missing >= least:
         assert budget <= tokens - missing

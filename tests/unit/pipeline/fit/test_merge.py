@@ -23,7 +23,7 @@ from dialectic.pipeline.fit.merge import (
     measure_merge,
 )
 from dialectic.pipeline.gather import Item
-from dialectic.pipeline.load import Scene
+from dialectic.pipeline.load import JobContext
 from tests.unit.pipeline.job_contexts import (
     CRITIQUES,
     MODELS,
@@ -66,7 +66,7 @@ def build_payload(**changes: Any) -> MergePayload:
     return MergePayload(**values | changes)
 
 
-def build_merge_scene(**changes: Any) -> Scene:
+def build_merge_scene(**changes: Any) -> JobContext:
     said = build_feedback("thesis", "Think of winter.")
     return build_scene(*THESES, feedback=[said], **changes)
 

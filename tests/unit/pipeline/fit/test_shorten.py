@@ -20,7 +20,7 @@ from dialectic.core.models.messages import (
     Usage,
     UsageSource,
 )
-from dialectic.core.money.price import Purse
+from dialectic.core.money.price import Funds
 from dialectic.errors import FundsError, SpendNeedsApproval
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.abstract import trim
@@ -110,8 +110,8 @@ def test_what_a_filter_left_is_no_abstract() -> None:
     assert trim(answer("Half of", FinishReason.FILTER), 28, len) == ""
 
 
-def purse(available: int | None, **more: Any) -> Purse:
-    return Purse(available, **more)
+def purse(available: int | None, **more: Any) -> Funds:
+    return Funds(available, **more)
 
 
 def test_shortening_and_call_are_judged_together() -> None:
