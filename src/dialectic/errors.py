@@ -53,14 +53,17 @@ DialecticError                code, HTTP status, exit code, fate
 │   └── ApiRefusal            and it is for the caller to change something
 └── LeaseLost                 another worker has the job: write nothing, say nothing
 
-A message says what was wrong, where, and what to do. Messages never hold keys or document text.
+A message says what was wrong, where, and why. It names no command: what helps is the `remedy`,
+which the command line shows as a command and the API as a field. Programs and tests go by `code`,
+`reason`, `subject` and `limit`, never by the words. Messages never hold keys or document text.
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, TypedDict, Unpack
 
 
 class Fate(enum.Enum):
@@ -84,6 +87,97 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
+class RemedyAction(enum.StrEnum):
+    """What helps against an error. Clients meet these words: one is added, none is changed."""
+
+    TRY_AGAIN = "try_again"  # send the same request later
+    # A session: go on with it.
+    RESUME = "resume"
+    APPROVE_SPEND = "approve_spend"
+    RAISE_BUDGET = "raise_budget"
+    RETRY = "retry"  # run the failed jobs again
+    ITERATE = "iterate"
+    WATCH = "watch"
+    START_SESSION = "start_session"
+    # Money.
+    TOP_UP = "top_up"
+    SHOW_COSTS = "show_costs"
+    # Look up the right name.
+    QUOTE_RUN = "quote_run"
+    CHOOSE_MODEL = "choose_model"
+    LIST_SESSIONS = "list_sessions"
+    LIST_CONTRIBUTIONS = "list_contributions"
+    LIST_JOBS = "list_jobs"
+    LIST_CHATS = "list_chats"
+    LIST_USERS = "list_users"
+    LIST_TOKENS = "list_tokens"
+    LIST_ORGANIZATIONS = "list_organizations"
+    # For the operator.
+    CREATE_TOKEN = "create_token"  # noqa: S105  not a secret
+    ADD_USER = "add_user"
+    CONFIGURE = "configure"
+    CHECK_SETUP = "check_setup"
+    MIGRATE_DATABASE = "migrate_database"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What helps against an error, for programs: an action and what it needs to know."""
+
+    action: RemedyAction
+    session_id: str | None = None
+    model: str | None = None
+    scope: str | None = None
+    user: str | None = None
+    setting: str | None = None
+    is_play: bool | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Write it as JSON: the action, and the parameters that are set."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    def for_session(self, session_id: object) -> Remedy:
+        """Fill in the session, if this is about one and does not name it yet."""
+        if self.action not in ABOUT_A_SESSION or self.session_id is not None:
+            return self
+        return replace(self, session_id=str(session_id))
+
+
+ABOUT_A_SESSION = frozenset(
+    {
+        RemedyAction.RESUME,
+        RemedyAction.APPROVE_SPEND,
+        RemedyAction.RAISE_BUDGET,
+        RemedyAction.RETRY,
+        RemedyAction.ITERATE,
+        RemedyAction.WATCH,
+        RemedyAction.SHOW_COSTS,
+        RemedyAction.LIST_CONTRIBUTIONS,
+        RemedyAction.LIST_JOBS,
+    }
+)
+
+
+def read_remedy(told: object) -> Remedy | None:
+    """Read a remedy from JSON; None if it is missing, or one that a newer version has added."""
+    if not isinstance(told, Mapping):
+        return None
+    known: dict[str, Any] = {name: told.get(name) for name in Remedy.__dataclass_fields__}
+    if known["action"] not in set(RemedyAction):
+        return None
+    known["action"] = RemedyAction(known["action"])
+    return Remedy(**known)
+
+
+class Facts(TypedDict, total=False):
+    """What every error can say of itself to programs."""
+
+    remedy: Remedy | None
+    reason: str | None
+    subject: str | None
+    limit: int | None
+
+
 class DialecticError(Exception):
     """Something this program knows the meaning of."""
 
@@ -91,9 +185,27 @@ class DialecticError(Exception):
     status: ClassVar[int] = 500
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
     fate: ClassVar[Fate] = Fate.FAIL
+    # What helps, unless an error says otherwise.
+    remedy: Remedy | None = None
 
-    def __init__(self, message: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        remedy: Remedy | None = None,
+        reason: str | None = None,
+        subject: str | None = None,
+        limit: int | None = None,
+    ) -> None:
         super().__init__(message or self.__doc__)
+        if remedy is not None:
+            self.remedy = remedy
+        # Which case of its code this is: a word that stays when the message is reworded.
+        self.reason = reason
+        # What it is about: a field, an option, a setting, a file, an id.
+        self.subject = subject
+        # The most that would have been accepted.
+        self.limit = limit
 
     @property
     def message(self) -> str:
@@ -119,18 +231,21 @@ class TokenMissing(Unauthenticated):
     """A token is needed. Send `Authorization: Bearer dlk_…`."""
 
     code = "token_missing"
+    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
 
 class TokenInvalid(Unauthenticated):
-    """The token is not one that is known here. Make one with `dialectic user token NAME`."""
+    """The token is not one that is known here."""
 
     code = "token_invalid"
+    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
 
 class TokenExpired(Unauthenticated):
-    """The token has expired. Make another one with `dialectic user token NAME`."""
+    """The token has expired."""
 
     code = "token_expired"
+    remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
 
 class Forbidden(UsageError):
@@ -173,6 +288,7 @@ class UnknownModel(UsageError):
 
     code = "unknown_model"
     status = 422
+    remedy = Remedy(RemedyAction.CHOOSE_MODEL)
 
 
 class Conflict(UsageError):
@@ -192,6 +308,7 @@ class InProgress(Conflict):
     """The same request is being answered at this moment. Send it again a little later."""
 
     code = "in_progress"
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class PreconditionFailed(UsageError):
@@ -227,6 +344,7 @@ class TooManyStreams(UsageError):
 
     code = "too_many_streams"
     status = 429
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class TooManyUploads(UsageError):
@@ -234,6 +352,7 @@ class TooManyUploads(UsageError):
 
     code = "too_many_uploads"
     status = 429
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class InvalidBundle(UsageError):
@@ -276,6 +395,7 @@ class DatabaseUnreachable(ConfigurationError):
     """The database does not answer."""
 
     code = "database_unreachable"
+    remedy = Remedy(RemedyAction.CHECK_SETUP)
     fate = Fate.DROP  # nothing can be written; the lease runs out by itself
 
 
@@ -330,9 +450,12 @@ class TooManyRequests(DialecticError):
     code = "too_many_requests"
     status = 429
     fate = Fate.RETRY
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
-    def __init__(self, message: str | None = None, *, retry_after_s: float = 1.0) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str | None = None, *, retry_after_s: float = 1.0, **facts: Unpack[Facts]
+    ) -> None:
+        super().__init__(message, **facts)
         self.retry_after_s = retry_after_s
 
 
@@ -341,6 +464,7 @@ class ServerBusy(DialecticError):
 
     code = "server_busy"
     status = 503
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class DatabaseBusy(DialecticError):
@@ -349,6 +473,7 @@ class DatabaseBusy(DialecticError):
     code = "database_busy"
     status = 503
     fate = Fate.RETRY
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class EndpointBusy(DialecticError):
@@ -357,11 +482,17 @@ class EndpointBusy(DialecticError):
     code = "endpoint_busy"
     status = 503
     fate = Fate.RETRY
+    remedy = Remedy(RemedyAction.TRY_AGAIN)
 
     def __init__(
-        self, message: str | None = None, *, wait_s: float = 0.0, closed_s: float = 0.0
+        self,
+        message: str | None = None,
+        *,
+        wait_s: float = 0.0,
+        closed_s: float = 0.0,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, **facts)
         # When this job should come back, and for how long no call of anyone may go there.
         self.wait_s = wait_s
         self.closed_s = closed_s
@@ -394,8 +525,9 @@ class FundsError(DialecticError):
         is_held_by_others: bool = False,
         needed_credits: int | None = None,
         is_play: bool = False,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, **facts)
         # There is enough, but calls in flight have it set aside: what they leave may do.
         self.is_held_by_others = is_held_by_others
         # What there was too little of, and of which kind of money.
@@ -421,8 +553,9 @@ class ContextWindowError(DialecticError):
         *,
         had_tokens: int | None = None,
         max_tokens: int | None = None,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, **facts)
         # What a provider that turned the prompt away says of it, if it says anything: how many
         # tokens it has, and how many it may have. Both may include the answer.
         self.had_tokens = had_tokens
@@ -457,8 +590,9 @@ class ProviderError(DialecticError):
         retry_after_s: float | None = None,
         retries_max: int | None = None,
         remains: PartialResponse | None = None,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, **facts)
         # How long the provider asks us to wait, as it said it: it may make no sense.
         self.retry_after_s = retry_after_s
         # How often this very error is tried again at most, where that is less than the job allows.
@@ -544,9 +678,13 @@ class ApiError(DialecticError):
     code = "api_error"
 
     def __init__(
-        self, message: str | None = None, *, problem: dict[str, Any] | None = None
+        self,
+        message: str | None = None,
+        *,
+        problem: dict[str, Any] | None = None,
+        **facts: Unpack[Facts],
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, **facts)
         # All that the server told of it.
         self.problem = problem or {}
 

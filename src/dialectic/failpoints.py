@@ -42,7 +42,9 @@ class Failpoints:
             if point not in POINTS or action not in ACTIONS or not is_count:
                 raise ConfigurationError(
                     f"Failpoint {pair!r} is not known. Write `point=action@n` with a point of "
-                    f"{', '.join(POINTS)} and an action of {', '.join(ACTIONS)}."
+                    f"{', '.join(POINTS)} and an action of {', '.join(ACTIONS)}.",
+                    reason="no_failpoint",
+                    subject=pair,
                 )
             armed[point] = (action, int(nth or "1"))
         return cls(armed)

@@ -25,7 +25,9 @@ def bind(host: str, port: int) -> socket.socket:
         )
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise ConfigurationError(f"{host!r} is no address to listen on: {error}.") from None
+        raise ConfigurationError(
+            f"{host!r} is no address to listen on: {error}.", reason="not_an_address", subject=host
+        ) from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -36,6 +38,8 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigurationError(
-            f"Port {port} of {host} cannot be had: {error.strerror}. Choose another with --port."
+            f"Port {port} of {host} cannot be had: {error.strerror}. Choose another with --port.",
+            reason="port_taken",
+            subject=str(port),
         ) from None
     return listening

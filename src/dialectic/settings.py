@@ -269,7 +269,9 @@ def _parse_home(text: str) -> Path:
     except RuntimeError:
         raise ConfigurationError(
             f"The value of environment variable {PREFIX}HOME is {text!r}, but there is no such "
-            "user. Write the folder's whole path."
+            "user. Write the folder's whole path.",
+            reason="no_user",
+            subject=f"{PREFIX}HOME",
         ) from None
 
 
@@ -291,14 +293,20 @@ def _parse(name: str, value: Any, place: str) -> Any:
             if near
             else f"Remove it, or use one of: {', '.join(spelled.values())}."
         )
-        raise ConfigurationError(f"Unknown setting in {place}. {hint}")
+        raise ConfigurationError(
+            f"Unknown setting in {place}. {hint}", reason="unknown_setting", subject=name
+        )
     try:
         return known[name].metadata["parse"](value)
     except (ValueError, TypeError, OverflowError) as error:
         wanted = known[name].metadata["parse"]
         detail = str(error) if str(error).startswith(("a ", "one of")) else _describe(wanted)
         shown = HIDDEN if wanted is _secret else repr(value)
-        raise ConfigurationError(f"The value of {place} is {shown}; it must be {detail}.") from None
+        raise ConfigurationError(
+            f"The value of {place} is {shown}; it must be {detail}.",
+            reason="bad_value",
+            subject=name,
+        ) from None
 
 
 def _describe(parse: Callable[[Any], Any]) -> str:
@@ -317,12 +325,20 @@ def _read_config(path: Path) -> dict[str, tuple[Any, str]]:
         return {}
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}. Put its permissions right or move it away."
+            f"{path} cannot be read: {error.strerror}. Put its permissions right or move it away.",
+            reason="unreadable",
+            subject=str(path),
         ) from None
     except ValueError as error:  # not TOML, not UTF-8, or a number without end
-        raise ConfigurationError(f"{path} is not valid TOML: {error}. Mend that line.") from None
+        raise ConfigurationError(
+            f"{path} is not valid TOML: {error}. Mend that line.",
+            reason="not_toml",
+            subject=str(path),
+        ) from None
     if "home" in table:
         raise ConfigurationError(
-            f"`home` cannot be set in {path}, which lies in it. Set {PREFIX}HOME instead."
+            f"`home` cannot be set in {path}, which lies in it. Set {PREFIX}HOME instead.",
+            reason="home_in_file",
+            subject="home",
         )
     return {name: (value, f"key `{name}` in {path}") for name, value in table.items()}

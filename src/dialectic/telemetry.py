@@ -167,7 +167,9 @@ def _naming_the_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"DIALECTIC_OTLP_URL is set, but OpenTelemetry is not installed ({error.name}). "
-            "Install it with `pip install 'dialectic-engine[telemetry]'`, or unset the variable."
+            "Install it with `pip install 'dialectic-engine[telemetry]'`, or unset the variable.",
+            reason="not_installed",
+            subject="DIALECTIC_OTLP_URL",
         ) from None
 
 
@@ -177,6 +179,8 @@ def _parse_headers(settings: Settings) -> dict[str, str]:
     pairs = [part.partition("=") for part in given.split(",") if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
         raise ConfigurationError(
-            "DIALECTIC_OTLP_HEADERS is not a list of headers. Write name=value,name=value."
+            "DIALECTIC_OTLP_HEADERS is not a list of headers. Write name=value,name=value.",
+            reason="bad_value",
+            subject="DIALECTIC_OTLP_HEADERS",
         )
     return {name.strip(): value.strip() for name, _, value in pairs}

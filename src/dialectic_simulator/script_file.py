@@ -34,9 +34,15 @@ def load_script(path: Path) -> Script:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}.", reason="unreadable", subject=str(path)
+        ) from None
     except ValueError as error:  # not TOML, or not UTF-8
-        raise ConfigurationError(f"{path} is not valid TOML: {error}. Mend that line.") from None
+        raise ConfigurationError(
+            f"{path} is not valid TOML: {error}. Mend that line.",
+            reason="not_toml",
+            subject=str(path),
+        ) from None
     return build_script(content, place=str(path), folder=path.parent)
 
 

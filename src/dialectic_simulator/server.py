@@ -74,7 +74,9 @@ class Simulator:
     def _check_name(self, name: str, known: list[str]) -> None:
         if name not in known:
             raise ConfigurationError(
-                f"The script has no {name!r}. It has: {', '.join(sorted(set(known)))}."
+                f"The script has no {name!r}. It has: {', '.join(sorted(set(known)))}.",
+                reason="no_script",
+                subject=name,
             )
 
     def reset(self) -> None:

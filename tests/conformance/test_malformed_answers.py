@@ -26,6 +26,7 @@ from tests.conformance.fault_rows import row, spoken_by
 from tests.conformance.provider_client import CARD, Client
 from tests.conformance.scripted_socket import Drip
 from tests.conformance.wire_formats import Chat, Content, Data, Messages
+from tests.problems import refusing
 
 
 @row(11, "200 without a choice, a candidate, any content")
@@ -78,7 +79,7 @@ async def test_an_empty_answer_is_told_as_it_came_and_is_no_document(
 
     assert (reply.text.strip(), reply.finish_reason) == ("", FinishReason.STOP)
     limits = Limits(continues=True, continuations_max=5)
-    with pytest.raises(ProviderMalformed, match="empty answer") as refused:
+    with refusing(ProviderMalformed, reason="empty_answer") as refused:
         interpret(reply, [], limits)
     assert refused.value.retries_max == 1
     assert refused.value.remains.reported_usage == (11, 7)

@@ -20,6 +20,7 @@ from dialectic.core.bucket import Access, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
 from dialectic.storage.base import FileStore, open_store
 from dialectic.storage.s3 import PART_BYTES, ObjectStore, RetryPolicy
+from tests.problems import refusing
 from tests.s3_server import BUCKET, KEY, KEY_ID, S3Server, serving_objects
 
 DOCUMENT = "tenant/garden/x.md"
@@ -152,9 +153,9 @@ async def test_what_a_server_answers_is_put_into_words(answer: bytes, words: str
 async def test_half_a_file_is_no_file() -> None:
     half = build_answer(200, body=b"x" * 100)[:-50]
     async with opening(half) as oddity:
-        with pytest.raises(StorageUnavailable, match="DIALECTIC_STORAGE_ENDPOINT"):
+        with refusing(StorageUnavailable, "DIALECTIC_STORAGE_ENDPOINT", reason="refused"):
             await oddity.store.read(DOCUMENT)
-        with pytest.raises(StorageUnavailable, match="DIALECTIC_STORAGE_ENDPOINT"):
+        with refusing(StorageUnavailable, "DIALECTIC_STORAGE_ENDPOINT", reason="refused"):
             [part async for part in oddity.store.stream(DOCUMENT)]
 
 
@@ -249,10 +250,10 @@ async def test_a_passing_token_goes_along(s3: S3Server) -> None:
 
 async def test_a_name_that_is_too_long_for_the_protocol_is_said(s3: S3Server) -> None:
     store = open_store(f"s3://{BUCKET}/{'f' * 190}", s3.access)
-    with pytest.raises(StorageUnavailable, match="a shorter folder in DIALECTIC_STORAGE_URL"):
+    with refusing(StorageUnavailable, "DIALECTIC_STORAGE_URL", reason="name_too_long"):
         await store.write("/".join(["t", *["d" * 200] * 4, "x" * 50]), b"x")
 
 
 def test_a_bucket_without_a_key_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="DIALECTIC_STORAGE_ACCESS_KEY_ID"):
+    with refusing(ConfigurationError, reason="no_key", subject="DIALECTIC_STORAGE_ACCESS_KEY_ID"):
         open_store(f"s3://{BUCKET}")

@@ -30,6 +30,7 @@ from dialectic.retrieval.embedders import BATCH, Batch, RemoteEmbedder
 from dialectic_simulator import Simulator, open_simulator
 from tests.conformance.provider_client import KEY, assert_shows_no_key
 from tests.conformance.scripted_socket import Close, Wire
+from tests.problems import refusing
 
 TEXTS = ["a village hall", "a boat at sea", "tax law"]
 
@@ -196,7 +197,7 @@ async def test_an_answer_that_breaks_off_may_have_cost_money(
 async def test_an_endless_answer_is_not_read_to_its_end(wire: Wire) -> None:
     embedder = build_embedder(f"{wire.url}/v1", body_bytes=1_000)
     wire.play_json(json.dumps(SOUND).encode() + b" " * 5_000)
-    with pytest.raises(ProviderMalformed, match="longer than 1000 bytes"):
+    with refusing(ProviderMalformed, "1000"):
         await embedder.embed(TEXTS)
 
 

@@ -34,6 +34,7 @@ from dialectic.postgres.embedded import (
 )
 from dialectic.postgres.errors import build_failure
 from dialectic.postgres.paths import Place
+from tests.problems import refusing
 from tests.waiting import PATIENCE_S, hearing_server_log
 
 SOURCES = Path(embedded.__file__).parents[2]
@@ -516,7 +517,7 @@ def test_programs_that_nobody_cannot_reach_are_copied_once(home: Path, tmp_path:
         assert damaged.exists()
         assert list(copies.iterdir()) == [copy]
         os.chown(copy, 65533, 65533)
-        with pytest.raises(EmbeddedServerError, match="others made it"):
+        with refusing(EmbeddedServerError, reason="unsafe_folder", subject=str(copy)):
             programs.load_copy(site, copies)
 
 
@@ -557,7 +558,7 @@ def test_a_home_that_is_or_lies_below_a_file_is_refused(tmp_path: Path) -> None:
 def test_data_of_another_major_version_is_refused_with_both_versions(home: Path) -> None:
     version = home / "postgres" / "data" / "PG_VERSION"
     version.write_text("17\n")
-    assert_refused(home, str(version.parent), "17", "18", "dialectic export")
+    assert_refused(home, str(version.parent), "17", "18")
     assert describe_server(home).data_version == "17"
     version.write_text("18\n")
 
@@ -580,7 +581,7 @@ def test_a_data_folder_of_another_user_is_refused(new_home: Path) -> None:
 
 def test_a_server_that_cannot_start_says_why(home: Path) -> None:
     with (
-        pytest.raises(EmbeddedServerError, match=r"could not start(.|\n)*no_such_setting"),
+        refusing(EmbeddedServerError, "no_such_setting", reason="no_start"),
         join_server(home, Start(settings=["no_such_setting=1"])),
     ):
         pass
@@ -590,10 +591,10 @@ def test_waiting_for_a_start_or_a_turn_has_an_end(new_home: Path) -> None:
     start = Start(timeout_s=0.05, turn_timeout_s=0.05)
     folder = new_home / "postgres"
     folder.mkdir(parents=True)
-    for name, text in (("alive.lock", "did not come up"), ("turn.lock", "Another command")):
+    for name, reason in (("alive.lock", "no_start"), ("turn.lock", "locked")):
         with (folder / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            with pytest.raises(EmbeddedServerError, match=text), join_server(new_home, start):
+            with refusing(EmbeddedServerError, reason=reason), join_server(new_home, start):
                 pass
 
 
@@ -632,7 +633,7 @@ except embedded.EmbeddedServerError as error:
     print(error)
 """
     told = run_on_a_disk(tmp_path, disk, script)
-    assert f"The disk that holds {tmp_path / 'home' / 'postgres'}" in told
+    assert str(tmp_path / "home" / "postgres") in told
     assert "is full" in told
 
 
@@ -674,7 +675,6 @@ except embedded.EmbeddedServerError as error:
     print(error)
 """
     told = run_on_a_disk(tmp_path, "size=200m", script)
-    assert "The embedded PostgreSQL cannot use" in told
     assert str(tmp_path) in told
     assert "Read-only file system" in told
     assert "DIALECTIC_HOME" in told

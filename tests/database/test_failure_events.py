@@ -63,7 +63,7 @@ async def test_the_last_failure_is_told_before_the_end_of_its_stage(machine: Mac
         "stageSlug": "thesis",
         "iterationNumber": 1,
         "job_id": str(last.id),
-        "error": {"code": "provider_auth", "message": "The key is wrong."},
+        "error": {"code": "provider_auth", "message": "The key is wrong.", "remedy": None},
     }
 
 

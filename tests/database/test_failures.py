@@ -20,13 +20,18 @@ from dialectic.errors import (
     DialecticError,
     EndpointBusy,
     FundsError,
+    KeyMissing,
     PartialResponse,
+    ProviderAuth,
     ProviderError,
     ProviderMalformed,
     ProviderQuota,
     ProviderThrottled,
     ProviderTransient,
+    Remedy,
+    RemedyAction,
     SpendNeedsApproval,
+    read_remedy,
 )
 from dialectic.ledger import wallets
 from dialectic.ledger.wallets import Deposit
@@ -163,6 +168,30 @@ async def test_waiting_for_a_turn_neither_begins_nor_ends_the_hour(machine: Mach
     since = (await machine.look(life.job_id))["throttled_since"]
     await life.meet(EndpointBusy("Not yet.", wait_s=100.0))
     assert (await machine.look(life.job_id))["throttled_since"] == since
+
+
+# -- what helps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (KeyMissing("No key."), "resume"),
+        (FundsError("No money.", remedy=Remedy(RemedyAction.TOP_UP)), "top_up"),
+        (ProviderAuth("The key is wrong."), None),
+    ],
+    ids=["paused", "with its own remedy", "failed"],
+)
+async def test_what_helps_is_kept_with_the_error_and_names_the_session(
+    machine: Machine, error: DialecticError, action: str | None
+) -> None:
+    life = await Life.begin(machine)
+    await life.meet(error)
+    (entry,) = (await machine.look(life.job_id))["error_details"]
+    remedy = read_remedy(entry.get("remedy"))
+    assert (None if remedy is None else remedy.action) == action
+    if action == "resume":
+        assert remedy == Remedy(RemedyAction.RESUME, session_id=str(machine.session_id))
 
 
 # -- what the provider sent ------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dialectic.errors import StorageMismatch, StorageUnavailable
 from dialectic.storage.base import FileStore, require_identity
 from dialectic.storage.local import DiskStore
 from tests.database.job_table import AdminConnection
+from tests.problems import refusing
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ async def test_a_first_start_that_was_cut_short_is_finished_by_the_next(
     with pytest.raises(StorageUnavailable):
         await require(Fragile(store), engine)
     assert await store.identify(None) is None
-    with pytest.raises(StorageMismatch, match="not yet set up"):
+    with refusing(StorageMismatch, reason="no_store", subject="DIALECTIC_STORAGE_URL"):
         await require(DiskStore(tmp_path / "other"), engine)
     await require(store, engine)
     assert await store.identify(None) is not None
@@ -70,7 +71,7 @@ async def test_a_store_that_was_emptied_is_not_filled_again(
 ) -> None:
     await require(store, engine)
     (tmp_path / "store" / store.id_name).unlink()
-    with pytest.raises(StorageMismatch, match="no store yet"):
+    with refusing(StorageMismatch, reason="no_store"):
         await require(store, engine)
     await require(store, engine, belongs_together=True)
 
@@ -79,7 +80,7 @@ async def test_the_store_of_another_database_is_refused(
     engine: Engine, store: DiskStore, admin: AdminConnection
 ) -> None:
     theirs = await store.identify(UUID(int=1))
-    with pytest.raises(StorageMismatch, match=r"documents of another database.*place of its own"):
+    with refusing(StorageMismatch, reason="another_database"):
         await require(store, engine)
     assert await admin.fetch("select * from dialectic_storage") == []
     # In one home the documents of a database that was thrown away are no stranger's.

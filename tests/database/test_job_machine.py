@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 from dialectic.app import sessions
 from dialectic.core.job import Job, JobStatus
-from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, find_rule
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, LeaseLost
@@ -44,6 +44,7 @@ from tests.database.job_table import (
     set_clock,
     start_stage,
 )
+from tests.problems import refusing
 from tests.waiting import until_blocked
 
 End: TypeAlias = Callable[[Connection, Job], Coroutine[Any, Any, None]]
@@ -301,7 +302,7 @@ async def test_a_worker_that_lost_its_job_writes_nothing_more(machine: Machine, 
         await jobs.insert_job(connection, zombie.tenant_id, follow_up)
         await ENDS[end](connection, zombie)
 
-    with pytest.raises(LeaseLost, match=f"{zombie.id} is no longer held by attempt 1"):
+    with refusing(LeaseLost, reason="other_attempt", subject=str(zombie.id)):
         await machine.transact(work)
     assert await machine.look(zombie.id) == before
     assert await machine.messages(follow_up.id) == []
@@ -543,8 +544,9 @@ async def test_no_job_moves_under_a_fixed_snapshot(machine: Machine) -> None:
     for isolation in ("repeatable read", "serializable"):
         for job in (child, root):
             async with machine.begin(isolation) as connection:
-                with pytest.raises(asyncpg.PostgresError, match="only under read committed"):
+                with pytest.raises(asyncpg.PostgresError) as caught:
                     await complete(connection, job)
+                assert find_rule(caught.value) == "jobs_move_under_read_committed"
     await machine.complete(child)
     assert await machine.status(parent.id) == JobStatus.COMPLETED
 
@@ -647,12 +649,12 @@ async def wait_for(machine: Machine, job_id: UUID, prerequisite: UUID) -> None:
     )
 
 
-CIRCLE = "would wait for itself"
+CIRCLE = "job_waits_for_itself"
 
 
 async def test_a_job_cannot_wait_for_itself(machine: Machine) -> None:
     job_id = uuid4()
-    with pytest.raises(Conflict, match=CIRCLE):
+    with refusing(Conflict, reason=CIRCLE):
         await machine.insert(id=job_id, prerequisite_job_id=job_id)
 
 
@@ -661,7 +663,7 @@ async def test_jobs_cannot_wait_for_each_other_in_a_circle(machine: Machine, len
     chain = [await machine.insert()]
     while len(chain) < length:
         chain.append(await machine.insert(prerequisite_job_id=chain[-1]))
-    with pytest.raises(Conflict, match=CIRCLE):
+    with refusing(Conflict, reason=CIRCLE):
         await wait_for(machine, chain[0], chain[-1])
 
 
@@ -670,7 +672,7 @@ async def test_a_child_cannot_wait_for_those_who_wait_for_it(machine: Machine) -
     top = await machine.insert(prerequisite_job_id=before)
     middle = await machine.insert(parent_job_id=top, step_number=1)
     for ancestor in (top, middle):
-        with pytest.raises(Conflict, match=CIRCLE):
+        with refusing(Conflict, reason=CIRCLE):
             await machine.insert(parent_job_id=middle, step_number=1, prerequisite_job_id=ancestor)
     await machine.insert(parent_job_id=middle, step_number=1, prerequisite_job_id=before)
 
@@ -680,7 +682,7 @@ async def test_the_children_of_two_parents_cannot_wait_for_each_others_parent(
 ) -> None:
     one, other = [await machine.insert() for _ in range(2)]
     await machine.insert(parent_job_id=one, step_number=1, prerequisite_job_id=other)
-    with pytest.raises(Conflict, match=CIRCLE):
+    with refusing(Conflict, reason=CIRCLE):
         await machine.insert(parent_job_id=other, step_number=1, prerequisite_job_id=one)
 
 
@@ -954,11 +956,11 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     (end,) = await machine.events("contribution_generation_complete")
     assert (end["completed"], end["cancelled"], end["failed"]) == (1, 5, 0)
     assert (await session_row(machine))["status"] == "cancelled"
-    with pytest.raises(Conflict, match="stays so"):
+    with refusing(Conflict, reason="session_cancelled"):
         await sessions.resume(engine, machine.account, machine.session_id)
     assert not await sessions.cancel(engine, machine.account, machine.session_id), "already"
     assert len(await machine.events("session_cancelled")) == 1
-    with pytest.raises(Conflict, match="stays so"):
+    with refusing(Conflict, reason="session_cancelled"):
         await sessions.pause(engine, machine.account, machine.session_id)
 
 

@@ -11,13 +11,14 @@ import asyncpg
 import pytest
 
 from dialectic.core.job import ENDED, JobStatus
-from dialectic.db.pool import WORKER_ROLE, Address, Connection
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, find_rule
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import IllegalMove
 from tests.database.connections import undone
 from tests.database.job_table import START, TERMS, AdminConnection, Machine, build_job, insert_jobs
+from tests.problems import refusing, violated
 
 RUNNABLE = {
     JobStatus.PENDING,
@@ -177,7 +178,7 @@ async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(
         if status in BEGINNINGS:
             assert await machine.status(await machine.insert(**new)) == status
         else:
-            with pytest.raises(IllegalMove, match=f"cannot begin as {status}"):
+            with refusing(IllegalMove, status, reason="first_status_is_allowed"):
                 await machine.insert(**new)
 
 
@@ -193,7 +194,7 @@ async def test_a_new_job_has_one_message_if_it_can_run_and_none_if_it_must_wait(
 
 
 async def test_a_job_that_waits_must_have_something_to_wait_for(machine: Machine) -> None:
-    with pytest.raises(asyncpg.CheckViolationError, match="something_to_wait_for"):
+    with violated("a_waiter_has_something_to_wait_for"):
         await machine.insert(status=JobStatus.WAITING_FOR_PREREQUISITE)
 
 
@@ -206,8 +207,9 @@ async def test_what_a_job_is_about_never_changes(machine: Machine) -> None:
         "parent_job_id = gen_random_uuid()",
         "id = gen_random_uuid()",
     ):
-        with pytest.raises(asyncpg.PostgresError, match=r"is about never changes") as caught:
+        with pytest.raises(asyncpg.PostgresError) as caught:
             await machine.fetch(f"update dialectic_generation_jobs set {change}")
+        assert find_rule(caught.value) == "job_never_changes"
         assert caught.value.sqlstate == FORBIDDEN
     assert (await machine.look(job_id))["status"] == JobStatus.PENDING
 
@@ -222,24 +224,26 @@ async def test_a_job_cannot_be_given_to_another_tenant(machine: Machine) -> None
 async def test_a_claim_takes_exactly_the_next_token(machine: Machine) -> None:
     await machine.release(await machine.take(await machine.insert()))
     for step in (0, 2, -1):
-        with pytest.raises(asyncpg.PostgresError, match="claimed without a new token") as caught:
+        with pytest.raises(asyncpg.PostgresError) as caught:
             await machine.fetch(
                 "update dialectic_generation_jobs set status = 'processing', worker = 'w',"
                 " lease_until = now(), attempt_count = attempt_count + $1",
                 step,
             )
         assert caught.value.sqlstate == FORBIDDEN
+        assert find_rule(caught.value) == "claim_has_a_new_token"
 
 
 async def test_a_token_is_never_taken_back(machine: Machine) -> None:
     await machine.take(await machine.insert())
-    with pytest.raises(asyncpg.PostgresError, match="without a new token"):
+    with pytest.raises(asyncpg.PostgresError) as caught:
         await machine.fetch("update dialectic_generation_jobs set attempt_count = 0")
+    assert find_rule(caught.value) == "claim_has_a_new_token"
 
 
 async def test_a_job_is_processed_only_under_a_lease(machine: Machine) -> None:
     await machine.insert()
-    with pytest.raises(asyncpg.CheckViolationError, match="a_lease_is_held_while_processing"):
+    with violated("a_lease_is_held_while_processing"):
         await machine.fetch(
             "update dialectic_generation_jobs"
             " set status = 'processing', attempt_count = attempt_count + 1"
@@ -299,11 +303,11 @@ async def test_a_job_of_the_same_work_is_inserted_once(machine: Machine) -> None
 
 async def test_steps_stay_within_the_recipe(machine: Machine) -> None:
     await machine.insert(total_steps=2)
-    with pytest.raises(asyncpg.CheckViolationError, match="steps_stay_within_the_recipe"):
+    with violated("steps_stay_within_the_recipe"):
         await machine.fetch("update dialectic_generation_jobs set current_step = 3")
 
 
 async def test_nobody_is_their_own_parent(machine: Machine) -> None:
     job_id = uuid4()
-    with pytest.raises(asyncpg.CheckViolationError, match="nobody_is_their_own_parent"):
+    with violated("nobody_is_their_own_parent"):
         await machine.insert(id=job_id, parent_job_id=job_id)

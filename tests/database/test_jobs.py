@@ -9,9 +9,10 @@ import pytest
 
 from dialectic.app import jobs, sessions
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, NotFound
+from dialectic.errors import Conflict, NotFound, RemedyAction
 from tests.database.job_table import AdminConnection, working
 from tests.database.running_worker import Gates, Workshop, finish
+from tests.problems import refusing
 from tests.waiting import until
 
 
@@ -61,11 +62,11 @@ async def test_what_cannot_be_asked_of_a_job_is_said(shop: Workshop) -> None:
 
     resume = partial(jobs.resume_in, approves_spend=True)
     for deed in (jobs.pause_in, resume, jobs.cancel_in):
-        with pytest.raises(Conflict, match="is completed"):
+        with refusing(Conflict, "completed", subject=str(done)):
             await shop.transact(partial(deed, session_id=session_id, job_id=done))
-        with pytest.raises(NotFound, match="no job"):
+        with refusing(NotFound, reason="no_job", action=RemedyAction.LIST_JOBS):
             await shop.transact(partial(deed, session_id=session_id, job_id=uuid4()))
     (late,) = await shop.insert()
     await sessions.pause(shop.engine, shop.account, session_id)
-    with pytest.raises(Conflict, match="stands still"):
+    with refusing(Conflict, reason="session_paused", action=RemedyAction.RESUME):
         await shop.transact(partial(resume, session_id=session_id, job_id=late))

@@ -10,7 +10,6 @@ from decimal import Decimal
 from functools import partial
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
 
 from dialectic.core.job import Job
@@ -18,7 +17,7 @@ from dialectic.core.money.price import Rates, check_spend
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, DialecticError, FundsError, LeaseLost, NotFound
+from dialectic.errors import Conflict, DialecticError, FundsError, LeaseLost, NotFound, RemedyAction
 from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import HoldState, Purpose
 from dialectic.postgres import embedded
@@ -32,6 +31,7 @@ from tests.database.job_table import (
     make_session,
 )
 from tests.database.wallet_fixture import Till, used
+from tests.problems import refusing, violated
 
 PLAY = 1_000_000_000
 
@@ -66,7 +66,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
     engine: Engine,
 ) -> None:
     async with Till.open(engine) as till:
-        with pytest.raises(FundsError, match=r"dialectic wallet topup 20.*dialectic wallet unlim"):
+        with refusing(FundsError, reason="wallet", action=RemedyAction.TOP_UP):
             await till.reserve(1)
 
 
@@ -98,7 +98,7 @@ async def test_an_organisation_has_one_wallet_beside_those_of_its_members(till: 
     assert await till.ask(lambda c: wallets.open_wallet(c, None)) == first != till.wallet_id
     own = await till.ask(lambda c: wallets.open_wallet(c, till.account.user_id))
     assert own == till.wallet_id
-    with pytest.raises(NotFound, match="There is no user"):
+    with refusing(NotFound, reason="user_exists"):
         await till.ask(lambda c: wallets.open_wallet(c, uuid4()))
 
 
@@ -184,7 +184,7 @@ async def test_a_hold_that_is_asked_for_again_is_the_same(till: Till) -> None:
     assert await till.transact(lambda c: holds.reserve(c, new)) == first
     assert await till.figures() == (1000, 500)
     other = till.build(400, key=new.key)
-    with pytest.raises(Conflict, match="exists with 500 credits and is pending"):
+    with refusing(Conflict, "500", "pending", reason="hold_key_is_used_once"):
         await till.transact(lambda c: holds.reserve(c, other))
     await till.void(first)
 
@@ -192,7 +192,7 @@ async def test_a_hold_that_is_asked_for_again_is_the_same(till: Till) -> None:
 async def test_a_hold_that_is_resolved_is_not_given_out_again(till: Till) -> None:
     new = till.build(500)
     await till.settle(await till.transact(lambda c: holds.reserve(c, new)), used(1))
-    with pytest.raises(Conflict, match="is posted"):
+    with refusing(Conflict, "posted", reason="hold_key_is_used_once"):
         await till.transact(lambda c: holds.reserve(c, new))
 
 
@@ -221,7 +221,7 @@ async def test_a_hold_is_resolved_one_way_and_the_others_are_told(
     acts["lose"] = lambda: till.lose(hold)
     done = await acts[first]()
     before = await till.figures()
-    with pytest.raises(Conflict, match=f"was {done.state} already"):
+    with refusing(Conflict, done.state, reason="hold_ends_once"):
         await acts[second]()
     assert await till.figures() == before
 
@@ -229,7 +229,7 @@ async def test_a_hold_is_resolved_one_way_and_the_others_are_told(
 async def test_a_hold_that_nobody_made_cannot_be_settled(till: Till) -> None:
     acts = (holds.void, holds.lose, holds.load_hold)
     for act in acts:
-        with pytest.raises(NotFound, match="no hold nothing"):
+        with refusing(NotFound, "nothing", reason="hold_exists"):
             await till.transact(partial(act, key="nothing"))
 
 
@@ -237,7 +237,7 @@ async def test_an_answer_is_paid_for_once(till: Till) -> None:
     first, second = await till.reserve(10), await till.reserve(10)
     answer_id = uuid4()
     await till.settle(first, used(1), answer_id=answer_id)
-    with pytest.raises(asyncpg.UniqueViolationError, match="one_hold_per_answer"):
+    with violated("one_hold_per_answer"):
         await till.settle(second, used(1), answer_id=answer_id)
     await till.void(second)
 
@@ -250,7 +250,7 @@ async def test_the_same_deposit_twice_is_put_in_once(till: Till) -> None:
 
 async def test_another_deposit_under_the_same_key_is_refused(till: Till) -> None:
     await till.top_up(5, key="mine")
-    with pytest.raises(Conflict, match="5 was put in under the key mine, not 6"):
+    with refusing(Conflict, "5", "mine", "6", reason="deposit_key_is_used_once"):
         await till.top_up(6, key="mine")
 
 
@@ -291,7 +291,7 @@ async def test_a_wallet_that_only_counts_refuses_nothing_and_counts_all(engine: 
         assert await till.figures() == (0, 700)
         await till.settle(hold, used(600))
         assert await till.figures() == (-600, 0)
-        with pytest.raises(Conflict, match="wallet topup"):
+        with refusing(Conflict, reason="wallet_overdrawn", action=RemedyAction.TOP_UP):
             await till.ask(lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=False))
         await till.top_up(600)
         await till.ask(lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=False))
@@ -309,7 +309,9 @@ async def open_session(engine: Engine, till: Till, *, budget: int | None) -> UUI
 async def test_a_session_never_spends_more_than_its_budget(engine: Engine, till: Till) -> None:
     session_id = await open_session(engine, till, budget=500)
     first = await till.reserve(300, session_id=session_id)
-    with pytest.raises(FundsError, match=r"\$0.0002 is left of the session's budget") as refused:
+    with refusing(
+        FundsError, "$0.0002", reason="budget", action=RemedyAction.RAISE_BUDGET
+    ) as refused:
         await till.reserve(201, session_id=session_id)
     assert refused.value.is_held_by_others
     await till.settle(first, used(400))  # an overrun is not the session's
@@ -329,7 +331,7 @@ async def test_a_budget_holds_for_a_wallet_that_only_counts_and_for_play_money(
     await till.ask(lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=True))
     for is_play in (False, True):
         hold = await till.reserve(500, session_id=session_id, is_play=is_play)
-        with pytest.raises(FundsError, match="budget"):
+        with refusing(FundsError, reason="budget"):
             await till.reserve(1, session_id=session_id, is_play=is_play)
         await till.settle(hold, used(500))
 
@@ -372,14 +374,14 @@ async def test_a_budget_is_raised_and_lowered_down_to_what_is_spent(
 ) -> None:
     session_id = await open_session(engine, till, budget=None)
     await till.settle(await till.reserve(300, session_id=session_id), used(300))
-    with pytest.raises(Conflict, match="cannot be so low"):
+    with refusing(Conflict, reason="budget_spent", action=RemedyAction.SHOW_COSTS):
         await till.ask(lambda c: wallets.set_budget(c, session_id, 299))
     await till.ask(lambda c: wallets.set_budget(c, session_id, 300))
     with pytest.raises(FundsError):
         await till.reserve(1, session_id=session_id)
     await till.ask(lambda c: wallets.set_budget(c, session_id, 301))
     await till.void(await till.reserve(1, session_id=session_id))
-    with pytest.raises(NotFound, match="There is no session"):
+    with refusing(NotFound, reason="session_exists"):
         await till.ask(lambda c: wallets.set_budget(c, uuid4(), 1))
 
 
@@ -527,7 +529,7 @@ async def sweep(till: Till, *, age_s: float = 3600.0) -> int:
 
 async def test_a_hold_is_for_a_living_attempt_only(engine: Engine, till: Till) -> None:
     job = await claim_job(engine, till)
-    with pytest.raises(LeaseLost, match="attempt 2 of job"):
+    with refusing(LeaseLost, str(job.id), reason="attempt_is_under_way"):
         await till.reserve(1, job_id=job.id, attempt=2)
     hold = await till.reserve(1, job_id=job.id, attempt=1)
     await till.transact(lambda c: jobs.release(c, job))
@@ -546,7 +548,7 @@ async def test_the_hold_of_an_attempt_that_is_over_is_lost(engine: Engine, till:
     found = await till.transact(lambda c: holds.load_hold(c, hold.key))
     assert found.state is HoldState.LOST
     assert await till.figures() == (1000, 0)
-    with pytest.raises(Conflict, match="already"):
+    with refusing(Conflict, reason="hold_ends_once"):
         await till.settle(hold, used(1))
 
 

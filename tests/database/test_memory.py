@@ -21,6 +21,7 @@ from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepa
 from dialectic.retrieval.search import Angle, Found, build_queries, find
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from tests.database.tenant_rows import Tenant, create_database, insert_tenant
+from tests.problems import violated
 
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
 HALL = "# Hall\n\nVolunteers book the village hall by the hour and fetch the key at the bakery.\n"
@@ -229,7 +230,7 @@ async def test_a_vector_of_the_wrong_size_is_refused(place: Place) -> None:
         dimensions=3,
         pieces=(piece,),
     )
-    with pytest.raises(asyncpg.CheckViolationError, match="a_vector_has_its_size"):
+    with violated("a_vector_has_its_size"):
         await place.app.transact(OURS.id, lambda c: memory.put_source(c, new))
     assert await place.count("dialectic_memory_sources") == 0
 

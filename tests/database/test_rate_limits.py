@@ -17,6 +17,7 @@ from dialectic.limits import admission
 from dialectic.limits.admission import HealthCache, Outcome, Report
 from tests.database.endpoint_fixture import ANSWERED, Caller, ask, build_endpoint
 from tests.database.job_table import Machine
+from tests.problems import refusing
 
 MINUTE_S = 60.0
 # Of a minute's allowance this much is used, and this much may go at once after a rest.
@@ -373,6 +374,7 @@ async def test_a_short_wait_is_waited_for_and_a_long_one_raised(machine: Machine
     assert loop.time() - begun >= 0.05
     while (await caller.ask()).may_go:
         pass
-    with pytest.raises(EndpointBusy, match="limits set for endpoint") as caught:
+    with refusing(EndpointBusy, subject=caller.endpoint.name) as caught:
         await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[0])
+    assert type(caught.value) is EndpointBusy
     assert caught.value.wait_s > admission.PATIENCE_S

@@ -24,7 +24,14 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, File, open_account
 from dialectic.engine import Engine
-from dialectic.errors import NotFound, ProviderTransient, StorageUnavailable, UsageError
+from dialectic.errors import (
+    NotFound,
+    ProviderTransient,
+    Remedy,
+    RemedyAction,
+    StorageUnavailable,
+    UsageError,
+)
 from dialectic.failpoints import Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.publishing.publish import (
@@ -35,6 +42,7 @@ from dialectic.publishing.publish import (
     require_published,
 )
 from dialectic.storage.base import open_store
+from tests.problems import refusing
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 T = TypeVar("T")
@@ -191,9 +199,9 @@ async def test_a_session_is_found_by_as_much_of_its_id_as_tells_it_from_others(
     assert await find(engine, account, "abcdef01") == first
     assert await find(engine, account, "ABCDEF02") == second
     assert await find(engine, account, "abcdef02-00") == second
-    with pytest.raises(UsageError, match="More than one session begins with 'abcdef0'"):
+    with refusing(UsageError, reason="ambiguous_id", subject="abcdef0"):
         await find(engine, account, "abcdef0")
-    with pytest.raises(NotFound, match="no session 'abcdef03'"):
+    with refusing(NotFound, reason="no_session", subject="abcdef03"):
         await find(engine, account, "abcdef03")
 
 
@@ -201,7 +209,7 @@ async def test_what_cannot_be_an_id_is_refused_before_it_is_looked_for(
     engine: Engine, account: Account
 ) -> None:
     for text in ("", "latest", "abc%", "abc_", "a b", "';--", "é", "٣"):
-        with pytest.raises(UsageError, match="is not the id of a session") as caught:
+        with refusing(UsageError, reason="not_an_id", subject=text) as caught:
             await find(engine, account, text)
         assert not isinstance(caught.value, NotFound), text
 
@@ -213,7 +221,7 @@ async def test_the_session_of_another_tenant_is_not_found(
     assert await find(engine, account, str(session_id)) == session_id
     with pytest.raises(NotFound):
         await find(engine, other_account, str(session_id))
-    with pytest.raises(NotFound, match=str(session_id)):
+    with refusing(NotFound, reason="no_session", subject=str(session_id)):
         await transact(engine, other_account, lambda c: records.load_session(c, session_id))
 
 
@@ -364,7 +372,8 @@ async def test_a_session_begins_while_storage_is_away_and_its_files_follow(
     with pytest.raises(StorageUnavailable) as caught:
         await require_published(cut_off, account.tenant_id, begun.project_id, begun.session_id)
     assert place in caught.value.message
-    assert f"`dialectic resume {str(begun.session_id)[:8]}`" in caught.value.message
+    remedy = Remedy(RemedyAction.RESUME, session_id=str(begun.session_id))
+    assert caught.value.remedy == remedy
 
     obstacle.unlink()
     await require_published(cut_off, account.tenant_id, begun.project_id, begun.session_id)

@@ -28,6 +28,7 @@ from dialectic.publishing.publish import publish_project
 from dialectic.storage.archive import open_archive, write_archive
 from dialectic.storage.base import FileStore, open_store
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
+from tests.problems import refusing
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -119,7 +120,7 @@ async def test_finished_documents_come_without_drafts_raw_answers_and_rows(
     assert all(
         "/_work/" in path or "/raw_responses/" in path for path in left_out - {settings_path(SLUG)}
     )
-    with pytest.raises(InvalidBundle, match="without --finished"):
+    with refusing(InvalidBundle, reason="finished_only"):
         await transfer.import_project(engine, account, tmp_path / "done.zip")
 
 
@@ -163,7 +164,7 @@ async def test_a_stored_file_that_is_not_what_was_written_is_named_and_nothing_i
         await engine.files.write(f"{account.tenant_id}/{path}", b"something else")
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(StorageUnavailable, match=f"{path} is {damage}"):
+    with refusing(StorageUnavailable, reason=damage, subject=path):
         await transfer.export_project(engine, account, made.id, out / "all.zip")
     assert list(out.iterdir()) == []
 
@@ -207,7 +208,7 @@ async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
         archive.verify()
 
     restless.times = 1000
-    with pytest.raises(Conflict, match="written anew"):
+    with refusing(Conflict, reason="changed"):
         await transfer.export_project(moving, account, made.id, tmp_path / "never.zip")
 
 
@@ -421,29 +422,41 @@ def _swap_files(rows: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "reason", "name"),
     [
-        (_set("dialectic_feedback", "rating", None), "break a rule"),
-        (_set("dialectic_projects", "project_name", "a\0b"), "break a rule"),
-        (_set("dialectic_projects", "owner", "me"), "owner"),
-        (_set("dialectic_projects", "tenant_id", str(uuid4())), "tenant_id"),
-        (_set("dialectic_projects", "slug", "../up"), "slug"),
-        (_set("dialectic_projects", "domain_id", str(uuid4())), "not in dialectic_domains"),
-        (_set("dialectic_contributions", "session_id", str(uuid4())), "not in dialectic_sessions"),
-        (_set("dialectic_contributions", "storage_path", "x/y.md"), "not in dialectic_files"),
-        (_set("dialectic_contributions", "tokens_used_input", 2**31), "tokens_used_input"),
-        (_set("dialectic_contributions", "tokens_used_input", 2**80), "tokens_used_input"),
-        (_set("dialectic_contributions", "content_in", "elsewhere"), "content_in"),
-        (_set("dialectic_contributions", "content_in", "row"), "does not hold the text"),
-        (_set("dialectic_sessions", "status", "generating_thesis"), "in flight"),
-        (_set("dialectic_sessions", "selected_model_ids", []), "selected_model_ids"),
-        (_set("dialectic_sessions", "lead_model_index", 3), "break a rule"),
-        (_set("dialectic_sessions", "created_at", "2026-05-01T10:00:00"), "created_at"),
-        (_set("dialectic_process_templates", "definition", {}), "has not its form"),
-        (_set("dialectic_process_templates", "definition", {"file": [0] * 10_001}), "far too many"),
-        (_set("dialectic_process_templates", "content_hash", "0" * 64), "hash"),
-        (_set("dialectic_files", "sha256", "0" * 64), "do not name the same files"),
-        (_swap_files, "not in dialectic_files"),
+        (_set("dialectic_feedback", "rating", None), "broken_rule", ""),
+        (_set("dialectic_projects", "project_name", "a\0b"), "broken_rule", ""),
+        (_set("dialectic_projects", "owner", "me"), "bad_form", "owner"),
+        (_set("dialectic_projects", "tenant_id", str(uuid4())), "bad_form", "tenant_id"),
+        (_set("dialectic_projects", "slug", "../up"), "bad_form", "slug"),
+        (_set("dialectic_projects", "domain_id", str(uuid4())), "no_row", "dialectic_domains"),
+        (_set("dialectic_contributions", "session_id", str(uuid4())), "no_row", "session_id"),
+        (_set("dialectic_contributions", "storage_path", "x/y.md"), "no_file", "x/y.md"),
+        (
+            _set("dialectic_contributions", "tokens_used_input", 2**31),
+            "bad_form",
+            "tokens_used_input",
+        ),
+        (
+            _set("dialectic_contributions", "tokens_used_input", 2**80),
+            "bad_form",
+            "tokens_used_input",
+        ),
+        (_set("dialectic_contributions", "content_in", "elsewhere"), "bad_form", "content_in"),
+        (_set("dialectic_contributions", "content_in", "row"), "other_text", ""),
+        (_set("dialectic_sessions", "status", "generating_thesis"), "bad_form", "status"),
+        (_set("dialectic_sessions", "selected_model_ids", []), "bad_form", "selected_model_ids"),
+        (_set("dialectic_sessions", "lead_model_index", 3), "broken_rule", ""),
+        (_set("dialectic_sessions", "created_at", "2026-05-01T10:00:00"), "bad_form", "created_at"),
+        (_set("dialectic_process_templates", "definition", {}), "bad_form", ""),
+        (
+            _set("dialectic_process_templates", "definition", {"file": [0] * 10_001}),
+            "too_many_values",
+            "",
+        ),
+        (_set("dialectic_process_templates", "content_hash", "0" * 64), "other_hash", ""),
+        (_set("dialectic_files", "sha256", "0" * 64), "other_files", ""),
+        (_swap_files, "no_file", "dialectic_files"),
     ],
 )
 async def test_a_bundle_that_breaks_a_rule_is_refused_and_leaves_no_trace(
@@ -453,12 +466,13 @@ async def test_a_bundle_that_breaks_a_rule_is_refused_and_leaves_no_trace(
     admin: Admin,
     tmp_path: Path,
     change: Callable[[dict[str, Any]], None],
-    words: str,
+    reason: str,
+    name: str,
 ) -> None:
     await export(engine, account, made.id, tmp_path / "good.zip")
     bad = rewrite(tmp_path / "good.zip", tmp_path / "bad.zip", change)
     before, files = await count_rows(admin), await engine.files.list("")
-    with pytest.raises(InvalidBundle, match=words) as refusal:
+    with refusing(InvalidBundle, name, reason=reason) as refusal:
         await transfer.import_project(engine, account, bad)
     assert "\n" not in refusal.value.message, "a server's details repeat the row"
     assert await count_rows(admin) == before
@@ -518,9 +532,9 @@ async def test_a_project_is_found_by_folder_name_and_ids(
         with pytest.raises(NotFound):
             await transfer.resolve_project_id(engine, other_account, word)
     for word in ("nothing", "zzz", "%", "-", "' or true --", SLUG[1:]):
-        with pytest.raises(NotFound, match="There is no project"):
+        with refusing(NotFound, reason="no_project", subject=word):
             await transfer.resolve_project_id(engine, account, word)
-    with pytest.raises(UsageError, match="Name a project"):
+    with refusing(UsageError, reason="no_name"):
         await transfer.resolve_project_id(engine, account, " ")
 
 
@@ -529,7 +543,7 @@ async def test_a_word_that_means_several_projects_is_answered_with_their_folders
 ) -> None:
     await export(engine, account, made.id, tmp_path / "all.zip")
     copy = await transfer.import_project(engine, account, tmp_path / "all.zip")
-    with pytest.raises(UsageError, match=copy.slug):
+    with refusing(UsageError, copy.slug, reason="ambiguous_name", subject=NAME):
         await transfer.resolve_project_id(engine, account, NAME)
     assert await transfer.resolve_project_id(engine, account, SLUG) == made.id
     assert await transfer.resolve_project_id(engine, account, copy.slug) == copy.project_id

@@ -201,7 +201,7 @@ async def test_a_job_whose_retries_are_used_up_ends_and_says_so(shop: Workshop) 
     assert [error["attempt"] for error in row["errors"]] == [1, 2, 3]
     (event,) = await shop.events_of("contribution_generation_failed")
     assert event["job_id"] == str(job_id)
-    assert event["error"] == {"code": "provider_transient", "message": "Busy."}
+    assert event["error"] == {"code": "provider_transient", "message": "Busy.", "remedy": None}
 
 
 async def test_a_wait_that_the_provider_asks_for_uses_up_no_try(shop: Workshop) -> None:

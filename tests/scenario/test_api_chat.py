@@ -161,7 +161,7 @@ async def test_what_fails_is_a_problem_and_leaves_nothing_behind(
 
     check_problem(await ask(house.anna, "Fail."), 502, "provider_transient")
     poor = check_problem(await ask(house.ben, "Name a bakery."), 402, "insufficient_funds")
-    assert "for users of a server, whoever runs it" in poor["detail"]
+    assert poor["remedy"] == {"action": "top_up", "is_play": False}
     calls = len(simulator.log.calls)
     check_problem(await ask(house.anna, "word " * 120_000), 413, "context_window_exceeded")
     check_problem(await ask(house.anna, "Hi.", chat_id=str(uuid4())), 404, "not_found")

@@ -17,6 +17,7 @@ import pytest
 from dialectic.postgres import embedded
 from tests.command_pool import Told
 from tests.conftest import execute_as_superuser
+from tests.problems import list_codes, list_commands
 from tests.scenario.test_run import PROMPT, Home, copy_home, open_home, unique_name, wait_for
 from tests.servers import copy_server
 from tests.waiting import PATIENCE_S, hearing_server_log
@@ -106,7 +107,8 @@ def test_a_closed_stream_is_like_one_that_leads_nowhere(home: Home, closed: str)
 def test_a_prompt_from_a_closed_input_is_empty(home: Home) -> None:
     told = tell_in_shell(home, f"{shlex.join(RUN)} - <&-")
     assert told.code == 2
-    assert "prompt is empty" in told.stderr
+    assert list_codes(told.stderr) == ["invalid_request"]
+    assert "--file" in told.stderr
 
 
 def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
@@ -117,7 +119,8 @@ def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
     ):
         told = tell_in_shell(home, f"{words} > /dev/full")
         assert told.code == 1, told.stderr
-        assert "The output cannot be written: No space left on device" in told.stderr
+        assert list_codes(told.stderr) == ["output"]
+        assert "No space left on device" in told.stderr
         assert "Traceback" not in told.stderr
         assert "Exception ignored" not in told.stderr
 
@@ -139,8 +142,8 @@ def test_pausing_or_cancelling_twice_is_no_error(home: Home) -> None:
         assert f"{done}." in first.stderr
         assert f"{done} already." in second.stderr
     refused = home.tell("pause", session)
-    assert refused.code == 2
-    assert "cancelled and stays so" in refused.stderr
+    assert (refused.code, list_codes(refused.stderr)) == (2, ["conflict"])
+    assert list_commands(refused.stderr) == ['dialectic run "…"']
 
 
 def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home: Home) -> None:
@@ -155,7 +158,8 @@ def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home
     assert home.tell("resume", session, *only, "--detach").code == 0
     assert "is cancelled" in home.tell("cancel", session, *only).stderr
     told = home.tell("pause", session, *only)
-    assert (told.code, "is cancelled: only one that waits" in told.stderr) == (2, True)
+    assert (told.code, list_codes(told.stderr)) == (2, ["conflict"])
+    assert "cancelled" in told.stderr
 
 
 def test_a_finished_session_stays_finished(home: Home) -> None:
@@ -163,8 +167,7 @@ def test_a_finished_session_stays_finished(home: Home) -> None:
     assert told.code == 0, told.stderr
     for word in ("pause", "cancel"):
         refused = home.tell(word, told.session)
-        assert refused.code == 2
-        assert "is complete already" in refused.stderr
+        assert (refused.code, list_codes(refused.stderr)) == (2, ["conflict"])
     assert home.tell("watch", told.session).code == 0
     again = home.tell("resume", told.session)
     assert (again.code, again.stdout) == (0, told.stdout)
@@ -239,7 +242,7 @@ def test_what_cannot_be_is_refused_before_a_session_is_made(
     for key in keys:
         assert key.format(folder=tmp_path) in told.stderr
     assert "Traceback" not in told.stderr
-    assert "fault of the program" not in told.stderr
+    assert "internal" not in list_codes(told.stderr)
     assert home.tell("status").stdout == before
 
 
@@ -258,7 +261,7 @@ def test_a_message_that_is_no_text_is_refused_as_a_prompt_is(home: Home, tmp_pat
     for command in ("run -", "chat"):
         told = tell_in_shell(home, f"{command} < {shlex.quote(str(tmp_path))}/latin")
         assert told.code == 2, told.stderr
-        assert "is not UTF-8 text (byte 3)" in told.stderr
+        assert all(name in told.stderr for name in ("UTF-8", "byte 3"))
 
 
 def test_whoever_asks_for_json_gets_json(home: Home) -> None:
@@ -274,7 +277,7 @@ def test_whoever_asks_for_json_gets_json(home: Home) -> None:
 def test_whoever_stops_reading_is_told_what_goes_on_with_it(home: Home) -> None:
     told = tell_in_shell(home, f"{shlex.join(RUN)} --json {shlex.quote(PROMPT)} | head -c 1")
     session = told.stderr.split("Session ")[1][:8]
-    assert f"`dialectic resume {session}` goes on" in told.stderr
+    assert f"`dialectic resume {session}`" in told.stderr
     assert home.tell("resume", session).code == 0
 
 
@@ -282,7 +285,7 @@ def test_whoever_stops_reading_is_told_what_goes_on_with_it(home: Home) -> None:
 def test_a_prompt_without_end_is_not_read_to_its_end(home: Home, words: list[str]) -> None:
     told = tell_in_shell(home, f"run {shlex.join(words)} < /dev/zero")
     assert told.code == 2, told.stderr
-    assert "has more than 10,000,000 bytes" in told.stderr
+    assert "10,000,000" in told.stderr
     assert "DIALECTIC_MAX_PROMPT_BYTES" in told.stderr
 
 
@@ -313,7 +316,8 @@ def test_storage_that_takes_nothing_is_named_before_anything_is_called(
     with copy_home(made_home, tmp_path / "home") as home:
         told = home.tell(*RUN, PROMPT, storage_url="file:///proc/nope")
         assert told.code == 4, told.stderr
-        assert "No folder can be made in /proc" in told.stderr
+        assert list_codes(told.stderr) == ["storage_unavailable"]
+        assert "/proc" in told.stderr
         assert "DIALECTIC_STORAGE_URL" in told.stderr
         assert "Session" not in told.stderr
 
@@ -345,7 +349,7 @@ def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
     for words in (["export", session, "--out", str(pipe)], ["import", str(pipe)]):
         told = home.tell(*words)
         assert told.code == 2, told.stderr
-        assert "no plain file" in told.stderr
+        assert str(pipe) in told.stderr
     assert pipe.is_fifo()
     assert home.tell("export", os.fsdecode(b"no such project \xff")).code == 2
 
@@ -362,7 +366,8 @@ def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(
         assert told.code == 1
         assert "Traceback" not in told.stderr
         (line,) = told.stderr.splitlines()
-        assert line.startswith("dialectic: UndefinedTableError at ")
+        assert list_codes(line) == ["internal"]
+        assert "UndefinedTableError" in line
         assert "DIALECTIC_LOG_LEVEL=DEBUG" in line
         more = home.tell("status", log_level="DEBUG")
         assert more.code == 1

@@ -13,12 +13,13 @@ import pytest
 from dialectic.app import jobs, sessions
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
-from dialectic.errors import Conflict
+from dialectic.errors import Conflict, RemedyAction
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText, Provider
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
+from tests.problems import refusing
 from tests.scenario.whole_session import (
     ARCHITECT,
     COUNTS,
@@ -196,7 +197,7 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
 
 async def test_what_has_not_failed_cannot_be_retried(stage: Stage) -> None:
     session_id = await stage.play([SKEPTIC], until="thesis")
-    with pytest.raises(Conflict, match="nothing failed"):
+    with refusing(Conflict, reason="nothing_failed"):
         await sessions.retry(stage.engine, stage.account, session_id)
 
 
@@ -205,9 +206,9 @@ async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
 ) -> None:
     mood["refuses"] = asks_for("thesis")
     session_id = await stage.play(MODELS, is_autopilot=False)
-    with pytest.raises(Conflict, match="dialectic retry"):
+    with refusing(Conflict, reason="stage_incomplete", action=RemedyAction.RETRY):
         await sessions.start_next(stage.engine, stage.account, session_id)
-    with pytest.raises(Conflict, match="dialectic retry"):
+    with refusing(Conflict, reason="iteration_incomplete", action=RemedyAction.RETRY):
         await sessions.iterate(stage.engine, stage.account, session_id)
 
 

@@ -39,6 +39,7 @@ from dialectic.settings import Settings
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.running_worker import refusing
 from tests.database.tenant_rows import create_database
+from tests.problems import check_error, read_error
 from tests.scenario.paid_models import list_holds, verify
 from tests.scenario.whole_session import Stage, open_stage
 
@@ -240,16 +241,17 @@ async def test_bad_vectors_are_paid_for_as_reported_and_never_kept(
 
 
 async def test_wrong_input_is_told(stage: Stage) -> None:
-    async def refusal(project_id: UUID, query: str, limit: int = 5) -> str:
+    async def refusal(project_id: UUID, query: str, limit: int = 5) -> UsageError:
         with pytest.raises(UsageError) as caught:
             await search_project(stage.engine, stage.account, project_id, query, limit)
-        return caught.value.message
+        return caught.value
 
     empty = await make_project(stage)
-    assert "no documents yet" in await refusal(empty, "anything")
-    assert "empty" in await refusal(empty, " \n")
-    assert "at most 10,000" in await refusal(empty, "x" * (search.QUERY_CHARS_MAX + 1))
-    assert "from 1 to 100" in await refusal(empty, "x", 0)
+    check_error(await refusal(empty, "anything"), reason="no_documents")
+    check_error(await refusal(empty, " \n"), reason="empty", subject="query")
+    long = "x" * (search.QUERY_CHARS_MAX + 1)
+    check_error(await refusal(empty, long), reason="too_long", subject="query", limit=10_000)
+    check_error(await refusal(empty, "x", 0), reason="out_of_range", subject="limit", limit=100)
 
 
 def test_a_hit_is_shown_with_its_document_its_headings_and_the_start_of_it() -> None:
@@ -278,10 +280,10 @@ def test_the_command_says_what_it_found(
     assert "1 passage in 2 documents, by builtin/static." in found.stderr
     told = tell("plan-a-walk", "tax return", "--json")
     assert json.loads(told.stdout)["hits"][0]["heading_path"] == ["Money", "Tax"]
-    for words, why in ((("nothing", "x"), "no project"), (("plan-a-walk", " "), "empty")):
-        refused = tell(*words)
-        assert isinstance(refused.exception, UsageError)
-        assert why in refused.exception.message
+    for words, reason in ((("nothing", "x"), "no_project"), (("plan-a-walk", " "), "empty")):
+        told = tell(*words, "--json")
+        error = read_error(told.stderr)
+        assert (told.exit_code, error["exit_code"], error["reason"]) == (2, 2, reason)
 
 
 async def make_projects(address: Address, home: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from dialectic.cli.main import main
 from dialectic.core.documents.file_paths import build_path, parse_path
 from tests.command_pool import Told
+from tests.problems import list_commands
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns, read_table
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name
 from tests.scenario.whole_session import BLOCK, COUNTS
@@ -484,7 +485,7 @@ def test_a_process_of_ones_own_runs_to_its_end_and_again(
     assert home.read_status(told.session)["session"]["status"] == "iteration_complete"
     following = home.tell("next", told.session)
     assert following.code == 2
-    assert "dialectic iterate" in following.stderr
+    assert list_commands(following.stderr) == [f"dialectic iterate {told.session[:8]}"]
     again = home.tell("iterate", told.session)
     assert again.code == 0, again.stderr
     stages = home.read_status(told.session)["stages"]

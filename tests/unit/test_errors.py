@@ -12,7 +12,7 @@ import pytest
 
 import dialectic
 from dialectic import errors
-from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError
+from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError, Remedy, RemedyAction
 
 
 def import_everything() -> None:
@@ -88,6 +88,15 @@ def test_an_error_says_what_it_means_to_a_person_a_client_a_shell_and_a_job(
 def test_an_error_without_words_says_what_it_is(error: type[DialecticError]) -> None:
     assert error().message == error.__doc__ == str(error())
     assert error("The moon is down.").message == "The moon is down."
+
+
+@every_error
+def test_the_words_and_the_remedy_of_an_error_are_apart(error: type[DialecticError]) -> None:
+    remedy = Remedy(RemedyAction.RESUME, session_id="41ac")
+    made = error("It is paused.", remedy=remedy, reason="paused", subject="41ac", limit=3)
+    assert not re.search(r"\bdialectic [a-z]", error().message)
+    assert (made.remedy, made.reason, made.subject, made.limit) == (remedy, "paused", "41ac", 3)
+    assert error().remedy == error.remedy, "what helps without words"
 
 
 def test_a_provider_can_say_when_to_come_back() -> None:

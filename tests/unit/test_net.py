@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import socket
 
-import pytest
-
 from dialectic.errors import ConfigurationError
 from dialectic.net import WATCH, bind
+from tests.problems import refusing
 
 
 def test_a_connection_takes_over_how_it_is_watched() -> None:
@@ -29,5 +28,5 @@ def test_a_port_that_is_taken_is_named() -> None:
     with contextlib.closing(bind("127.0.0.1", 0)) as listening:
         listening.listen()
         port = listening.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"Port {port} of 127.0.0.1"):
+        with refusing(ConfigurationError, "127.0.0.1", reason="port_taken", subject=str(port)):
             bind("127.0.0.1", port)

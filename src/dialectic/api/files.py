@@ -58,7 +58,8 @@ def blaming_disk() -> Iterator[None]:
             raise
         raise StorageUnavailable(
             "The server has no room for this file just now. Whoever runs it must make some, where "
-            "temporary files are kept."
+            "temporary files are kept.",
+            reason="no_room",
         ) from error
 
 

@@ -6,8 +6,10 @@ hold a secret, and an unexpected error tells nothing but the id of its request.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -32,6 +34,7 @@ from dialectic.errors import (
     InProgress,
     InvalidValue,
     ProviderError,
+    RemedyAction,
     SchemaChanged,
     ServerBusy,
     StorageMismatch,
@@ -67,6 +70,18 @@ class FieldError(BaseModel):
     code: str
 
 
+class RemedyView(BaseModel):
+    """What helps, for programs: an action, and the parameters that it has."""
+
+    action: RemedyAction = Field(description="A name that never changes; others may be added.")
+    session_id: str | None = Field(default=None, description="The session to act on.")
+    model: str | None = Field(default=None, description="A model with a similar name.")
+    scope: str | None = Field(default=None, description="The scope that a token needs.")
+    user: str | None = Field(default=None, description="The user to act on.")
+    setting: str | None = Field(default=None, description="The setting that the operator sets.")
+    is_play: bool | None = Field(default=None, description="Whether play money is missing.")
+
+
 class Problem(BaseModel):
     """An error, as RFC 9457 has it."""
 
@@ -79,7 +94,19 @@ class Problem(BaseModel):
     code: str = Field(description="What programs go by.", examples=["not_found"])
     instance: str = Field(description="The path that was asked for.")
     request_id: str = Field(description="Also in the header X-Request-ID, and in the logs.")
+    reason: str | None = Field(
+        default=None, description="Which case of the code it is.", examples=["no_session"]
+    )
+    remedy: RemedyView | None = Field(default=None, description="What helps, if that is known.")
     errors: list[FieldError] = Field(default=[], description="Of a request that does not validate.")
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What a problem tells programs besides its code."""
+
+    reason: str | None = None
+    remedy: RemedyView | None = None
 
 
 def build_problem(request: Request, error: DialecticError) -> Response:
@@ -94,7 +121,8 @@ def build_problem(request: Request, error: DialecticError) -> Response:
         if (removal := build_removal(request.headers, knock)) is not None:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
-    return _build(request, (kind.status, kind.code, title), _tell(error, title), headers)
+    told = (kind.status, kind.code, title)
+    return _build(request, told, _tell(error, title), headers, help_with=find_help(error))
 
 
 UNEXPECTED = (
@@ -124,6 +152,17 @@ def _tell(error: DialecticError, title: str) -> str:
     return error.message
 
 
+def find_help(error: DialecticError) -> Help:
+    """Find the reason of an error and what helps, without what is for the operator alone."""
+    if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Help()
+    if isinstance(error, OF_THE_OPERATOR):
+        return Help(remedy=RemedyView(action=RemedyAction.TRY_AGAIN))
+    if error.remedy is None:
+        return Help(error.reason)
+    return Help(error.reason, RemedyView.model_validate(error.remedy.as_dict()))
+
+
 def find_wait(error: DialecticError) -> float | None:
     """Find after how long it makes sense to ask again; None if that depends on something else."""
     match error:
@@ -149,14 +188,20 @@ def _build(
     detail: str,
     headers: dict[str, str] | None = None,
     errors: list[FieldError] | None = None,
+    help_with: Help | None = None,
 ) -> Response:
     request_id = request.scope.get("state", {}).get("request_id", "")
-    body = _render(kind, detail, (request.url.path, request_id), errors or [])
+    asked = (request.url.path, request_id)
+    body = _render(kind, detail, asked, errors or [], help_with or Help())
     return Response(body, kind[0], headers=headers, media_type=MEDIA_TYPE)
 
 
 def _render(
-    kind: tuple[int, str, str], detail: str, asked: tuple[str, str], errors: list[FieldError]
+    kind: tuple[int, str, str],
+    detail: str,
+    asked: tuple[str, str],
+    errors: list[FieldError],
+    help_with: Help,
 ) -> bytes:
     (status, code, title), (path, request_id) = kind, asked
     problem = Problem(
@@ -167,14 +212,19 @@ def _render(
         code=code,
         instance=path,
         request_id=request_id,
+        reason=help_with.reason,
+        remedy=help_with.remedy,
         errors=errors,
     )
-    return problem.model_dump_json().encode()
+    told = problem.model_dump(mode="json")
+    if problem.remedy is not None:
+        told["remedy"] = problem.remedy.model_dump(mode="json", exclude_none=True)
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def render_broken(detail: str) -> bytes:
     """Build the answer to what is no request: nobody knows what it asks for."""
-    return _render((400, CODES[400], "Bad Request"), detail, ("", ""), [])
+    return _render((400, CODES[400], "Bad Request"), detail, ("", ""), [], Help())
 
 
 def build_unexpected(request: Request) -> Response:

@@ -37,6 +37,8 @@ from dialectic.errors import (
     Conflict,
     Forbidden,
     NotFound,
+    Remedy,
+    RemedyAction,
     TokenExpired,
     TokenInvalid,
     TokenMissing,
@@ -106,7 +108,8 @@ async def enter_without_token(db: Database, listens_at: str, knock: RequestOrigi
         case Access.FOREIGN:
             raise Forbidden(
                 "This server acts for its owner, and the request was made by a page of another "
-                "site. Use the server by the address it listens at."
+                "site. Use the server by the address it listens at.",
+                reason="foreign_page",
             )
 
 
@@ -141,7 +144,12 @@ async def load_user(db: Database, name: str) -> Account:
     """Load a user's own account."""
     account = await store.find_account(db, name)
     if account is None:
-        raise NotFound(f"There is no user {name!r}. `dialectic user list` shows them.")
+        raise NotFound(
+            f"There is no user {name!r}.",
+            reason="no_user",
+            subject=name,
+            remedy=Remedy(RemedyAction.LIST_USERS),
+        )
     return account
 
 
@@ -150,7 +158,10 @@ def _clean_name(name: str) -> str:
     is_plain = all(unicodedata.category(char)[0] != "C" for char in cleaned)
     if not cleaned or len(cleaned) > NAME_CHARS_MAX or not is_plain:
         raise UsageError(
-            f"A name has 1 to {NAME_CHARS_MAX} characters that can be seen. Choose another one."
+            f"A name has 1 to {NAME_CHARS_MAX} characters that can be seen. Choose another one.",
+            reason="bad_name",
+            subject="name",
+            limit=NAME_CHARS_MAX,
         )
     return cleaned
 
@@ -182,18 +193,29 @@ async def issue_token(
     caller.require(Scope.ADMIN)
     wanted = caller.scopes if scopes is None else frozenset(scopes)
     if not wanted:
-        raise UsageError("A token needs at least one scope.")
+        raise UsageError("A token needs at least one scope.", reason="no_scope", subject="scopes")
     if missing := wanted - caller.scopes:
         raise Forbidden(
-            f"This token lacks the scope `{min(missing)}`, so it can make none that has it."
+            f"This token lacks the scope `{min(missing)}`, so it can make none that has it.",
+            reason="missing_scope",
+            subject=min(missing).value,
         )
     if not 1 <= life_days <= LIFE_DAYS_MAX:
-        raise UsageError(f"A token lives for 1 to {LIFE_DAYS_MAX} days, not {life_days}.")
+        raise UsageError(
+            f"A token lives for 1 to {LIFE_DAYS_MAX} days, not {life_days}.",
+            reason="bad_life",
+            subject="life_days",
+            limit=LIFE_DAYS_MAX,
+        )
     secret, token = _draw(TokenKind.API, caller, name, wanted, timedelta(days=life_days))
 
     async def work(connection: Connection) -> datetime:
         if await store.count_tokens(connection, caller.user_id) >= tokens_max:
-            raise Conflict(f"There are {tokens_max} tokens already. Revoke one that is not needed.")
+            raise Conflict(
+                f"There are {tokens_max} tokens already. Revoke one that is not needed.",
+                reason="too_many_tokens",
+                limit=tokens_max,
+            )
         return await store.insert_token(connection, token)
 
     expires_at = await db.transact(caller.tenant_id, work)
@@ -236,7 +258,7 @@ async def revoke_token(db: Database, caller: Caller, token_id: UUID) -> None:
         return await store.revoke_token(connection, token_id, caller.user_id)
 
     if not await db.transact(caller.tenant_id, work):
-        raise NotFound(f"There is no token {token_id}.")
+        raise NotFound(f"There is no token {token_id}.", reason="no_token", subject=str(token_id))
 
 
 # -- browsers --------------------------------------------------------------------------------------
@@ -286,21 +308,32 @@ async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> Brows
     """Go over to another tenant of the user, if their own token let them in; ends the session."""
     session_id = caller.token_id
     if session_id is None:
-        raise Forbidden("Only a browser that came in with a token can go over. Sign in first.")
+        raise Forbidden(
+            "Only a browser that came in with a token can go over. Sign in first.",
+            reason="no_browser_session",
+        )
 
     async def work(connection: Connection) -> tuple[UUID, UUID]:
         root = await store.find_root(connection, session_id)
         if root is None:
-            raise Forbidden("A token acts in one tenant. Make another one for the other tenant.")
+            raise Forbidden(
+                "A token acts in one tenant. Make another one for the other tenant.",
+                reason="token_of_one_tenant",
+            )
         tenants = await store.list_tenants(connection, caller.user_id)
         kinds = {tenant.id: tenant.kind for tenant in tenants}
         if tenant_id not in kinds:
-            raise NotFound(f"There is no organisation {tenant_id}.")
+            raise NotFound(
+                f"There is no organisation {tenant_id}.",
+                reason="no_organization",
+                subject=str(tenant_id),
+            )
         # Whoever holds a token of an organisation was given that organisation, and nothing else.
         if root[0] != tenant_id and kinds.get(root[0]) != "personal":
             raise Forbidden(
                 "You signed in with a token of an organisation, which opens that one alone. "
-                "Sign in with a token of your own account to go over."
+                "Sign in with a token of your own account to go over.",
+                reason="token_of_organization",
             )
         return root
 

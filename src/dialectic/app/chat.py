@@ -157,7 +157,7 @@ def check_message(text: str, *, bytes_max: int) -> str:
         )
     clean, _ = clean_text(text)
     if not clean.strip():
-        raise UsageError("The message is empty. Say something.")
+        raise UsageError("The message is empty. Say something.", reason="empty", subject="message")
     return clean
 
 
@@ -165,7 +165,7 @@ def check_title(title: str) -> str:
     """Clean a chat's title, as a project's name is cleaned, and refuse one that is empty."""
     text = " ".join(clean_text(title)[0].split())
     if not text:
-        raise UsageError("The chat's title is empty. Give it one.")
+        raise UsageError("The chat's title is empty. Give it one.", reason="empty", subject="title")
     return text
 
 
@@ -175,12 +175,20 @@ async def _open(
     chat_id = question.chat_id
     if chat_id is None:
         if question.replaces_id is not None:
-            raise UsageError("Name the chat whose message this one takes the place of.")
+            raise UsageError(
+                "Name the chat whose message this one takes the place of.",
+                reason="no_chat_named",
+                subject="chat_id",
+            )
         title = message.strip().splitlines()[0][:TITLE_CHARS]
         system = clean_text(question.system)[0]
         return Chat(uuid5(question.id, "chat"), title, system, is_new=True), []
     if question.system:
-        raise UsageError("A chat keeps the system instruction it began with. Begin a new chat.")
+        raise UsageError(
+            "A chat keeps the system instruction it began with. Begin a new chat.",
+            reason="chat_has_begun",
+            subject="system_instruction",
+        )
 
     async def work(connection: Connection) -> tuple[Chat, list[dict[str, Any]]]:
         chat = await chats.load_chat(connection, chat_id)
@@ -197,7 +205,9 @@ def cut_thread(messages: list[dict[str, Any]], replaces_id: UUID | None) -> list
     for number, row in enumerate(messages):
         if row["id"] == replaces_id:
             if row["role"] != Role.USER:
-                raise UsageError("Only what you said yourself can be said anew.")
+                raise UsageError(
+                    "Only what you said yourself can be said anew.", reason="not_a_question"
+                )
             return messages[:number]
     raise NotFound(f"There is no message {replaces_id} in the thread of this chat.")
 

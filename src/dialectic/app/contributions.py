@@ -21,12 +21,12 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL, Account, File, NewResource, Noun, get_id
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, NotFound, UsageError
+from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
 from dialectic.publishing.publish import publish_project
 
-_REMEDY = "`dialectic list SESSION` shows their ids."
+_REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
 CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
 
@@ -86,7 +86,11 @@ async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, An
     """Load a contribution in the caller's transaction."""
     row = await connection.fetchrow(SQL["load_contribution"], contribution_id)
     if row is None:
-        raise NotFound(f"There is no contribution {contribution_id}.")
+        raise NotFound(
+            f"There is no contribution {contribution_id}.",
+            reason="no_contribution",
+            subject=str(contribution_id),
+        )
     return dict(row)
 
 
@@ -151,7 +155,9 @@ async def edit_in(
     if newest["id"] == new_id:  # a commit whose answer was lost
         return Edited(new_id, newest["edit_version"], newest["storage_path"], 0, project_id)
     if newest["content"].strip() == body.strip():
-        raise Conflict(f"The text is the same as version {newest['edit_version']} of it.")
+        raise Conflict(
+            f"The text is the same as version {newest['edit_version']} of it.", reason="unchanged"
+        )
     version = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]
     )
@@ -179,7 +185,11 @@ def _read_body(text: str) -> str:
     cleaned, _ = clean_text(text)
     _, body = split_document(cleaned)
     if not body.strip():
-        raise UsageError("The text is empty. Give the whole document as it should read.")
+        raise UsageError(
+            "The text is empty. Give the whole document as it should read.",
+            reason="empty",
+            subject="text",
+        )
     return body
 
 
@@ -280,13 +290,16 @@ async def regenerate_in(
     if status in ("waiting", "generating"):
         raise Conflict(
             f"Stage {first['stage']!r} is still at work; write anew what it made when it is "
-            "complete."
+            "complete.",
+            reason="stage_at_work",
+            subject=first["stage"],
         )
     written_by = await jobs.find_job(connection, first["job_id"])
     if written_by is None:
         raise Conflict(
             "This contribution came with an imported project: how it was asked for is not "
-            "known here, so it cannot be written anew. Edit it instead."
+            "known here, so it cannot be written anew. Edit it instead.",
+            reason="imported",
         )
     edition = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]

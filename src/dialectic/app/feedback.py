@@ -156,7 +156,9 @@ async def _load_targets(
     for target_id, row in found.items():
         if row["session_id"] != session_id:
             raise UsageError(
-                f"Contribution {target_id} is of session {row['session_id']}, not of {session_id}."
+                f"Contribution {target_id} is of session {row['session_id']}, not of {session_id}.",
+                reason="other_session",
+                subject=str(target_id),
             )
     return found
 
@@ -180,13 +182,20 @@ def _understand(
     """Say what feedback is about: a contribution's own iteration, else the session's current."""
     if isinstance(one, Rating):
         if not RATING_MIN <= one.rating <= RATING_MAX:
-            raise UsageError(f"A rating is a number from {RATING_MIN} to {RATING_MAX}.")
+            raise UsageError(
+                f"A rating is a number from {RATING_MIN} to {RATING_MAX}.",
+                reason="out_of_range",
+                subject="rating",
+                limit=RATING_MAX,
+            )
         about = _describe_target(targets[one.contribution_id])
         return _Feedback(id=one.id, kind="rating", rating=one.rating, **about)
     content, _ = clean_text(one.content)
     if not content.strip():
         raise UsageError(
-            "The feedback is empty. Give it as an argument or with --file (over HTTP: `text`)."
+            "The feedback is empty. Give it as an argument or with --file (over HTTP: `text`).",
+            reason="empty",
+            subject="text",
         )
     if one.target_id is None:
         stage = one.stage_slug
@@ -197,7 +206,9 @@ def _understand(
     if about["stage_slug"] != one.stage_slug:
         raise UsageError(
             f"Contribution {one.target_id} is of stage {about['stage_slug']!r}, not of "
-            f"{one.stage_slug!r}."
+            f"{one.stage_slug!r}.",
+            reason="other_stage",
+            subject=str(one.target_id),
         )
     return _Feedback(id=one.id, kind="response", content=content, **about)
 
@@ -221,7 +232,9 @@ async def _load_stage(
     if status in (None, "waiting"):
         raise Conflict(
             f"Stage {stage_slug!r} has not begun in iteration {iteration}: there is nothing to "
-            "say about it yet."
+            "say about it yet.",
+            reason="stage_not_begun",
+            subject=stage_slug,
         )
     return scene
 

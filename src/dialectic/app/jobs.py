@@ -11,7 +11,7 @@ from uuid import UUID
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.errors import Conflict, NotFound
+from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction
 from dialectic.limits import admission
 
 
@@ -24,7 +24,9 @@ async def pause_in(connection: Connection, session_id: UUID, job_id: UUID) -> No
     if status is not JobStatus.PAUSED:
         raise Conflict(
             f"Job {job_id} is {status}: only one that waits for its turn can be paused. What runs "
-            "can be cancelled."
+            "can be cancelled.",
+            reason="job_not_waiting",
+            subject=str(job_id),
         )
 
 
@@ -37,9 +39,20 @@ async def resume_in(
         return
     status = await _load_status(connection, session_id, job_id)
     if status in ENDED:
-        raise Conflict(f"Job {job_id} is {status}. `dialectic retry` runs again what failed.")
+        raise Conflict(
+            f"Job {job_id} is {status} and cannot be resumed.",
+            reason="job_ended",
+            subject=str(job_id),
+            remedy=Remedy(RemedyAction.RETRY, session_id=str(session_id)),
+        )
     if status is JobStatus.PAUSED:
-        raise Conflict(f"Session {session_id} stands still, and job {job_id} with it. Resume that.")
+        raise Conflict(
+            f"Job {job_id} cannot be resumed while session {session_id} is paused. Resume the "
+            "session first.",
+            reason="session_paused",
+            subject=str(job_id),
+            remedy=Remedy(RemedyAction.RESUME, session_id=str(session_id)),
+        )
 
 
 async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
@@ -48,7 +61,11 @@ async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> N
         return
     status = await _load_status(connection, session_id, job_id)
     if status is not JobStatus.CANCELLED:
-        raise Conflict(f"Job {job_id} is {status} already: there is nothing to be cancelled.")
+        raise Conflict(
+            f"Job {job_id} is {status} already: there is nothing to be cancelled.",
+            reason="job_ended",
+            subject=str(job_id),
+        )
 
 
 async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
@@ -59,7 +76,11 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
         "stageSlug": row["stage_slug"],
         "iterationNumber": row["iteration_number"],
         "job_id": str(job_id),
-        "error": {"code": "job_paused", "message": "A person has paused it."},
+        "error": {
+            "code": "job_paused",
+            "message": "A person has paused it.",
+            "remedy": Remedy(RemedyAction.RESUME, session_id=str(session_id)).as_dict(),
+        },
     }
     await records.record_event(connection, session_id, "contribution_generation_paused", news)
 
@@ -67,5 +88,10 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
 async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -> JobStatus:
     row = await jobs.find_job(connection, job_id)
     if row is None or row["session_id"] != session_id:
-        raise NotFound(f"There is no job {job_id} in session {session_id}.")
+        raise NotFound(
+            f"There is no job {job_id} in session {session_id}.",
+            reason="no_job",
+            subject=str(job_id),
+            remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
+        )
     return JobStatus(row["status"])

@@ -172,7 +172,9 @@ async def load_in(connection: Connection, project_id: UUID) -> dict[str, Any]:
     """Load a project, with its prompt and its domain."""
     row = await connection.fetchrow(SQL["load_project"], project_id)
     if row is None:
-        raise NotFound(f"There is no project {project_id}.")
+        raise NotFound(
+            f"There is no project {project_id}.", reason="no_project", subject=str(project_id)
+        )
     return dict(row)
 
 
@@ -183,7 +185,11 @@ async def change_in(
     row = await load_in(connection, project_id)
     named = row["project_name"] if name is None else check_name(name)
     if not named:
-        raise UsageError("The project's name is empty. Give it one, or leave it as it is.")
+        raise UsageError(
+            "The project's name is empty. Give it one, or leave it as it is.",
+            reason="empty",
+            subject="name",
+        )
     status = row["status"]
     if is_archived is not None:
         status = "archived" if is_archived else "active"
@@ -201,7 +207,9 @@ async def add_resource_in(
             f"The resource has {size:,} bytes; MAX_PROMPT_BYTES allows {bytes_max:,}. Shorten it."
         )
     if not clean_text(given.text)[0].strip():
-        raise UsageError("The resource is empty. Give it a text.")
+        raise UsageError(
+            "The resource is empty. Give it a text.", reason="empty", subject="content"
+        )
     row = await load_in(connection, project_id)
     # Two who give something of one name at the same moment do so one after another.
     await connection.execute(SQL["lock_slug"], account.tenant_id, row["slug"])
@@ -227,7 +235,10 @@ async def delete_in(connection: Connection, project_id: UUID) -> list[str]:
     await connection.execute(SQL["lock_project"], project_id)
     row = await load_in(connection, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
-        raise Conflict(f"Project {project_id} has work under way: cancel its sessions first.")
+        raise Conflict(
+            f"Project {project_id} has work under way: cancel its sessions first.",
+            reason="work_under_way",
+        )
     paths = await discard_files_in(connection, project_id, row["slug"])
     await connection.execute(SQL["delete_project"], project_id)
     return paths

@@ -99,7 +99,10 @@ async def search_project(
 
     documents = {d.id: d for d in await engine.db.transact(account.tenant_id, look)}
     if not any(document.text.strip() for document in documents.values()):
-        raise UsageError("The project has no documents yet. Let a stage finish, then search.")
+        raise UsageError(
+            "The project has no documents yet. Let a stage finish, then search.",
+            reason="no_documents",
+        )
     sources = [Source(d.id, project_id, d.session_id, d.text) for d in documents.values()]
     queries = await asyncio.to_thread(build_queries, asked, embedder, (Angle.BROAD,))
     texts = [each.text for each in queries]
@@ -157,14 +160,24 @@ def check_query(query: str, limit: int) -> str:
     """Make a question fit to be asked; refuse one that asks nothing, or for far too much."""
     asked = " ".join(query.split())
     if not asked:
-        raise UsageError("The query is empty. Say what to search for.")
+        raise UsageError(
+            "The query is empty. Say what to search for.", reason="empty", subject="query"
+        )
     if len(asked) > QUERY_CHARS_MAX:
         raise UsageError(
             f"The query has {len(asked):,} characters; at most {QUERY_CHARS_MAX:,} are allowed. "
-            "Shorten it."
+            "Shorten it.",
+            reason="too_long",
+            subject="query",
+            limit=QUERY_CHARS_MAX,
         )
     if not 1 <= limit <= LIMIT_MAX:
-        raise UsageError(f"The limit is {limit}; it must be a number from 1 to {LIMIT_MAX}.")
+        raise UsageError(
+            f"The limit is {limit}; it must be a number from 1 to {LIMIT_MAX}.",
+            reason="out_of_range",
+            subject="limit",
+            limit=LIMIT_MAX,
+        )
     return asked
 
 

@@ -18,7 +18,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.records import SQL, Account
 from dialectic.engine import Engine
-from dialectic.errors import Conflict
+from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
 from dialectic.limits import admission
 from dialectic.pipeline.load import load_session_context
@@ -68,13 +68,16 @@ async def start_next_in(
     stage_slug, status = session["current_stage_slug"], session["status"]
     if status == "iteration_complete":
         raise Conflict(
-            f"Session {session_id} has come to the end of its process. "
-            "`dialectic iterate` begins another iteration."
+            f"Session {session_id} has come to the end of its process.",
+            reason="process_ended",
+            remedy=Remedy(RemedyAction.ITERATE, session_id=str(session_id)),
         )
     if status != f"{stage_slug}_generation_complete":
         raise Conflict(
             f"Session {session_id} is {status}: the next stage starts when stage "
-            f"{stage_slug!r} is complete. {_advise(status)}"
+            f"{stage_slug!r} is complete.",
+            reason="stage_incomplete",
+            remedy=_choose_remedy(session_id, status),
         )
     scene = await load_session_context(engine, connection, session_id, session["iteration_count"])
     following = scene.process.find_next(stage_slug)
@@ -110,7 +113,9 @@ async def iterate_in(
     if status != "iteration_complete" and not status.endswith("_generation_complete"):
         raise Conflict(
             f"Session {session_id} is {status}: an iteration begins when the one before it "
-            f"has ended. {_advise(status)}"
+            f"has ended.",
+            reason="iteration_incomplete",
+            remedy=_choose_remedy(session_id, status),
         )
     iteration: int = session["iteration_count"] + 1
     scene = await load_session_context(engine, connection, session_id, iteration)
@@ -135,7 +140,8 @@ async def retry_in(connection: Connection, session_id: UUID) -> list[str]:
     iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
     if session["status"] != f"{stage_slug}_generation_failed":
         raise Conflict(
-            f"Session {session_id} is {session['status']}: nothing failed that could be run again."
+            f"Session {session_id} is {session['status']}: nothing failed that could be run again.",
+            reason="nothing_failed",
         )
     await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
     await connection.execute(SQL["set_session_status"], session_id, f"generating_{stage_slug}")
@@ -149,21 +155,30 @@ async def _lock(connection: Connection, session_id: UUID) -> asyncpg.Record:
 
 def _refuse_cancelled(session: asyncpg.Record) -> None:
     if session["status"] == "cancelled":
-        raise Conflict(f"Session {session['id']} is cancelled and stays so. Start a new one.")
+        raise Conflict(
+            f"Session {session['id']} is cancelled and stays so. Start a new one.",
+            reason="session_cancelled",
+            remedy=Remedy(RemedyAction.START_SESSION),
+        )
 
 
 def _refuse_standing(session: asyncpg.Record) -> None:
     _refuse_cancelled(session)
     if session["status"] == "paused":
-        raise Conflict(f"Session {session['id']} is paused; resume it first.")
+        raise Conflict(
+            f"Session {session['id']} is paused; resume it first.",
+            reason="session_paused",
+            remedy=Remedy(RemedyAction.RESUME, session_id=str(session["id"])),
+        )
 
 
-def _advise(status: str) -> str:
+def _choose_remedy(session_id: UUID, status: str) -> Remedy:
+    action = RemedyAction.WATCH
     if status.endswith("_generation_failed"):
-        return "`dialectic retry` runs again what failed."
-    if status.startswith("pending_"):
-        return "`dialectic resume` starts it."
-    return "`dialectic watch` follows it."
+        action = RemedyAction.RETRY
+    elif status.startswith("pending_"):
+        action = RemedyAction.RESUME
+    return Remedy(action, session_id=str(session_id))
 
 
 async def _publish(engine: Engine, account: Account, session_id: UUID) -> None:
@@ -277,7 +292,10 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
     if await connection.fetchval(SQL["session_has_open_jobs"], session["id"]):
         return
     end = "is complete" if is_complete else "has failed"
-    raise Conflict(f"Session {session['id']} {end} already: there is nothing to be {word}.")
+    raise Conflict(
+        f"Session {session['id']} {end} already: there is nothing to be {word}.",
+        reason="session_complete" if is_complete else "session_failed",
+    )
 
 
 async def change_in(
@@ -293,7 +311,8 @@ async def change_in(
         if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
             raise Conflict(
                 f"Session {session_id} has begun with its models. Start another session of the "
-                "project with others."
+                "project with others.",
+                reason="session_begun",
             )
         cards = [engine.catalog.load_card(name) for name in change.models]
         tenant_id = account.tenant_id

@@ -203,7 +203,9 @@ def refusing_broken_rules() -> Iterator[None]:
         yield
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
         # Its details would repeat what stands in the rows; its first sentence does not.
-        raise InvalidBundle(f"The rows of the bundle break a rule: {error.args[0]}.") from error
+        raise InvalidBundle(
+            f"The rows of the bundle break a rule: {error.args[0]}.", reason="broken_rule"
+        ) from error
 
 
 async def publish_rows(engine: Engine, account: Account, rows: ProjectRows) -> list[str]:
@@ -223,13 +225,17 @@ def _inspect(archive: Archive) -> transfer.ImportedProject:
     if manifest.contents == "finished":
         raise InvalidBundle(
             "The archive holds finished documents only, which is not all that a project needs. "
-            "Export it without --finished to import it."
+            "Export it without --finished to import it.",
+            reason="finished_only",
         )
     rows = parse_rows(archive.read(settings_path(manifest.project)))
     made = {settings_path(manifest.project), readme_path(manifest.project)}
     listed = {(e.path, e.size_bytes, e.sha256) for e in manifest.files if e.path not in made}
     if listed != {(row.path, row.size_bytes, row.sha256) for row in rows.dialectic_files}:
-        raise InvalidBundle("manifest.json and project_settings.json do not name the same files.")
+        raise InvalidBundle(
+            "manifest.json and project_settings.json do not name the same files.",
+            reason="other_files",
+        )
     archive.verify()
     processes = {row.id: _build_process(row) for row in rows.dialectic_process_templates}
     return transfer.ImportedProject(rows, processes, uuid4())
@@ -237,7 +243,11 @@ def _inspect(archive: Archive) -> transfer.ImportedProject:
 
 def _build_process(row: ProcessRow) -> Process:
     if has_too_many(json.dumps(row.definition).encode(), PROCESS_VALUES_MAX):
-        raise InvalidBundle(f"The definition of process {row.name!r} has far too many values.")
+        raise InvalidBundle(
+            f"The definition of process {row.name!r} has far too many values.",
+            reason="too_many_values",
+            subject=row.name,
+        )
     try:
         definition = row.definition
         process = build_process(
@@ -249,9 +259,17 @@ def _build_process(row: ProcessRow) -> Process:
     except InvalidProcess as error:
         raise InvalidBundle(error.message) from None
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidBundle(f"The definition of process {row.name!r} has not its form.") from None
+        raise InvalidBundle(
+            f"The definition of process {row.name!r} has not its form.",
+            reason="bad_form",
+            subject=row.name,
+        ) from None
     if process.content_hash != row.content_hash or process.name != row.name:
-        raise InvalidBundle(f"The definition of process {row.name!r} is not what its hash says.")
+        raise InvalidBundle(
+            f"The definition of process {row.name!r} is not what its hash says.",
+            reason="other_hash",
+            subject=row.name,
+        )
     return process
 
 
@@ -272,5 +290,9 @@ async def _write_files(
         for row in texts[new.path]:
             text = row.content if row.content_in == "row" else read_content(data, row.content_in)
             if text is None:
-                raise InvalidBundle(f"{old.path!r} does not hold the text that its row promises.")
+                raise InvalidBundle(
+                    f"{old.path!r} does not hold the text that its row promises.",
+                    reason="other_text",
+                    subject=old.path,
+                )
             await transfer.write_text(connection, account, row, text)

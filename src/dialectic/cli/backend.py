@@ -166,9 +166,18 @@ async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
     except NotFound:
         raise
     except UsageError as error:  # it means several things
-        raise UsageError(f"{text!r} {short}") if is_slip else error from None
+        raise (
+            UsageError(f"{text!r} {short}", reason="too_short", subject=text, limit=BEGINNING_MIN)
+            if is_slip
+            else error
+        ) from None
     if is_slip:
-        raise UsageError(f"{text!r} means {str(found)[:8]} at this moment, and {short}")
+        raise UsageError(
+            f"{text!r} means {str(found)[:8]} at this moment, and {short}",
+            reason="too_short",
+            subject=text,
+            limit=BEGINNING_MIN,
+        )
     return found
 
 

@@ -44,7 +44,8 @@ def read_text(
     except UnicodeDecodeError as error:
         raise UsageError(
             f"The {what} in {file or 'standard input'} is not UTF-8 text (byte {error.start}). "
-            "Convert it first."
+            "Convert it first.",
+            reason="not_text",
         ) from None
     assert text is not None
     return text
@@ -67,7 +68,9 @@ def read_resource(given: str, *, bytes_max: int) -> Given:
     known = [entry.value for entry in ResourceKind]
     if kind not in known or not file:
         raise UsageError(
-            f"--resource {given!r} is not KIND=FILE with one of these kinds: {', '.join(known)}."
+            f"--resource {given!r} is not KIND=FILE with one of these kinds: {', '.join(known)}.",
+            reason="bad_resource",
+            subject="--resource",
         )
     path = Path(file)
     if file == "-":
@@ -83,9 +86,17 @@ def _check_one(
     text: str | None, file: Path | None, what: str, *, has_argument: bool = True
 ) -> None:
     if file is None and not has_argument:
-        raise UsageError(f"Give the {what} with --file F, or --file - for standard input.")
+        raise UsageError(
+            f"Give the {what} with --file F, or --file - for standard input.",
+            reason="no_text",
+            subject="--file",
+        )
     if (text is None) == (file is None):
-        raise UsageError(f"Give the {what} either as an argument, or as `-`, or with --file.")
+        raise UsageError(
+            f"Give the {what} either as an argument, or as `-`, or with --file.",
+            reason="two_texts",
+            subject="--file",
+        )
 
 
 def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
@@ -94,7 +105,9 @@ def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
     if len(data.removeprefix(codecs.BOM_UTF8)) > bytes_max:
         raise UsageError(
             f"The {name} has more than {bytes_max:,} bytes. Shorten it. (For prompts and resources "
-            "DIALECTIC_MAX_PROMPT_BYTES allows more.)"
+            "DIALECTIC_MAX_PROMPT_BYTES allows more.)",
+            reason="too_long",
+            limit=bytes_max,
         )
     return data
 

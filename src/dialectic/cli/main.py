@@ -20,6 +20,7 @@ from click.exceptions import NoSuchCommand
 
 from dialectic import __version__
 from dialectic.cli.examples import add_examples
+from dialectic.cli.json_option import keep_json_option
 from dialectic.cli.options import keep_server_option, refuse_empty_options, take_server_option
 from dialectic.errors import DialecticError, ExitCode
 
@@ -115,7 +116,15 @@ class LazyGroup(click.Group):
         take_server_option(command)
         refuse_empty_options(command)
         add_examples(command, cmd_name)
+        keep_json_option(command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a subcommand; an error is reported while it is known what the line has named."""
+        try:
+            return super().invoke(ctx)
+        except DialecticError as error:
+            _leave(error)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -162,8 +171,7 @@ def main() -> None:
     try:
         cli.main(prog_name="dialectic", standalone_mode=False)
     except DialecticError as error:
-        _complain(error.message)
-        sys.exit(error.exit_code)
+        _leave(error)
     except click.Abort:
         sys.exit(ExitCode.INTERRUPTED)
     except click.ClickException as error:
@@ -177,7 +185,7 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None:
             _leave_puzzled(error)
-        _complain(f"The output cannot be written: {error.strerror}. Make room for it.")
+        _complain(f"The output cannot be written: {error.strerror}. Make room for it.", "output")
         _leave_unwritten()
     except Exception as error:  # noqa: BLE001  the last resort
         _leave_puzzled(error)
@@ -231,10 +239,19 @@ class _Whole(io.BufferedIOBase):
         return size
 
 
-def _complain(message: str) -> None:
-    from dialectic.cli.terminal import say  # not before: what is quick has nothing to complain of
+def _leave(error: DialecticError) -> NoReturn:
+    """Leave because of an error we know."""
+    from dialectic.cli.error_report import report_error  # not before it is needed
 
-    say(f"dialectic: {message}")
+    report_error(error)
+    sys.exit(error.exit_code)
+
+
+def _complain(message: str, code: str) -> None:
+    from dialectic.cli.error_report import mark  # not before it is needed
+    from dialectic.cli.terminal import say
+
+    say(f"dialectic: {mark(message, code)}")
 
 
 def _leave_unwritten() -> NoReturn:
@@ -252,6 +269,7 @@ def _leave_puzzled(error: Exception) -> NoReturn:
     place = f"{Path(where.filename).name}:{where.lineno}"
     _complain(
         f"{type(error).__name__} at {place}. This is a fault of the program. Nothing that was "
-        "saved is lost; with DIALECTIC_LOG_LEVEL=DEBUG the command says more."
+        "saved is lost; with DIALECTIC_LOG_LEVEL=DEBUG the command says more.",
+        "internal",
     )
     sys.exit(ExitCode.FAILED)

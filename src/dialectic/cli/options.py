@@ -8,13 +8,13 @@ place could ask other models, or go on for longer, than its user has paid attent
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 KEPT = "dialectic.server"
+REMOTE = "dialectic.is_remote"
 
 
 def keep_server_option(context: click.Context, _parameter: object, url: str | None) -> None:
@@ -36,9 +36,17 @@ def name_command(words: str) -> str:
     return f"dialectic --server {server} {words}" if server else f"dialectic {words}"
 
 
-def name_commands(text: str) -> str:
-    """Name the commands about a session in a message that was written elsewhere as typed here."""
-    return re.sub(r"`dialectic ((?:resume|retry|status|watch) )", f"`{name_command('')}\\1", text)
+def keep_remote(*, is_remote: bool) -> None:
+    """Remember whether a server does the work of this command, by its option or by a setting."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[REMOTE] = is_remote
+
+
+def is_remote() -> bool:
+    """Say whether a server does the work of this command, as far as that is known."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(REMOTE, find_server_option()))
 
 
 def take_server_option(command: click.Command) -> None:

@@ -48,7 +48,15 @@ from dialectic.client.events import Event
 from dialectic.core.event import FROM_THE_START, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
-from dialectic.errors import ExitCode, InvalidProcess, NotFound, TokenMissing, UsageError
+from dialectic.errors import (
+    ExitCode,
+    InvalidProcess,
+    NotFound,
+    Remedy,
+    RemedyAction,
+    TokenMissing,
+    UsageError,
+)
 from dialectic.ledger.audit import Cost, Transfer
 from dialectic.ledger.wallets import Wallet
 from dialectic.processes.loader import Listed
@@ -379,7 +387,11 @@ class RemoteBackend:
             if isinstance(piece, chats.Reply):
                 return build_reply(piece)
             on_text(piece)
-        raise NotFound("The answer ended before it was whole. `dialectic chat --list` has it.")
+        raise NotFound(
+            "The answer ended before it was whole. What was said until then is saved.",
+            reason="answer_cut",
+            remedy=Remedy(RemedyAction.LIST_CHATS),
+        )
 
     async def list_chats(self, limit: int) -> list[Record]:
         rows: list[Record] = []
@@ -418,8 +430,9 @@ async def open_remote_backend(settings: Settings) -> AsyncIterator[RemoteBackend
             yield RemoteBackend(client, settings)
         except TokenMissing:
             raise TokenMissing(
-                "The server asks who you are. Set DIALECTIC_TOKEN to your token; whoever runs the "
-                "server makes one with `dialectic user token NAME`."
+                "The server asks who you are. Set DIALECTIC_TOKEN to your token; the operator "
+                "of the server makes one.",
+                subject="DIALECTIC_TOKEN",
             ) from None
         except (ValidationError, KeyError) as error:
             # Records come as the server keeps them: one of another version may keep them otherwise.

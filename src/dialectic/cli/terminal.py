@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dialectic.cli.options import find_server_option
+from dialectic.cli.options import find_server_option, keep_remote
 from dialectic.core.access import Secret
 from dialectic.errors import UsageError
 from dialectic.settings import Settings
@@ -155,10 +155,13 @@ def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Set
     settings = Settings.load()
     if (named := find_server_option()) is not None:
         settings = replace(settings, server=named)
+    keep_remote(is_remote=bool(settings.server))
     if settings.server and not knows_server:
         raise UsageError(
             f"This command acts on this machine alone, not on the server at {settings.server}. "
-            'Run it there, or say --server "" to act here.'
+            'Run it there, or say --server "" to act here.',
+            reason="local_only",
+            subject="--server",
         )
     handler = logging.StreamHandler(sys.stderr)
     is_json = settings.log_format == "json" or (is_server and settings.log_format == "auto")

@@ -59,7 +59,9 @@ def check_path(path: str) -> str:
     if not all(map(is_part, path.split("/"))):
         raise ConfigurationError(
             f"The server names a file {path[:200]!r}, which would not stay in the folder it is "
-            "written to. Nothing was written. Is it the server that you mean?"
+            "written to. Nothing was written. Is it the server that you mean?",
+            reason="leads_out",
+            subject=path,
         )
     return path
 

@@ -17,7 +17,9 @@ NAME_CHARS_MAX = 100
 def check_plain(path: Path, word: str) -> None:
     """Refuse a device or a pipe: one would be replaced by a file, the other be sent without end."""
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} cannot be {word}: it is no plain file.")
+        raise UsageError(
+            f"{path} cannot be {word}: it is no plain file.", reason="not_a_file", subject=str(path)
+        )
 
 
 @contextmanager

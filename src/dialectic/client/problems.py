@@ -12,7 +12,9 @@ from dialectic.errors import (
     ApiRefusal,
     ConfigurationError,
     DialecticError,
+    Facts,
     ServerUnreachable,
+    read_remedy,
 )
 
 
@@ -25,6 +27,9 @@ class Problem(BaseModel, frozen=True):
     code: str = ""
     request_id: str = ""
     errors: list[dict[str, Any]] = []
+    reason: str | None = None
+    # As it came: a newer server may know more of them.
+    remedy: dict[str, Any] | None = None
 
 
 def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
@@ -42,18 +47,25 @@ def build_error(status: int, body: bytes) -> DialecticError:
         if status in GATEWAY | PASSING:
             return ServerUnreachable(
                 f"Something before the server answers in its place (HTTP {status}). Is the server "
-                "running? Nothing that it has saved is lost."
+                "running? Nothing that it has saved is lost.",
+                reason="gateway",
+                subject=str(status),
             )
         return ConfigurationError(
-            f"The server does not answer as Dialectic does (HTTP {status}). Is the address right?"
+            f"The server does not answer as Dialectic does (HTTP {status}). Is the address right?",
+            reason="not_dialectic",
+            subject=str(status),
         )
+    facts: Facts = {"remedy": read_remedy(problem.remedy)}
+    if problem.reason is not None:
+        facts["reason"] = problem.reason
     kind = _list_kinds(DialecticError).get(problem.code)
     if kind is None or kind is DialecticError:
         # 4xx: it is for the caller to change something; all else is the server's own affair.
         unknown = ApiRefusal if 400 <= status < 500 else ApiError
-        error: DialecticError = unknown(problem.detail, problem=problem.model_dump())
+        error: DialecticError = unknown(problem.detail, problem=problem.model_dump(), **facts)
     else:
-        error = kind(problem.detail)
+        error = kind(problem.detail, **facts)
     if problem.request_id:
         error.add_note(f"request {problem.request_id}")
     return error

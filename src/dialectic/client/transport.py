@@ -23,6 +23,8 @@ from dialectic.errors import (
     DatabaseBusy,
     DatabaseUnreachable,
     DialecticError,
+    Remedy,
+    RemedyAction,
     ServerUnreachable,
     TooManyRequests,
     UsageError,
@@ -75,7 +77,9 @@ class Server:
         reason = type(error).__name__
         return ServerUnreachable(
             f"The server at {self.url} does not answer ({reason}). Is it running, and is the "
-            "address right? Nothing that it has saved is lost."
+            "address right? Nothing that it has saved is lost.",
+            reason="no_answer",
+            subject=self.url,
         )
 
     def build_request(self, call: Call[Any]) -> dict[str, Any]:
@@ -118,14 +122,18 @@ class Server:
         """Say that something answers, but not what a server of ours would."""
         return ConfigurationError(
             f"The server at {self.url} does not answer as Dialectic does. Is the address right, "
-            "and the server of the same version?"
+            "and the server of the same version?",
+            reason="not_dialectic",
+            subject=self.url,
         )
 
     def describe_end(self) -> ServerUnreachable:
         """Say that what should last ends again and again."""
         return ServerUnreachable(
             f"The server at {self.url} ends every stream at once. Is there something before it "
-            "that does not let streams through? Nothing that it has saved is lost."
+            "that does not let streams through? Nothing that it has saved is lost.",
+            reason="streams_end",
+            subject=self.url,
         )
 
 
@@ -154,7 +162,10 @@ def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOU
     if parts.scheme not in ("http", "https") or not is_whole or parts.query or parts.fragment:
         raise _refuse_address(url)
     if parts.username or parts.password:
-        raise UsageError("An address has no user and no password in it. Give a token.")
+        raise UsageError(
+            "An address has no user and no password in it. Give a token.",
+            reason="credentials_in_address",
+        )
     plain = parts.geturl().rstrip("/").removesuffix(PREFIX)
     held = Secret(token) if isinstance(token, str) else token
     return Server(plain, held, timeout_s)
@@ -162,7 +173,10 @@ def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOU
 
 def _refuse_address(url: str) -> UsageError:
     shown = "This" if "@" in url else repr(url[:200])  # what stands before it may be a password
-    return UsageError(f"{shown} is no address of a server. Write it as https://host:port.")
+    return UsageError(
+        f"{shown} is no address of a server. Write it as https://host:port.",
+        reason="not_an_address",
+    )
 
 
 def name(call: Call[T]) -> Call[T]:
@@ -181,7 +195,9 @@ def read_streamed(body: bytes) -> Reply:
         if isinstance(said := read_said(event), Reply):
             return said
     raise ServerUnreachable(
-        "The answer ended before it was whole. `dialectic chat --list` shows what was saved."
+        "The answer ended before it was whole. What was said until then is saved.",
+        reason="answer_cut",
+        remedy=Remedy(RemedyAction.LIST_CHATS),
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from dialectic.errors import Forbidden, TokenInvalid, TokenMissing
+from dialectic.errors import Forbidden, Remedy, RemedyAction, TokenInvalid, TokenMissing
 
 SECRET_BYTES = 32
 CSRF_PURPOSE = b"dialectic: this request was made by our own page"
@@ -69,8 +69,10 @@ class Caller:
         """Refuse what the token was not made for."""
         if scope not in self.scopes:
             raise Forbidden(
-                f"This token lacks the scope `{scope}`. Use one that has it, or make one with "
-                f"`dialectic user token NAME --scope {scope}`."
+                f"This token lacks the scope `{scope}`. Use one that has it.",
+                reason="missing_scope",
+                subject=scope.value,
+                remedy=Remedy(RemedyAction.CREATE_TOKEN, scope=scope.value),
             )
 
 
@@ -115,7 +117,8 @@ def check_csrf_token(session_token: str, shown: str | None) -> None:
     if not hmac.compare_digest(expected, (shown or "").encode(errors="replace")):
         raise Forbidden(
             "The request was not made by a page of this server: its CSRF token is missing or "
-            "wrong. Load the page again."
+            "wrong. Load the page again.",
+            reason="csrf",
         )
 
 

@@ -62,21 +62,30 @@ def parse_bucket(address: SplitResult, access: Access) -> Bucket:
         raise ConfigurationError(
             "DIALECTIC_STORAGE_URL must be s3:// and a bucket's name, and may name a folder in it,"
             " as in s3://documents/dialectic. The server is set in DIALECTIC_STORAGE_ENDPOINT, keys"
-            " in DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY."
+            " in DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY.",
+            reason="bad_value",
+            subject="DIALECTIC_STORAGE_URL",
         )
     if prefix and not _is_folder(prefix):
         raise ConfigurationError(
             "The folder in DIALECTIC_STORAGE_URL must be plain names parted by /, no . or .. among"
-            f" them, and {PREFIX_BYTES_MAX} bytes at most, as in s3://documents/dialectic."
+            f" them, and {PREFIX_BYTES_MAX} bytes at most, as in s3://documents/dialectic.",
+            reason="bad_folder",
+            subject="DIALECTIC_STORAGE_URL",
+            limit=PREFIX_BYTES_MAX,
         )
     if access.key_id is None or access.key is None:
         raise ConfigurationError(
             "DIALECTIC_STORAGE_URL names an S3 bucket, but its key is not set. Set both"
-            " DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY."
+            " DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY.",
+            reason="no_key",
+            subject="DIALECTIC_STORAGE_ACCESS_KEY_ID",
         )
     if _REGION.fullmatch(access.region) is None:
         raise ConfigurationError(
-            "DIALECTIC_STORAGE_REGION must be the name of a region, as in us-east-1."
+            "DIALECTIC_STORAGE_REGION must be the name of a region, as in us-east-1.",
+            reason="bad_value",
+            subject="DIALECTIC_STORAGE_REGION",
         )
     return Bucket(
         name=name,
@@ -120,7 +129,9 @@ def _build_endpoint(bucket: str, access: Access) -> str:
     if address.scheme == "http" and not access.allows_http:
         raise ConfigurationError(
             "DIALECTIC_STORAGE_ENDPOINT begins with http://, so documents would travel unencrypted."
-            " Use https://, or allow it with DIALECTIC_STORAGE_ALLOW_HTTP=true."
+            " Use https://, or allow it with DIALECTIC_STORAGE_ALLOW_HTTP=true.",
+            reason="unencrypted",
+            subject="DIALECTIC_STORAGE_ENDPOINT",
         )
     where = host if access.is_path_style else f"{bucket}.{host}"
     return f"{address.scheme}://{where}{f':{port}' if port else ''}"
@@ -129,5 +140,7 @@ def _build_endpoint(bucket: str, access: Access) -> str:
 def _refuse_endpoint() -> NoReturn:
     raise ConfigurationError(
         "DIALECTIC_STORAGE_ENDPOINT must be the address of an S3 server and nothing more, as in"
-        " https://minio.example.org:9000; the bucket stands in DIALECTIC_STORAGE_URL."
+        " https://minio.example.org:9000; the bucket stands in DIALECTIC_STORAGE_URL.",
+        reason="bad_value",
+        subject="DIALECTIC_STORAGE_ENDPOINT",
     )

@@ -160,7 +160,9 @@ def parse_payload(raw: Any) -> AnyPayload:
         place = ".".join(str(part) for part in first["loc"]) or "payload"
         raise InvalidPayload(
             f"The job's payload is not valid at `{place}`: {first['msg']}. "
-            f"{error.error_count()} fault(s) in all; the job cannot run as it is."
+            f"{error.error_count()} fault(s) in all; the job cannot run as it is.",
+            reason="bad_form",
+            subject=place,
         ) from None
 
 

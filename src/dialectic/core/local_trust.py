@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from dialectic.errors import ConfigurationError
+from dialectic.errors import ConfigurationError, Remedy, RemedyAction
 
 # A proxy says in one of these for whom it asks.
 FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -66,7 +66,10 @@ def check_opening(host: str, *, has_tokens: bool) -> None:
     if not is_loopback(host) and not has_tokens:
         raise ConfigurationError(
             f"At {host} others can reach this server, and no token is there to know them by. Make "
-            "one with `dialectic user add NAME --token`, or listen at 127.0.0.1."
+            "one, or listen at 127.0.0.1.",
+            reason="no_token",
+            subject=host,
+            remedy=Remedy(RemedyAction.ADD_USER),
         )
 
 

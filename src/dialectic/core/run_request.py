@@ -60,7 +60,9 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
     if not text.strip():
         raise UsageError(
             "The prompt is empty. Give it as an argument, with --file, or on standard input as `-` "
-            "(over HTTP: `prompt`)."
+            "(over HTTP: `prompt`).",
+            reason="empty",
+            subject="prompt",
         )
     return text, notes
 
@@ -71,7 +73,10 @@ def check_name(name: str) -> str:
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
             f"The project's name has {len(text):,} characters; {NAME_CHARS_MAX} are the most. "
-            "Shorten --name (over HTTP: `name`)."
+            "Shorten --name (over HTTP: `name`).",
+            reason="too_long",
+            subject="name",
+            limit=NAME_CHARS_MAX,
         )
     return text
 
@@ -83,7 +88,9 @@ def check_run_request(process: Process, *, until: str, domain: str) -> None:
         known = ", ".join(process.file.domains)
         raise UsageError(
             f"Process {process.name!r} has no domain {domain!r}. It has: {known}. "
-            "Choose one with --domain (over HTTP: `domain`)."
+            "Choose one with --domain (over HTTP: `domain`).",
+            reason="no_domain",
+            subject=domain,
         )
 
 
@@ -92,7 +99,11 @@ def get_lead(models: Sequence[str], lead: str) -> int:
     if not lead:
         return 1
     if lead not in models:
-        raise UsageError(f"The lead {lead!r} is not among the models: {', '.join(models)}.")
+        raise UsageError(
+            f"The lead {lead!r} is not among the models: {', '.join(models)}.",
+            reason="lead_not_asked",
+            subject=lead,
+        )
     return list(models).index(lead) + 1
 
 

@@ -42,7 +42,7 @@ def short_id(unique: object) -> str:
     digits = str(unique).replace("-", "").lower()[:8]
     if not is_short_id(digits):
         message = f"{str(unique)[:80]!r} is not an id: it must begin with 8 hexadecimal digits."
-        raise UsageError(message)
+        raise UsageError(message, reason="not_an_id")
     return digits
 
 
@@ -77,5 +77,5 @@ def _with_suffix(slug: str, suffix: str) -> str:
     result = f"{head}-{suffix}"
     if not is_slug(result):
         message = f"{slug[:80]!r} is not a slug: it may hold a-z, 0-9 and - only."
-        raise UsageError(message)
+        raise UsageError(message, reason="not_a_slug")
     return result

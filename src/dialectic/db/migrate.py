@@ -32,6 +32,8 @@ from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
     DatabaseUnreachable,
+    Remedy,
+    RemedyAction,
     SchemaOutdated,
 )
 
@@ -165,8 +167,10 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
         raise ConfigurationError(
             "The login of DIALECTIC_DATABASE_URL cannot prepare the database: "
             f"{str(error).splitlines()[0]}. It must be able to create roles, schemas and the "
-            "extension `vector` (pgvector); or have an administrator run `dialectic db migrate` "
-            "once."
+            "extension `vector` (pgvector); or have an administrator migrate the database once.",
+            reason="missing_rights",
+            subject="DIALECTIC_DATABASE_URL",
+            remedy=Remedy(RemedyAction.MIGRATE_DATABASE),
         ) from error
     finally:
         await connection.close()
@@ -189,10 +193,9 @@ def decide_missing(applied: Mapping[str, str]) -> list[Script]:
     """List the migrations to apply, or refuse a database that another version has made."""
     if FIRST_OF_0_1 in applied:
         raise SchemaOutdated(
-            "The database was made by version 0.1, which this version cannot upgrade: to take its "
-            "projects along, export each with version 0.1 (`dialectic export PROJECT --out FILE`) "
-            "and import it with this version (`dialectic import FILE`) into a new DIALECTIC_HOME "
-            "or DIALECTIC_DATABASE_URL."
+            "The database was made by version 0.1, which this version cannot upgrade. To keep its "
+            "projects, export each with version 0.1 and import it with this version into a new "
+            "DIALECTIC_HOME or DIALECTIC_DATABASE_URL."
         )
     if unknown := _list_unknown(applied):
         raise ConfigurationError(

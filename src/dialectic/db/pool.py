@@ -38,6 +38,8 @@ from dialectic.errors import (
     DatabaseUnreachable,
     DialecticError,
     IllegalMove,
+    Remedy,
+    RemedyAction,
 )
 
 if TYPE_CHECKING:
@@ -259,7 +261,7 @@ class Database:
             except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
                 refusal = REFUSALS.get(getattr(error, "sqlstate", None))
                 if refusal is not None:
-                    raise refusal(f"{error}.") from error
+                    raise refusal(f"{error}.", reason=find_rule(error)) from error
                 if has_code(error, *NEVER_PASSES):
                     raise
                 if isinstance(error, COLLISIONS):
@@ -281,7 +283,9 @@ class Database:
                 raise ConnectionError("it does not answer") from error
             raise DatabaseBusy(
                 f"All {self._pool.get_max_size()} connections to the database are in use, for "
-                f"{self._patience_s:g} s now. Come back a little later."
+                f"{self._patience_s:g} s now. Come back a little later.",
+                reason="pool_used_up",
+                limit=self._pool.get_max_size(),
             ) from error
         except OSError as error:  # no route, no name, no certificate: faces of a server that moved
             raise ConnectionError(str(error)) from error
@@ -332,6 +336,11 @@ def given_up_in_time(
         timer.cancel()
 
 
+def find_rule(error: BaseException) -> str:
+    """Find the name of the rule that a statement broke: constraints and our functions have one."""
+    return str(getattr(error, "constraint_name", None) or "")
+
+
 def has_code(error: BaseException, *codes: str) -> bool:
     """Say whether the server gave one of these codes, or one of these classes of codes."""
     code = error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
@@ -354,7 +363,8 @@ def translate_fault(error: BaseException) -> DialecticError:
     said = (str(error) or type(error).__name__).splitlines()[0]
     if has_code(error, *NO_ROOM):
         return DatabaseFull(
-            f"The database has no room: {said}. Make room on its disk and run `dialectic resume`."
+            f"The database has no room: {said}. Make room on its disk, then resume the session.",
+            remedy=Remedy(RemedyAction.RESUME),
         )
     if isinstance(error, CONNECTION_LOST):
         return DatabaseUnreachable(f"The database did not come back: {said}.")
@@ -371,7 +381,7 @@ async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
 def describe_failure(address: Address, error: BaseException) -> str:
     """Say what could not be reached and what to do, without the password of the URL."""
     if address.is_embedded:
-        return f"The embedded database does not answer: {error}. Try `dialectic doctor`."
+        return f"The embedded database does not answer: {error}."
     # What is said of an address that makes no sense may repeat any part of it.
     reason = "it is not an address" if isinstance(error, ValueError) else str(error)
     return (

@@ -27,9 +27,9 @@ from dialectic.core.money.price import (
     build_funds_error,
     format_credits,
 )
-from dialectic.db.pool import Connection, Database
+from dialectic.db.pool import Connection, Database, find_rule
 from dialectic.db.queries import load_queries
-from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound
+from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound, Remedy, RemedyAction
 
 logger = logging.getLogger(__name__)
 
@@ -264,7 +264,7 @@ async def load_hold(connection: Connection, key: str) -> Hold:
     """Load a hold as it stands."""
     found = await find_hold(connection, key)
     if found is None:
-        raise NotFound(f"There is no hold {key}.")
+        raise NotFound(f"There is no hold {key}.", reason="hold_exists", subject=key)
     return found
 
 
@@ -311,17 +311,17 @@ def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoRetur
     if new is not None and code == OVER_BUDGET:
         raise build_overspending(new, json.loads(error.detail or "{}")) from error
     if code == MISSING:
-        raise NotFound(f"Nothing was paid: {error}.") from error
+        raise NotFound(f"Nothing was paid: {error}.", reason=find_rule(error)) from error
     if code == DONE_OTHERWISE:
-        raise Conflict(f"Nothing was paid: {error}.") from error
+        raise Conflict(f"Nothing was paid: {error}.", reason=find_rule(error)) from error
     if code == ATTEMPT_OVER:
-        raise LeaseLost(f"Nothing was called: {error}.") from error
+        raise LeaseLost(f"Nothing was called: {error}.", reason=find_rule(error)) from error
     raise error
 
 
 def name_session(session_id: UUID | None) -> str | None:
-    """Name a session as commands take it: by the beginning of its id."""
-    return None if session_id is None else str(session_id)[:8]
+    """Write the id of a session for a remedy."""
+    return None if session_id is None else str(session_id)
 
 
 def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
@@ -336,6 +336,8 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
         f"One call of {new.model_name} may cost {show(needed)}, and {show(balance - held)} is "
         f"available: the wallet holds {show(balance)}, of which {show(held)} is set aside for "
         f"calls in flight. Nothing was called. {advise_top_up(is_play=new.is_play)}",
+        reason="wallet",
+        remedy=Remedy(RemedyAction.TOP_UP, is_play=new.is_play),
         is_held_by_others=needed <= balance,
         needed_credits=needed,
         is_play=new.is_play,

@@ -9,9 +9,9 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.money.price import Funds
-from dialectic.db.pool import Connection, Database
+from dialectic.db.pool import Connection, Database, find_rule
 from dialectic.db.queries import load_queries
-from dialectic.errors import Conflict, NotFound
+from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction
 from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
 
 SQL = load_queries("ledger")
@@ -68,7 +68,9 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
     """
     rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
     if not rows:
-        raise NotFound(f"There is no session {session_id}.")
+        raise NotFound(
+            f"There is no session {session_id}.", reason="session_exists", subject=str(session_id)
+        )
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
@@ -132,7 +134,9 @@ async def set_unlimited(connection: Connection, wallet_id: UUID, *, is_unlimited
     except asyncpg.CheckViolationError as error:
         raise Conflict(
             "The wallet cannot have a limit now: more was spent or is set aside than it holds. "
-            "`dialectic wallet balance` shows how much; put that in with `dialectic wallet topup`."
+            "Add what is missing first.",
+            reason="wallet_overdrawn",
+            remedy=Remedy(RemedyAction.TOP_UP),
         ) from error
 
 
@@ -143,7 +147,10 @@ async def set_budget(connection: Connection, session_id: UUID, budget_credits: i
     except asyncpg.CheckViolationError as error:
         raise Conflict(
             f"The budget of session {session_id} cannot be so low: more is spent or set aside "
-            "already. `dialectic wallet costs` shows how much."
+            "already.",
+            reason="budget_spent",
+            subject="budget",
+            remedy=Remedy(RemedyAction.SHOW_COSTS, session_id=str(session_id)),
         ) from error
 
 
@@ -152,7 +159,9 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
         return await connection.fetchval(statement, *arguments)
     except asyncpg.PostgresError as error:
         if error.sqlstate == MISSING:
-            raise NotFound(f"{str(error).capitalize()}.") from error
+            raise NotFound(f"{str(error).capitalize()}.", reason=find_rule(error)) from error
         if error.sqlstate == DONE_OTHERWISE:
-            raise Conflict(f"Nothing was put in: {error} credits.") from error
+            raise Conflict(
+                f"Nothing was put in: {error} credits.", reason=find_rule(error)
+            ) from error
         raise

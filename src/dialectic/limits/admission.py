@@ -190,7 +190,9 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
             return ProviderQuota(
                 f"The account at {endpoint.name} is empty since "
                 f"{row['failing_since']:%Y-%m-%d %H:%M} UTC: {row['failure']} "
-                "Nothing was sent. Top it up, then run `dialectic resume`."
+                "Nothing was sent. Add credit to it.",
+                reason="nothing_sent",
+                subject=endpoint.name,
             )
         case "open":
             return CircuitOpen(
@@ -199,6 +201,7 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
                 f"{row['failure']} Nothing was sent; one call will try it again.",
                 wait_s=wait_s,
                 closed_s=closed_s,
+                subject=endpoint.name,
             )
         case _:
             return EndpointBusy(
@@ -206,6 +209,7 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
                 f"{wait_s:.0f} s.",
                 wait_s=wait_s,
                 closed_s=closed_s,
+                subject=endpoint.name,
             )
 
 

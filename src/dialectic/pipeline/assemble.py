@@ -123,7 +123,11 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
         raise ContextWindowError(
             f"The prompt has {tokens:,} tokens; {card.name} takes {input_max:,} beside an answer "
             f"of {output_cap:,}. Shorten the prompt, lower --max-output-tokens, or choose a model "
-            "with a larger window."
+            "with a larger window.",
+            reason="prompt_too_long",
+            subject=card.name,
+            had_tokens=tokens,
+            max_tokens=input_max,
         )
     return request
 

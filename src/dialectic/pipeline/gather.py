@@ -215,7 +215,9 @@ def gather_stage_words(scene: JobContext, stage: Stage) -> Words:
         texts = _select(scene, stage, rule)
         if rule.required and not texts:
             raise PlanError(
-                f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on."
+                f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on.",
+                reason="nothing_to_read",
+                subject=rule.type,
             )
         inputs.extend(label_all(scene, rule.header, texts, seed))
     if not rules:

@@ -92,19 +92,26 @@ def interpret(
                     "answer.",
                     retries_max=EMPTY_RETRIES_MAX,
                     remains=_leave(reply),
+                    reason="empty_answer",
+                    subject=reply.raw_finish_reason,
                 )
             if reply.finish_reason is FinishReason.STOP:
                 return _follow_end(reply, said, limits, has_stopped=has_stopped)
             return _follow_cut(reply, said, limits)
         case FinishReason.FILTER:
             raise ProviderFiltered(
-                f"The model refused: {reply.raw_finish_reason!r}.", remains=_leave(reply)
+                f"The model refused: {reply.raw_finish_reason!r}.",
+                remains=_leave(reply),
+                reason="refused",
+                subject=reply.raw_finish_reason,
             )
         case FinishReason.TOOL | FinishReason.ERROR:
             raise ProviderMalformed(
                 f"The answer ended with {reply.raw_finish_reason!r}, which is no end of a "
                 "document.",
                 remains=_leave(reply),
+                reason="unknown_end",
+                subject=reply.raw_finish_reason,
             )
         case unreachable:
             assert_never(unreachable)
@@ -161,6 +168,7 @@ def _join(reply: Reply, said: Sequence[str]) -> Joined:
             f"The model repeats itself: asked to go on with turn {len(said)} of its answer, it "
             "began all over again for the second time.",
             remains=_leave(reply),
+            reason="repeats_itself",
         )
     return joined
 

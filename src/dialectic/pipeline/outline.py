@@ -161,7 +161,10 @@ def _play(
         if len(documents) > STEP_CALLS_MAX:
             raise PlanError(
                 f"Step {name!r} of stage {stage.slug!r} would make more than {STEP_CALLS_MAX} "
-                f"calls with {models} model(s). Take fewer models, or let the step read less."
+                f"calls with {models} model(s). Take fewer models, or let the step read less.",
+                reason="too_many_calls",
+                subject=name,
+                limit=STEP_CALLS_MAX,
             )
     return _Played(
         StepOutline(
@@ -215,7 +218,9 @@ def _play_model(
         raise PlanError(
             f"Step {step.name!r} of stage {stage.slug!r} leaves model {model_index} of {models} "
             "nothing to do: what it reads was left out before. Raise `readers_max` or "
-            "`per_source_max` of the steps it reads from."
+            "`per_source_max` of the steps it reads from.",
+            reason="nothing_to_do",
+            subject=step.name,
         )
     return [
         _PlayedChild(

@@ -176,7 +176,9 @@ def _nothing_to_do(
     )
     return PlanError(
         f"Step {step.name!r} of stage {stage.slug!r} has nothing to work on: "
-        f"{step.granularity_strategy} was given {counts}."
+        f"{step.granularity_strategy} was given {counts}.",
+        reason="nothing_to_read",
+        subject=step.name,
     )
 
 

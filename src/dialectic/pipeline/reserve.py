@@ -204,7 +204,9 @@ async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
 
     found = await engine.db.transact(job.tenant_id, work)
     if found.state is not HoldState.PENDING:
-        raise Conflict(f"The call {key} was paid for or given up already.")
+        raise Conflict(
+            f"The call {key} was paid for or given up already.", reason="call_ended", subject=key
+        )
     return found
 
 

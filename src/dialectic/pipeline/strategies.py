@@ -151,7 +151,11 @@ def per_source_group(inputs: Sequence[InputSet], models: int) -> list[Child]:
     groups: dict[UUID, list[Document]] = {}
     for document in _ordered(inputs[0].documents):
         if document.source_group is None:
-            raise PlanError(f"Document {document.id} has no source group and cannot be grouped.")
+            raise PlanError(
+                f"Document {document.id} has no source group and cannot be grouped.",
+                reason="no_source_group",
+                subject=str(document.id),
+            )
         groups.setdefault(document.source_group, []).append(document)
     return [
         Child(

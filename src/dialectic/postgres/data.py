@@ -39,14 +39,18 @@ def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> 
     found = read_line(place.data / "PG_VERSION", 0)
     if not found:
         raise EmbeddedServerError(
-            f"{place.data} holds no data of PostgreSQL: move it away, or {ELSEWHERE}."
+            f"{place.data} holds no data of PostgreSQL: move it away, or {ELSEWHERE}.",
+            reason="no_data",
+            subject=str(place.data),
         )
     installed = read_version(programs)
     if found != installed:
         raise EmbeddedServerError(
             f"The data in {place.data} was written by PostgreSQL {found}, but PostgreSQL "
-            f"{installed} is installed. Go back to the version of dialectic that wrote it, or save "
-            f"the data there with `dialectic export` and import it elsewhere: {ELSEWHERE}."
+            f"{installed} is installed. Go back to the version of Dialectic that wrote it, or "
+            f"export the projects with that version and import them elsewhere: {ELSEWHERE}.",
+            reason="other_version",
+            subject=str(place.data),
         )
 
 
@@ -56,7 +60,9 @@ def check_owner(path: Path, expected: int) -> None:
     if owner != expected:
         raise EmbeddedServerError(
             f"{path} was made by another user (id {owner}; needed is id {expected}): run the "
-            f"command as the user who made it, or {ELSEWHERE}."
+            f"command as the user who made it, or {ELSEWHERE}.",
+            reason="other_owner",
+            subject=str(path),
         )
 
 

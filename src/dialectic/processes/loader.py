@@ -43,7 +43,9 @@ def load_process(name: str, *, own: Path | None = None) -> Process:
         return _load_folder(folder, place=str(folder))
     raise NotFound(
         f"There is no process {name!r}. {_describe_names(own)}"
-        f"For one that has no name, give the folder that holds its {FILE_NAME}."
+        f"For one that has no name, give the folder that holds its {FILE_NAME}.",
+        reason="no_process",
+        subject=name,
     )
 
 
@@ -51,7 +53,11 @@ def load_named(name: str, *, own: Path) -> Process:
     """Load a process by its name alone: whoever asks from elsewhere names no folder here."""
     if (found := _find_named(name, own)) is not None:
         return found
-    raise NotFound(f"There is no process {name!r}. {_describe_names(own)}".rstrip())
+    raise NotFound(
+        f"There is no process {name!r}. {_describe_names(own)}".rstrip(),
+        reason="no_process",
+        subject=name,
+    )
 
 
 def _find_named(name: str, own: Path | None) -> Process | None:
@@ -97,7 +103,9 @@ def _list_names(folder: Traversable) -> list[str]:
         entries = list(folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} cannot be read: {error.strerror}. Put its permissions right."
+            f"{folder} cannot be read: {error.strerror}. Put its permissions right.",
+            reason="unreadable",
+            subject=str(folder),
         ) from None
     return sorted(entry.name for entry in entries if _holds_process(entry))
 
@@ -114,7 +122,9 @@ def _load_own(folder: Path) -> Process:
     if process.name != folder.name:
         raise InvalidProcess(
             f"{folder / FILE_NAME}: `name` is {process.name!r}, but its folder is "
-            f"{folder.name!r}, and by that it is found. Let both be the same."
+            f"{folder.name!r}, and by that it is found. Let both be the same.",
+            reason="other_name",
+            subject=str(folder / FILE_NAME),
         )
     return process
 
@@ -146,13 +156,19 @@ def _read(file: Traversable, *, place: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidProcess(f"{place} cannot be read: {error}.") from None
+        raise InvalidProcess(
+            f"{place} cannot be read: {error}.", reason="not_text", subject=place
+        ) from None
     except OSError as error:
-        raise InvalidProcess(f"{place} cannot be read: {error.strerror}.") from None
+        raise InvalidProcess(
+            f"{place} cannot be read: {error.strerror}.", reason="unreadable", subject=place
+        ) from None
 
 
 def _read_toml(file: Traversable, *, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads(_read(file, place=place))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidProcess(f"{place} cannot be read: {error}.") from None
+        raise InvalidProcess(
+            f"{place} cannot be read: {error}.", reason="not_toml", subject=place
+        ) from None

@@ -24,7 +24,14 @@ from dialectic.core.access import Secret
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.endpoint_config import Place, parse_embeddings, parse_models
 from dialectic.core.models.model import ModelCard, parse_model_list
-from dialectic.errors import ConfigurationError, KeyMissing, NotFound, UnknownModel
+from dialectic.errors import (
+    ConfigurationError,
+    KeyMissing,
+    NotFound,
+    Remedy,
+    RemedyAction,
+    UnknownModel,
+)
 from dialectic.providers.base import Provider, RemoteProvider
 from dialectic.settings import Settings
 
@@ -207,7 +214,11 @@ class Catalog:
     def load_provider(self, card: ModelCard) -> Provider:
         if (provider := self.providers.get(card.provider)) is not None:
             return provider
-        raise NotFound(f"Nobody answers for {card.provider!r} here.")
+        raise NotFound(
+            f"Nobody answers for {card.provider!r} here.",
+            reason="no_provider",
+            subject=card.provider,
+        )
 
     def find_endpoint(self, card: ModelCard) -> Endpoint | None:
         """Find where a model is asked; None for one that needs no endpoint."""
@@ -234,7 +245,9 @@ class Catalog:
                 f'`[endpoints.{endpoint}.embeddings."{model}"]`.'
             )
         return ConfigurationError(
-            f"The setting `embedder` names {name!r}, which is unknown. {hint}"
+            f"The setting `embedder` names {name!r}, which is unknown. {hint}",
+            reason="unknown_embedder",
+            subject=name,
         )
 
     def _miss_model(self, name: str) -> UnknownModel:
@@ -246,22 +259,36 @@ class Catalog:
             return UnknownModel(
                 f"The catalogue has no model {name!r}.{hint} To use a model of {endpoint} that is "
                 "not in it, give its window, limits, prices and tokenizer in config.toml under "
-                f'`[endpoints.{endpoint}.models."{model}"]`.'
+                f'`[endpoints.{endpoint}.models."{model}"]`.',
+                subject=name,
+                reason="not_in_catalogue",
+                remedy=_suggest(near),
             )
         usable = sorted(self.cards)
         shown = (
             f"Known here: {', '.join(usable)}."
             if len(usable) <= NAMES_SHOWN_MAX
-            else "`dialectic models list` shows those that are known."
+            else f"{len(usable)} are known here."
         )
-        return UnknownModel(f"There is no model {name!r}.{hint} {shown}")
+        return UnknownModel(
+            f"There is no model {name!r}.{hint} {shown}",
+            subject=name,
+            reason="no_model",
+            remedy=_suggest(near),
+        )
+
+
+def _suggest(near: list[str]) -> Remedy:
+    return Remedy(RemedyAction.CHOOSE_MODEL, model=near[0] if near else None)
 
 
 def _miss_key(entry: Entry) -> KeyMissing:
     assert entry.missing is not None, "a model that lacks nothing can be asked"
     return KeyMissing(
         f"{entry.card.name} cannot be asked: the environment variable {entry.missing} is not set. "
-        f"Set it to your key for {entry.card.provider}."
+        f"Set it to your key for {entry.card.provider}.",
+        subject=entry.card.name,
+        remedy=Remedy(RemedyAction.CONFIGURE, setting=entry.missing),
     )
 
 

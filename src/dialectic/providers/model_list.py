@@ -64,7 +64,9 @@ def save_cached_models(home: Path, seen: Mapping[str, CachedModels]) -> None:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise ConfigurationError(
-            f"{home / FILE} cannot be written: {error.strerror}. Put its permissions right."
+            f"{home / FILE} cannot be written: {error.strerror}. Put its permissions right.",
+            reason="unwritable",
+            subject=str(home / FILE),
         ) from None
 
 

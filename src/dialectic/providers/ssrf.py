@@ -25,7 +25,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         host = request.url.host
         if request.url.scheme != "https":
-            raise ProviderRejected("Only https:// may be called for a tenant.")
+            raise ProviderRejected("Only https:// may be called for a tenant.", reason="not_https")
         address = await resolve_public_address(host, request.url.port or 443)
         # The name stays in the Host header, and is what the certificate must be for.
         request.extensions = {**request.extensions, "sni_hostname": host}
@@ -45,5 +45,9 @@ async def resolve_public_address(host: str, port: int) -> str:
         raise httpx2.ConnectError(f"the name {host!r} leads to no address") from error
     addresses = [str(entry[4][0]) for entry in found]
     if not addresses or not all(is_public(address) for address in addresses):
-        raise ProviderRejected(f"{host} leads to an address that may not be called.")
+        raise ProviderRejected(
+            f"{host} leads to an address that may not be called.",
+            reason="forbidden_address",
+            subject=host,
+        )
     return addresses[0]

@@ -18,7 +18,7 @@ from dialectic.db.tables import descriptions
 from dialectic.db.tables.descriptions import Ticket
 from dialectic.db.tables.records import SQL, File
 from dialectic.engine import Engine
-from dialectic.errors import DialecticError, NotFound, StorageUnavailable
+from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
 from dialectic.publishing.snapshot import build_descriptions
 
 logger = logging.getLogger(__name__)
@@ -135,8 +135,9 @@ async def require_published(
         place = engine.files.locate(f"{tenant_id}/{left[0]}")
         raise StorageUnavailable(
             f"{len(left)} file(s) could not be written to {place}. "
-            "Their content is safe in the database; make room and run "
-            f"`dialectic resume {str(session_id)[:8]}`."
+            "Their content is safe in the database; make room, then resume the session.",
+            reason="unpublished",
+            remedy=Remedy(RemedyAction.RESUME, session_id=str(session_id)),
         )
 
 

@@ -99,7 +99,11 @@ async def read_file(engine: Engine, tenant_id: UUID, file: Json) -> bytes:
     for _ in range(2):
         now, data = await engine.db.transact(tenant_id, look)
         if now != sha256:
-            raise Conflict(f"{path} was written anew while it was exported. Export again.")
+            raise Conflict(
+                f"{path} was written anew while it was exported. Export again.",
+                reason="changed",
+                subject=path,
+            )
         if data is None:
             with contextlib.suppress(NotFound):
                 data = await engine.files.read(key)
@@ -107,7 +111,9 @@ async def read_file(engine: Engine, tenant_id: UUID, file: Json) -> bytes:
             return data
     trouble = "missing" if data is None else "damaged: its bytes are not those that were written"
     raise StorageUnavailable(
-        f"{engine.files.locate(key)} is {trouble}. Put it back from a backup; nothing was exported."
+        f"{engine.files.locate(key)} is {trouble}. Restore it from a backup; nothing was exported.",
+        reason="missing" if data is None else "damaged",
+        subject=path,
     )
 
 
@@ -126,7 +132,11 @@ async def place_texts(
 
         text = await engine.db.transact(tenant_id, look)
         if _hash(text.encode()) != source.sha256:
-            raise Conflict(f"{row.storage_path} was written anew. Export again.")
+            raise Conflict(
+                f"{row.storage_path} was written anew. Export again.",
+                reason="changed",
+                subject=row.storage_path,
+            )
         return row.model_copy(update={"content": text})
 
     return rows.model_copy(

@@ -87,26 +87,34 @@ def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
     try:
         rows = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
-        raise _refuse(name, "its vectors are not all lists of numbers of one size") from None
+        raise _refuse(
+            name, "its vectors are not all lists of numbers of one size", "not_numbers"
+        ) from None
     if rows.shape[:1] != (count,):
-        raise _refuse(name, f"it made {len(rows) if rows.ndim else 0} vectors of {count} texts")
+        raise _refuse(
+            name, f"it made {len(rows) if rows.ndim else 0} vectors of {count} texts", "other_count"
+        )
     if rows.shape != (count, dimensions):
         size = rows.shape[1] if rows.ndim == 2 else 0
-        raise _refuse(name, f"its vectors have {size} numbers instead of {dimensions}")
+        raise _refuse(
+            name, f"its vectors have {size} numbers instead of {dimensions}", "other_size"
+        )
     # In double precision, because the square of a large number may be none in single.
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
-        raise _refuse(name, "a vector holds what is no number")
+        raise _refuse(name, "a vector holds what is no number", "not_finite")
     if not lengths.all():
-        raise _refuse(name, "a vector is zero and points nowhere")
+        raise _refuse(name, "a vector is zero and points nowhere", "zero")
     return np.asarray(rows / lengths, dtype=np.float32)
 
 
-def _refuse(name: str, reason: str) -> ProviderMalformed:
+def _refuse(name: str, why: str, reason: str) -> ProviderMalformed:
     return ProviderMalformed(
-        f"The embedder {name} gave vectors that cannot be used: {reason}. If it stays so, choose "
+        f"The embedder {name} gave vectors that cannot be used: {why}. If it stays so, choose "
         "another one by the setting `embedder`.",
         retries_max=1,
+        reason=reason,
+        subject=name,
     )
 
 
@@ -116,9 +124,11 @@ def load_file(package: str, name: str, sha256: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise _refuse_file(package, name, error.strerror or type(error).__name__) from None
+        raise _refuse_file(
+            package, name, error.strerror or type(error).__name__, reason="unreadable"
+        ) from None
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise _refuse_file(package, name, "it is not what was published")
+        raise _refuse_file(package, name, "it is not what was published", reason="other_hash")
     return data
 
 
@@ -128,13 +138,17 @@ def get_package(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
             f"The package `{package}` is not installed, so its model cannot run. Install it again, "
-            "or choose another one by the setting `embedder`."
+            "or choose another one by the setting `embedder`.",
+            reason="not_installed",
+            subject=package,
         )
     return Path(spec.submodule_search_locations[0])
 
 
-def _refuse_file(package: str, name: str, reason: str) -> ConfigurationError:
+def _refuse_file(package: str, name: str, why: str, *, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The file {name} of the package `{package}` cannot be used: {reason}. Install the package "
-        "again."
+        f"The file {name} of the package `{package}` cannot be used: {why}. Install the package "
+        "again.",
+        reason=reason,
+        subject=name,
     )

@@ -152,7 +152,9 @@ def check_embedder(name: str, catalog: Catalog) -> None:
     if "/" not in name or name.startswith("builtin/"):
         raise ConfigurationError(
             f"The setting `embedder` is {name!r}, which is no embedder. Built in are "
-            f"{' and '.join(BUILT_IN)}; others are written as `ENDPOINT/MODEL`."
+            f"{' and '.join(BUILT_IN)}; others are written as `ENDPOINT/MODEL`.",
+            reason="not_an_embedder",
+            subject=name,
         )
     catalog.check_embedding(name)
 
@@ -180,6 +182,8 @@ def _open_remote(name: str, catalog: Catalog) -> Embedder:
     if not isinstance(provider, OpenAIProvider):
         raise ConfigurationError(
             f"The setting `embedder` is {name!r}, but {card.provider} does not speak as OpenAI "
-            'does. Name a model of an endpoint whose kind is "openai", or a built-in one.'
+            'does. Name a model of an endpoint whose kind is "openai", or a built-in one.',
+            reason="other_kind",
+            subject=name,
         )
     return RemoteEmbedder(card, provider)

@@ -61,7 +61,9 @@ class MiniLM:
             for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
         ]
         if not all(len(ids) for ids in all_ids):
-            raise ProviderRejected(f"{NAME} was given a text without words. Leave empty texts out.")
+            raise ProviderRejected(
+                f"{NAME} was given a text without words. Leave empty texts out.", reason="no_words"
+            )
         rows = [self._run(ids) for ids in all_ids] or np.zeros((0, DIMENSIONS))
         checked = check_rows(NAME, rows, count=len(all_ids), dimensions=DIMENSIONS)
         return Embedded(checked, sum(map(len, all_ids)))

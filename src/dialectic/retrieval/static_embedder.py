@@ -105,7 +105,9 @@ class StaticModel:
             self._known.learn(set(itertools.chain.from_iterable(filter(None, words))))
             read += map(self._read, some, words)
         if not all(read):
-            raise ProviderRejected(f"{NAME} was given a text without words. Leave empty texts out.")
+            raise ProviderRejected(
+                f"{NAME} was given a text without words. Leave empty texts out.", reason="no_words"
+            )
         rows = check_rows(NAME, self._pool(read), count=len(texts), dimensions=DIMENSIONS)
         return Embedded(rows, sum(map(len, read)) // TOKEN_BYTES)
 

@@ -119,7 +119,11 @@ def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter
         draft.replace(path)
         flush_folder(path.parent)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}.",
+            reason="unwritable",
+            subject=str(path),
+        ) from error
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
@@ -132,7 +136,9 @@ def _check_plain(path: Path, word: str) -> None:
     except OSError:
         return  # whoever opens it says why
     if not stat.S_ISREG(mode):
-        raise UsageError(f"{path} cannot be {word}: it is no plain file.")
+        raise UsageError(
+            f"{path} cannot be {word}: it is no plain file.", reason="not_a_file", subject=str(path)
+        )
 
 
 class Archive:
@@ -145,7 +151,7 @@ class Archive:
             message = (
                 f"The archive has no {MANIFEST_NAME}. Give a project exported by this program."
             )
-            raise InvalidBundle(message)
+            raise InvalidBundle(message, reason="no_manifest")
         self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX), limits)
         self._entries = {entry.path: entry for entry in self.manifest.files}
         self._check_complete()
@@ -154,11 +160,13 @@ class Archive:
         """Return a file's bytes if they are the ones that the manifest promises."""
         entry = self._entries.get(path)
         if entry is None:
-            raise InvalidBundle(f"The archive has no file {path!r}.")
+            raise InvalidBundle(
+                f"The archive has no file {path!r}.", reason="no_file", subject=path
+            )
         data = self._unpack(path, entry.size_bytes)
         if len(data) != entry.size_bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
             message = f"{path!r} is damaged: its bytes are not those that {MANIFEST_NAME} names."
-            raise InvalidBundle(message)
+            raise InvalidBundle(message, reason="damaged", subject=path)
         return data
 
     def verify(self) -> None:
@@ -169,18 +177,33 @@ class Archive:
     def _check_complete(self) -> None:
         there = self._infos.keys() - {MANIFEST_NAME}
         for path in sorted(self._entries.keys() - there):
-            raise InvalidBundle(f"{path!r} stands in {MANIFEST_NAME} but not in the archive.")
+            raise InvalidBundle(
+                f"{path!r} stands in {MANIFEST_NAME} but not in the archive.",
+                reason="missing_file",
+                subject=path,
+            )
         for path in sorted(there - self._entries.keys()):
-            raise InvalidBundle(f"{path!r} stands in the archive but not in {MANIFEST_NAME}.")
+            raise InvalidBundle(
+                f"{path!r} stands in the archive but not in {MANIFEST_NAME}.",
+                reason="unlisted_file",
+                subject=path,
+            )
 
     def _unpack(self, name: str, bytes_max: int) -> bytes:
         try:
             with self._zip.open(self._infos[name]) as file:
                 data = file.read(bytes_max + 1)
         except _BROKEN as error:
-            raise InvalidBundle(f"{name!r} cannot be unpacked: {error}.") from None
+            raise InvalidBundle(
+                f"{name!r} cannot be unpacked: {error}.", reason="not_unpackable", subject=name
+            ) from None
         if len(data) > bytes_max:
-            raise InvalidBundle(f"{name!r} is larger than the {bytes_max:,} bytes it may have.")
+            raise InvalidBundle(
+                f"{name!r} is larger than the {bytes_max:,} bytes it may have.",
+                reason="too_many_bytes",
+                subject=name,
+                limit=bytes_max,
+            )
         return data
 
 
@@ -197,13 +220,15 @@ def open_archive(
     try:
         file = path.open("rb")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}.", reason="unreadable", subject=str(path)
+        ) from None
     with file:
         _check_end(shown, file, limits)
         try:
             opened = zipfile.ZipFile(file)
         except _BROKEN as error:
-            raise InvalidBundle(f"{shown} is no zip file: {error}.") from None
+            raise InvalidBundle(f"{shown} is no zip file: {error}.", reason="not_a_zip") from None
         with opened:
             yield Archive(opened, limits)
 
@@ -215,21 +240,29 @@ def _check_end(name: str, file: IO[bytes], limits: Limits) -> None:
     file.seek(max(0, size - _END.size - _ZIP64_BYTES))
     tail = file.read()
     if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
-        raise InvalidBundle(f"{name} is no zip file, or something is missing at its end.")
+        raise InvalidBundle(
+            f"{name} is no zip file, or something is missing at its end.", reason="not_a_zip"
+        )
     if tail.startswith(_ZIP64_MARK):
-        raise InvalidBundle(f"{name} is a zip file of the 64-bit kind, which no bundle is.")
+        raise InvalidBundle(
+            f"{name} is a zip file of the 64-bit kind, which no bundle is.", reason="zip64"
+        )
     _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
     # The manifest is one more, and tools add an entry for every folder.
     if count > 2 * limits.entries_max or directory_bytes > DIRECTORY_BYTES_MAX:
         raise InvalidBundle(
-            f"{name} has {count:,} entries; a bundle may have at most {limits.entries_max:,}."
+            f"{name} has {count:,} entries; a bundle may have at most {limits.entries_max:,}.",
+            reason="too_many_files",
+            limit=limits.entries_max,
         )
 
 
 def _check_bytes(name: str, size: int, limits: Limits) -> None:
     if size > limits.archive_bytes_max:
         raise InvalidBundle(
-            f"{name} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}."
+            f"{name} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}.",
+            reason="too_many_bytes",
+            limit=limits.archive_bytes_max,
         )
 
 
@@ -238,22 +271,31 @@ def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits) -> dict[str, zi
     check_names([info.orig_filename for info in infos])
     for info in infos:
         if trouble := _find_trouble(info, limits.entry_bytes_max):
-            raise InvalidBundle(f"The archive's entry {info.filename[:200]!r} {trouble}.")
+            words, reason = trouble
+            raise InvalidBundle(
+                f"The archive's entry {info.filename[:200]!r} {words}.",
+                reason=reason,
+                subject=info.filename,
+            )
     files = {info.filename: info for info in infos if not info.is_dir()}
     check_size((info.file_size for name, info in files.items() if name != MANIFEST_NAME), limits)
     return files
 
 
-def _find_trouble(info: zipfile.ZipInfo, bytes_max: int) -> str | None:
+def _find_trouble(info: zipfile.ZipInfo, bytes_max: int) -> tuple[str, str] | None:
+    """Find what is wrong with an entry, for people and for programs."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     packed, size = info.compress_size, info.file_size
     troubles = {
-        "is a symbolic link": stat.S_ISLNK(kind),
-        "is neither a file nor a folder": kind not in (0, stat.S_IFDIR, stat.S_IFREG),
-        "is a folder with content": info.is_dir() and size > 0,
-        "is encrypted": bool(info.flag_bits & _ENCRYPTED),
-        "is packed in a way that bundles are not": info.compress_type not in _METHODS,
-        f"has {size:,} bytes; {bytes_max:,} are allowed": size > bytes_max,
-        f"swells from {packed:,} to {size:,} bytes": is_swollen(size, packed),
+        ("is a symbolic link", "link"): stat.S_ISLNK(kind),
+        ("is neither a file nor a folder", "not_a_file"): kind
+        not in (0, stat.S_IFDIR, stat.S_IFREG),
+        ("is a folder with content", "full_folder"): info.is_dir() and size > 0,
+        ("is encrypted", "encrypted"): bool(info.flag_bits & _ENCRYPTED),
+        ("is packed in a way that bundles are not", "other_packing"): (
+            info.compress_type not in _METHODS
+        ),
+        (f"has {size:,} bytes; {bytes_max:,} are allowed", "file_too_large"): size > bytes_max,
+        (f"swells from {packed:,} to {size:,} bytes", "swollen"): is_swollen(size, packed),
     }
-    return next((words for words, holds in troubles.items() if holds), None)
+    return next((told for told, holds in troubles.items() if holds), None)

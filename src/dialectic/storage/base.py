@@ -89,14 +89,20 @@ def open_store(url: str, access: Access | None = None) -> FileStore:
     try:
         address = urlsplit(url)
     except ValueError as error:
-        raise ConfigurationError("DIALECTIC_STORAGE_URL is not an address.") from error
+        raise ConfigurationError(
+            "DIALECTIC_STORAGE_URL is not an address.",
+            reason="not_an_address",
+            subject="DIALECTIC_STORAGE_URL",
+        ) from error
     if address.scheme == "file":
         return DiskStore(_parse_folder(address))
     if address.scheme == "s3":
         return ObjectStore(parse_bucket(address, access or Access()))
     raise ConfigurationError(
         f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; known are: file, as in"
-        " file:///var/lib/dialectic, and s3, as in s3://bucket/folder."
+        " file:///var/lib/dialectic, and s3, as in s3://bucket/folder.",
+        reason="unknown_scheme",
+        subject="DIALECTIC_STORAGE_URL",
     )
 
 
@@ -111,7 +117,9 @@ def _parse_folder(address: SplitResult) -> Path:
     ):
         raise ConfigurationError(
             "DIALECTIC_STORAGE_URL must be file:// and an absolute path, as in"
-            " file:///var/lib/dialectic; write # as %23 and ? as %3F."
+            " file:///var/lib/dialectic; write # as %23 and ? as %3F.",
+            reason="not_a_folder",
+            subject="DIALECTIC_STORAGE_URL",
         )
     return Path(path)
 
@@ -136,7 +144,9 @@ async def require_identity(files: FileStore, db: Database, *, belongs_together: 
             raise StorageMismatch(
                 f"{here} holds the documents of another database, and this one has none yet. Set "
                 "DIALECTIC_STORAGE_URL to a place of its own; if that database is gone for good, "
-                f"delete `{files.id_name}` there."
+                f"delete `{files.id_name}` there.",
+                reason="another_database",
+                subject="DIALECTIC_STORAGE_URL",
             )
         await db.fetch(SQL["keep_storage"], found or uuid4(), here + _UNFINISHED)
         rows = await db.fetch(SQL["find_storage"])
@@ -144,7 +154,11 @@ async def require_identity(files: FileStore, db: Database, *, belongs_together: 
     is_begun_here = place == here + _UNFINISHED
     found = await files.identify(known if belongs_together or is_begun_here else None)
     if found != known:
-        raise StorageMismatch(_describe_mismatch(files, known, place, found))
+        raise StorageMismatch(
+            _describe_mismatch(files, known, place, found),
+            reason="another_store" if found else "no_store",
+            subject="DIALECTIC_STORAGE_URL",
+        )
     if place != here:
         await db.fetch(SQL["move_storage"], here)
 

@@ -33,7 +33,7 @@ def check_key(key: str) -> Parts:
             f" no part empty, . or .., over {PART_BYTES_MAX} bytes, or with a control character or"
             " a backslash."
         )
-        raise UsageError(message)
+        raise UsageError(message, reason="bad_key", subject=key)
     return parts
 
 

@@ -187,7 +187,10 @@ class DiskStore:
             reason = error.strerror or str(error)
             remedy = _REMEDIES.get(error.errno or 0, "Look at the disk and at the system's log.")
             message = f"{self._root / key} cannot be used: {reason}. {remedy}"
-            raise StorageUnavailable(message) from error
+            code = errno.errorcode.get(error.errno or 0, "").lower()
+            raise StorageUnavailable(
+                message, reason=code or None, subject=str(self._root / key)
+            ) from error
 
     def _write(self, parts: Parts, data: bytes) -> None:
         def is_there(folder: int) -> bool:
@@ -237,7 +240,7 @@ class DiskStore:
                 return open_file(folder, parts[-1])
         except FileNotFoundError as error:
             message = f"There is no file {'/'.join(parts)!r} in storage."
-            raise NotFound(message) from error
+            raise NotFound(message, reason="no_file", subject="/".join(parts)) from error
 
     def _list(self, parts: Parts) -> Keys:
         try:

@@ -226,7 +226,9 @@ class ObjectStore:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except FileNotFoundError as error:
             if find_code(str(error)) != NO_BUCKET:
-                raise NotFound(f"There is no file {key!r} in storage.") from None
+                raise NotFound(
+                    f"There is no file {key!r} in storage.", reason="no_file", subject=key
+                ) from None
             raise self._translate(key, error) from None
         except (BaseError, OSError, ValueError) as error:
             # Without the library's own words: they repeat what the server says, who is named.
@@ -235,16 +237,23 @@ class ObjectStore:
     def _translate(self, key: str, error: Exception) -> StorageUnavailable:
         place = f"{self._bucket.address}/{key}".removesuffix("/")
         if isinstance(error, _Trouble):
-            return StorageUnavailable(f"{place} cannot be used: {error}")
+            return StorageUnavailable(
+                f"{place} cannot be used: {error}", reason=error.reason, subject=place
+            )
         trouble = describe_trouble(str(error))
-        return StorageUnavailable(f"{place} at {self._bucket.endpoint} cannot be used: {trouble}")
+        return StorageUnavailable(
+            f"{place} at {self._bucket.endpoint} cannot be used: {trouble}",
+            reason="refused",
+            subject=place,
+        )
 
     def _write(self, key: str, data: bytes | Path) -> None:
         name_bytes = len(f"{self._bucket.prefix}/{key}".encode())
         if name_bytes > NAME_BYTES_MAX:
             raise _Trouble(
                 f"its name has {name_bytes} bytes, and {NAME_BYTES_MAX} are the most. Choose a"
-                " shorter folder in DIALECTIC_STORAGE_URL."
+                " shorter folder in DIALECTIC_STORAGE_URL.",
+                "name_too_long",
             )
         kind = _CONTENT_TYPES.get(key.rpartition(".")[2], "application/octet-stream")
         try:
@@ -257,7 +266,7 @@ class ObjectStore:
             )
         except FileNotFoundError as error:
             # There is nothing to be found but the bucket.
-            raise _Trouble(describe_trouble(str(error))) from None
+            raise _Trouble(describe_trouble(str(error)), "refused") from None
 
     def _list(self, folder: str) -> Keys:
         found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
@@ -284,7 +293,9 @@ class ObjectStore:
             if found is not None or wanted is None:
                 return found
             self._propose_id(wanted)
-        raise _Trouble(f"its {ID_NAME} vanishes again and again. See who deletes it.")
+        raise _Trouble(
+            f"its {ID_NAME} vanishes again and again. See who deletes it.", "id_vanishes"
+        )
 
     def _find_id(self) -> UUID | None:
         try:
@@ -295,7 +306,7 @@ class ObjectStore:
             return None
         found = parse_id(text)
         if found is None:
-            raise _Trouble("It should hold the id of this store, and does not.")
+            raise _Trouble("It should hold the id of this store, and does not.", "no_id")
         return found
 
     def _propose_id(self, wanted: UUID) -> None:
@@ -314,6 +325,10 @@ class ObjectStore:
 
 class _Trouble(ValueError):
     """Something that we found, in words of our own."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def _is_key(path: str) -> bool:

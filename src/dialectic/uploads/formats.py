@@ -30,6 +30,10 @@ from dialectic.uploads.kinds import Limits
 class Refused(Exception):
     """The document has no text for us; the message goes on from its name."""
 
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
 
 class Excess(Exception):
     """The document has more text than is taken."""
@@ -56,10 +60,12 @@ def read_pdf(data: bytes, limits: Limits) -> tuple[str, list[str]]:
     """Read the text of all pages, and note which have none."""
     reader = PdfReader(io.BytesIO(data), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
-        raise Refused("is encrypted. Save it without a password.")
+        raise Refused("is encrypted. Save it without a password.", "encrypted")
     count = len(reader.pages)
     if count > limits.pages_max:
-        raise Refused(f"has {count:,} pages; {limits.pages_max:,} are the most. Split it.")
+        raise Refused(
+            f"has {count:,} pages; {limits.pages_max:,} are the most. Split it.", "too_many_pages"
+        )
     words, silent = Words(limits), 0
     for page in reader.pages:
         text = page.extract_text().strip()
@@ -70,7 +76,8 @@ def read_pdf(data: bytes, limits: Limits) -> tuple[str, list[str]]:
     if silent == count:
         raise Refused(
             "has no text: its pages are pictures, as a scanner makes them. Let a program for text"
-            " recognition go over it first."
+            " recognition go over it first.",
+            "no_text",
         )
     notes = [f"{silent} of {count} pages have no text; what they show is left out"]
     return words.join(), notes if silent else []
@@ -125,14 +132,17 @@ def _check_archive(data: bytes, limits: Limits) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
     if len(parts) > limits.parts_max:
-        raise Refused(f"has {len(parts):,} parts; a DOCX file of ours has fewer. Save it anew.")
+        raise Refused(
+            f"has {len(parts):,} parts; a DOCX file of ours has fewer. Save it anew.",
+            "too_many_parts",
+        )
     if any(part.flag_bits & 0x1 for part in parts):
-        raise Refused("is encrypted. Save it without a password.")
+        raise Refused("is encrypted. Save it without a password.", "encrypted")
     if sum(part.file_size for part in parts) > limits.unpacked_bytes_max:
         raise Excess
     large = [part for part in parts if part.file_size > limits.small_bytes]
     if any(part.file_size > limits.swelling_max * part.compress_size for part in large):
-        raise Refused("swells like no text does when it is unpacked. Save it anew.")
+        raise Refused("swells like no text does when it is unpacked. Save it anew.", "swollen")
 
 
 def _list_blocks(parent: Any) -> Iterator[Any]:

@@ -45,13 +45,18 @@ _CONTROL_SHARE_MAX = 0.01
 
 # Forms that are often given, and what to do with them.
 _OTHERS = (
-    (b"\xd0\xcf\x11\xe0", "an old Word file, or one with a password", "save it as plain DOCX"),
-    (b"{\\rtf", "RTF", "save it as DOCX or as text"),
-    (b"\x89PNG", "a picture", "give its text"),
-    (b"\xff\xd8\xff", "a picture", "give its text"),
-    (b"GIF8", "a picture", "give its text"),
-    (b"\x1f\x8b", "compressed", "unpack it first"),
-    (b"7z\xbc\xaf", "compressed", "unpack it first"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an old Word file, or one with a password",
+        "save it as plain DOCX",
+        "old_word",
+    ),
+    (b"{\\rtf", "RTF", "save it as DOCX or as text", "rtf"),
+    (b"\x89PNG", "a picture", "give its text", "picture"),
+    (b"\xff\xd8\xff", "a picture", "give its text", "picture"),
+    (b"GIF8", "a picture", "give its text", "picture"),
+    (b"\x1f\x8b", "compressed", "unpack it first", "compressed"),
+    (b"7z\xbc\xaf", "compressed", "unpack it first", "compressed"),
 )
 
 
@@ -69,14 +74,24 @@ def decide_kind(name: str, data: bytes) -> UploadKind:
         if b"word/document" in data:
             return UploadKind.DOCX
         if ending != "docx":
-            raise InvalidUpload(f"{name} is an archive. Give the files in it: {KNOWN} are read.")
-    for mark, what, remedy in _OTHERS:
+            raise InvalidUpload(
+                f"{name} is an archive. Give the files in it: {KNOWN} are read.",
+                reason="archive",
+                subject=name,
+            )
+    for mark, what, remedy, reason in _OTHERS:
         if data.startswith(mark):
-            raise InvalidUpload(f"{name} is {what}: {remedy}. What is read: {KNOWN}.")
+            raise InvalidUpload(
+                f"{name} is {what}: {remedy}. What is read: {KNOWN}.",
+                reason=reason,
+                subject=name,
+            )
     if ending in (UploadKind.PDF, UploadKind.DOCX):
         raise InvalidUpload(
             f"{name} is no {ending.upper()} file, or only a part of one. Make it anew, or give it"
-            " another ending if it is text."
+            " another ending if it is text.",
+            reason="damaged",
+            subject=name,
         )
     return UploadKind.MARKDOWN if ending in ("md", "markdown") else UploadKind.TEXT
 
@@ -92,12 +107,16 @@ def decode_text(name: str, data: bytes) -> str:
         called = "UTF-8" if encoding == "utf-8" else encoding[:6].upper()
         raise InvalidUpload(
             f"{name} is not {called} text (byte {len(mark) + error.start}). Convert it first, or"
-            f" save it as {KNOWN.replace(' and ', ' or ')}."
+            f" save it as {KNOWN.replace(' and ', ' or ')}.",
+            reason="not_text",
+            subject=name,
         ) from None
     if len(_CONTROL.findall(text)) > _CONTROL_SHARE_MAX * len(text):
         raise InvalidUpload(
             f"{name} is binary, not text; as UTF-16 it would begin with a byte order mark. What is"
-            f" read: {KNOWN}."
+            f" read: {KNOWN}.",
+            reason="binary",
+            subject=name,
         )
     return text
 

@@ -49,7 +49,10 @@ def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
     shown = clean_text(name)[0][:200] or "The file"
     if len(data) > limits.file_bytes_max:
         raise UploadTooLarge(
-            f"{shown} has {len(data):,} bytes; {limits.file_bytes_max:,} are the most. Shorten it."
+            f"{shown} has {len(data):,} bytes; {limits.file_bytes_max:,} are the most. Shorten it.",
+            reason="too_many_bytes",
+            subject=shown,
+            limit=limits.file_bytes_max,
         )
     kind = decide_kind(shown, data)
     if kind in (UploadKind.PDF, UploadKind.DOCX):
@@ -57,20 +60,25 @@ def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
     else:
         # Before anything is done with it: what is too long may be far too long.
         if len(data) > limits.text_bytes_max + MARK_BYTES_MAX:
-            raise UploadTooLarge(_describe_excess(shown, limits))
+            raise _refuse_excess(shown, limits)
         text, found = decode_text(shown, data), []
     if len(text.encode(errors="replace")) > limits.text_bytes_max:
-        raise UploadTooLarge(_describe_excess(shown, limits))
+        raise _refuse_excess(shown, limits)
     text, removed = clean_text(text)
     if not text.strip():
-        raise InvalidUpload(f"{shown} is empty. Give a file with words in it.")
+        raise InvalidUpload(
+            f"{shown} is empty. Give a file with words in it.", reason="empty", subject=shown
+        )
     return Uploaded(text, kind, (*found, *removed))
 
 
-def _describe_excess(name: str, limits: Limits) -> str:
-    return (
+def _refuse_excess(name: str, limits: Limits) -> UploadTooLarge:
+    return UploadTooLarge(
         f"The text of {name} has more than {limits.text_bytes_max:,} bytes. Shorten it. (For"
-        " prompts and resources DIALECTIC_MAX_PROMPT_BYTES allows more.)"
+        " prompts and resources DIALECTIC_MAX_PROMPT_BYTES allows more.)",
+        reason="too_much_text",
+        subject=name,
+        limit=limits.text_bytes_max,
     )
 
 
@@ -83,25 +91,32 @@ def _take_apart(name: str, kind: UploadKind, data: bytes, limits: Limits) -> tup
         # A full disk, no process to be had: the file is not to blame.
         raise ConfigurationError(
             f"{name} cannot be taken apart just now: {error.strerror}. Make room on this machine, "
-            "for files and for processes, and try again."
+            "for files and for processes, and try again.",
+            reason="no_room",
+            subject=name,
         ) from None
     if code in (-signal.SIGKILL, -signal.SIGXCPU):
         raise InvalidUpload(
             f"{name} takes more than {limits.cpu_s} s to read. Save it anew, without pictures, or"
-            " give its text."
+            " give its text.",
+            reason="too_slow",
+            subject=name,
+            limit=limits.cpu_s,
         )
     answer = _parse_answer(out) if code == 0 and len(out) <= answer_bytes_max else None
     match answer:
         case {"text": str(text), "notes": list(notes)}:
             return text, [str(note) for note in notes]
         case {"excess": True}:
-            raise UploadTooLarge(_describe_excess(name, limits))
-        case {"refused": str(reason)}:
-            raise InvalidUpload(f"{name} {reason}")
+            raise _refuse_excess(name, limits)
+        case {"refused": str(words), "reason": str(reason)}:
+            raise InvalidUpload(f"{name} {words}", reason=reason, subject=name)
         case _:
             raise InvalidUpload(
                 f"{name} cannot be read as {kind.upper()}: it is damaged, only a part of one, or"
-                " needs too much memory. Save it anew, or give its text."
+                " needs too much memory. Save it anew, or give its text.",
+                reason="damaged",
+                subject=name,
             )
 
 

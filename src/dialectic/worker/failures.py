@@ -22,7 +22,14 @@ from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine
-from dialectic.errors import DialecticError, Fate, LeaseLost, ProviderError
+from dialectic.errors import (
+    DialecticError,
+    Fate,
+    LeaseLost,
+    ProviderError,
+    Remedy,
+    RemedyAction,
+)
 from dialectic.pipeline.interpret import Fail, Pause, Postpone, Retry, decide_fate
 from dialectic.pipeline.reserve import is_funded_now, release_unsent
 
@@ -41,6 +48,7 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
         return
     fate = decide_fate(job, error, jitter=random.Random())  # noqa: S311  jitter is no secret
     code, message, raw = error.code, clean_text(error.message)[0], build_raw(error)
+    remedy = build_remedy(job, error)
 
     async def write(connection: Connection, job: Job) -> None:
         match fate:
@@ -55,7 +63,8 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                     raw=raw,
                 )
                 kind = "contribution_generation_retrying"
-                await _announce(connection, job, kind, code, message)
+                # It helps itself.
+                await _announce(connection, job, kind, {"code": code, "message": message})
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
                     connection, job, code=code, delay_s=delay_s, is_in_trouble=is_in_trouble
@@ -71,6 +80,7 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                     message=message,
                     retries_used_up=retries_used_up,
                     raw=raw,
+                    remedy=remedy,
                 )
             case unreachable:
                 assert_never(unreachable)
@@ -90,8 +100,10 @@ async def _pause(connection: Connection, engine: Engine, job: Job, error: Dialec
     if await is_funded_now(connection, engine, job, error):
         await jobs.postpone(connection, job, code=code, delay_s=0.0, is_in_trouble=False)
         return
-    await jobs.pause(connection, job, code=code, message=message, raw=build_raw(error))
-    await _announce(connection, job, "contribution_generation_paused", code, message)
+    raw, remedy = build_raw(error), build_remedy(job, error)
+    await jobs.pause(connection, job, code=code, message=message, raw=raw, remedy=remedy)
+    told = {"code": code, "message": message, "remedy": remedy}
+    await _announce(connection, job, "contribution_generation_paused", told)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
@@ -114,6 +126,16 @@ async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
         logger.info("job %s was taken over", job.id)
     except (DialecticError, asyncpg.PostgresError) as error:
         logger.warning("the end of job %s could not be written: %s", job.id, error)
+
+
+def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
+    """Build what helps a job, as it is kept with its error; a paused one can be resumed."""
+    remedy = error.remedy
+    if remedy is None and error.fate is Fate.PAUSE:
+        remedy = Remedy(RemedyAction.RESUME)
+    if remedy is not None and remedy.action is RemedyAction.TRY_AGAIN:
+        remedy = Remedy(RemedyAction.RETRY)  # a job has no request that could be sent again
+    return None if remedy is None else remedy.for_session(job.session_id).as_dict()
 
 
 def build_raw(error: DialecticError) -> jobs.Raw | None:
@@ -147,12 +169,12 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(connection: Connection, job: Job, kind: str, code: str, message: str) -> None:
+async def _announce(connection: Connection, job: Job, kind: str, error: dict[str, Any]) -> None:
     data = {
         "sessionId": str(job.session_id),
         "stageSlug": job.stage_slug,
         "iterationNumber": job.iteration_number,
         "job_id": str(job.id),
-        "error": {"code": code, "message": message},
+        "error": {"remedy": None, **error},
     }
     await records.record_event(connection, job.session_id, kind, data)

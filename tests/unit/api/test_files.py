@@ -7,13 +7,13 @@ import errno
 import io
 from types import SimpleNamespace
 
-import pytest
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.types import Message
 
 from dialectic.api.files import blaming_disk, read_file, while_awaited
 from dialectic.errors import StorageUnavailable, UsageError
+from tests.problems import refusing
 
 
 class Client:
@@ -99,8 +99,8 @@ def meet(error: BaseException, cause: BaseException | None = None) -> None:
 def test_a_full_disk_is_the_servers_affair_and_no_path_of_it_is_told() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/tmp/dialectic-x/export.zip")
     for error, cause in ((full, None), (UsageError("/tmp/dialectic-x cannot be written"), full)):
-        with pytest.raises(StorageUnavailable, match="no room") as caught:
+        with refusing(StorageUnavailable, reason="no_room") as caught:
             meet(error, cause)
         assert "/tmp" not in caught.value.message
-    with pytest.raises(UsageError, match="no such project"):
-        meet(UsageError("no such project"))
+    with refusing(UsageError, reason="no_project"):
+        meet(UsageError("no such project", reason="no_project"))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dialectic.cli.backend import BEGINNING_MIN, resolve_contribution_to_change
 from dialectic.errors import NotFound, UsageError
+from tests.problems import refusing
 
 
 async def look_up(text: str, found: UUID) -> UUID:
@@ -28,7 +29,7 @@ async def test_a_beginning_is_taken_if_it_has_four_digits_of_the_id_or_more(
     if digits >= BEGINNING_MIN:
         assert await resolve_contribution_to_change(lambda t: look_up(t, found), text) == found
     else:
-        with pytest.raises(UsageError, match="too short"):
+        with refusing(UsageError, reason="too_short", subject=text, limit=BEGINNING_MIN):
             await resolve_contribution_to_change(lambda t: look_up(t, found), text)
 
 
@@ -39,9 +40,9 @@ async def test_what_is_not_there_is_not_called_too_short() -> None:
 
 async def test_a_slip_is_too_short_also_if_it_means_several_things() -> None:
     async def doubt(text: str) -> UUID:
-        raise UsageError(f"More than one begins with {text!r}.")
+        raise UsageError(f"More than one begins with {text!r}.", reason="ambiguous_id")
 
-    with pytest.raises(UsageError, match="'f' is too short"):
+    with refusing(UsageError, reason="too_short", subject="f"):
         await resolve_contribution_to_change(doubt, "f")
-    with pytest.raises(UsageError, match="More than one"):
+    with refusing(UsageError, reason="ambiguous_id"):
         await resolve_contribution_to_change(doubt, "ffff")

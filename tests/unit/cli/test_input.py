@@ -9,6 +9,7 @@ import pytest
 from dialectic.cli.input import read_prompt, read_resource
 from dialectic.core.documents.file_locations import ResourceKind
 from dialectic.errors import InvalidUpload, UploadTooLarge, UsageError
+from tests.problems import refusing
 from tests.unit.uploads.sample_files import build_docx, build_pdf
 
 BYTES_MAX = 1_000
@@ -33,22 +34,22 @@ def test_a_prompt_may_be_in_utf_16(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end_is_not_read_to_its_end() -> None:
-    with pytest.raises(UploadTooLarge, match="/dev/zero has more than 1,000 bytes"):
+    with refusing(UploadTooLarge, reason="too_much_text", subject="/dev/zero", limit=1_000):
         read(Path("/dev/zero"))
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"nothing\.md cannot be read: No such file"):
+    with refusing(UsageError, "nothing.md", "No such file"):
         read(tmp_path / "nothing.md")
     (tmp_path / "scan.png").write_bytes(b"\x89PNG")
-    with pytest.raises(InvalidUpload, match=r"scan\.png is a picture"):
+    with refusing(InvalidUpload, "scan.png", reason="picture"):
         read(tmp_path / "scan.png")
 
 
 def test_exactly_one_source_is_named(tmp_path: Path) -> None:
     assert read_prompt("words", None, bytes_max=BYTES_MAX) == ("words", ())
     for text, file in ((None, None), ("words", tmp_path)):
-        with pytest.raises(UsageError, match="either as an argument"):
+        with refusing(UsageError, reason="two_texts", subject="--file"):
             read_prompt(text, file, bytes_max=BYTES_MAX)
 
 

@@ -43,9 +43,9 @@ def test_each_folder_is_named_once() -> None:
 def test_what_went_wrong_is_told_without_commanding_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _complain("The server says \x1b[2J\x9b31mthis.")
+    _complain("The server says \x1b[2J\x9b31mthis.", "internal")
 
-    assert capsys.readouterr().err == "dialectic: The server says  [2J 31mthis.\n"
+    assert capsys.readouterr().err == "dialectic: The server says  [2J 31mthis. [internal]\n"
 
 
 def complete(completed: int, failed: int) -> str | None:

@@ -9,7 +9,15 @@ import pytest
 from dialectic import errors
 from dialectic.client import ApiError, ApiRefusal
 from dialectic.client.problems import build_error
-from dialectic.errors import ConfigurationError, DialecticError, ExitCode, ServerUnreachable
+from dialectic.errors import (
+    ConfigurationError,
+    Conflict,
+    DialecticError,
+    ExitCode,
+    Remedy,
+    RemedyAction,
+    ServerUnreachable,
+)
 
 KINDS = [
     kind
@@ -32,6 +40,24 @@ def test_every_error_of_the_tree_comes_back_as_itself(kind: type[DialecticError]
     assert error.__notes__ == ["request r1"]
 
 
+def test_an_error_comes_back_with_its_reason_and_what_helps() -> None:
+    told = {"action": "resume", "session_id": "41ac"}
+    problem = {"title": "T", "status": 409, "detail": "D", "code": "conflict", "request_id": "r1"}
+    body = json.dumps({**problem, "reason": "session_paused", "remedy": told}).encode()
+    error = build_error(409, body)
+
+    assert type(error) is Conflict
+    assert error.reason == "session_paused"
+    assert error.remedy == Remedy(RemedyAction.RESUME, session_id="41ac")
+
+
+def test_a_remedy_that_nobody_knows_is_passed_over() -> None:
+    problem = {"title": "T", "status": 409, "detail": "D", "code": "conflict"}
+    error = build_error(409, json.dumps({**problem, "remedy": {"action": "fly"}}).encode())
+
+    assert (type(error), error.remedy) == (Conflict, None)
+
+
 def test_a_code_that_nobody_knows_is_a_refusal_or_a_fault_of_the_server() -> None:
     refused, failed = tell("brand_new", 422), tell("internal", 500)
 
@@ -46,7 +72,7 @@ def test_a_gateway_that_speaks_for_a_server_tells_that_it_is_away(status: int) -
     error = build_error(status, b"<html>")
 
     assert type(error) is ServerUnreachable
-    assert f"HTTP {status}" in error.message
+    assert (error.reason, error.subject) == ("gateway", str(status))
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"title": 1}'])
@@ -54,4 +80,4 @@ def test_an_answer_of_something_else_is_told_as_that(body: bytes) -> None:
     error = build_error(404, body)
 
     assert type(error) is ConfigurationError
-    assert "as Dialectic does (HTTP 404)" in error.message
+    assert (error.reason, error.subject) == ("not_dialectic", "404")

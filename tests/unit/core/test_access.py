@@ -20,7 +20,8 @@ from dialectic.core.access import (
     hash_token,
     parse_authorization,
 )
-from dialectic.errors import Forbidden, TokenInvalid, TokenMissing
+from dialectic.errors import Forbidden, Remedy, RemedyAction, TokenInvalid, TokenMissing
+from tests.problems import refusing
 
 random_bits = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES)
 NOBODY = UUID(int=0)
@@ -64,7 +65,7 @@ def test_no_header_is_no_token(header: str | None) -> None:
 
 @pytest.mark.parametrize("header", ["Basic dXNlcjpwYXNz", "dlk_x", "Token dlk_x"])
 def test_another_scheme_is_refused(header: str) -> None:
-    with pytest.raises(TokenInvalid, match="Bearer"):
+    with refusing(TokenInvalid, "Bearer"):
         parse_authorization(header)
 
 
@@ -72,9 +73,10 @@ def test_a_caller_may_do_what_its_scopes_name_and_no_more() -> None:
     caller = Caller(NOBODY, NOBODY, frozenset({Scope.READ}), token_id=NOBODY)
     caller.require(Scope.READ)
     for scope in (Scope.WRITE, Scope.SPEND, Scope.ADMIN):
-        with pytest.raises(Forbidden, match=scope.value) as refused:
+        with refusing(Forbidden, reason="missing_scope", subject=scope.value) as refused:
             caller.require(scope)
         assert refused.value.status == 403
+        assert refused.value.remedy == Remedy(RemedyAction.CREATE_TOKEN, scope=scope.value)
 
 
 @given(random_bits, random_bits)

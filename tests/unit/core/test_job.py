@@ -23,6 +23,7 @@ from dialectic.core.job import (
     parse_payload,
 )
 from dialectic.errors import Fate, InvalidPayload
+from tests.problems import refusing
 
 MODEL_ID = UUID("6f1f2e3d-0000-4000-8000-000000000001")
 PLAN: dict[str, Any] = {
@@ -115,14 +116,14 @@ def test_a_payload_of_another_form_is_refused_and_the_error_names_the_place(
 ) -> None:
     with pytest.raises(InvalidPayload) as caught:
         parse_payload(raw)
-    assert f"not valid at `{place}" in caught.value.message
+    assert (caught.value.subject or "").startswith(place)
     assert caught.value.code == "invalid_payload"
     assert caught.value.fate is Fate.FAIL
 
 
 def test_the_error_tells_how_many_faults_there_are_and_repeats_none_of_the_values() -> None:
     raw = {**PLAN, "model_index": 0, "ordinal": 0, "user_jwt": "very-secret"}
-    with pytest.raises(InvalidPayload, match=r"3 fault\(s\) in all") as caught:
+    with refusing(InvalidPayload, " 3 ", reason="bad_form") as caught:
         parse_payload(raw)
     assert "very-secret" not in caught.value.message
 

@@ -18,7 +18,8 @@ from dialectic.core.local_trust import (
     find_cookie,
     is_loopback,
 )
-from dialectic.errors import ConfigurationError, ExitCode
+from dialectic.errors import ConfigurationError, ExitCode, RemedyAction
+from tests.problems import refusing
 
 LOOPBACK = ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "::1", "[::1]"]
 PUBLIC = ["0.0.0.0", "::", "192.168.1.2", "10.0.0.1", "8.8.8.8", "2001:db8::1", "example.org"]
@@ -41,7 +42,7 @@ def test_a_server_may_open_on_the_machine_itself_without_a_token(host: str) -> N
 @pytest.mark.parametrize("host", [*PUBLIC, *LOOKALIKES])
 def test_where_others_can_come_a_server_opens_only_if_it_can_know_them(host: str) -> None:
     check_opening(host, has_tokens=True)
-    with pytest.raises(ConfigurationError, match="dialectic user add NAME --token") as refused:
+    with refusing(ConfigurationError, subject=host, action=RemedyAction.ADD_USER) as refused:
         check_opening(host, has_tokens=False)
     assert refused.value.exit_code is ExitCode.CONFIGURATION
 

@@ -17,6 +17,7 @@ from dialectic.core.slug import (
     slugify_name,
 )
 from dialectic.errors import UsageError
+from tests.problems import refusing
 
 HOSTILE_NAMES = [
     "",
@@ -127,11 +128,11 @@ def test_a_short_id_is_the_beginning_of_an_id() -> None:
 @pytest.mark.parametrize("unique", ["", "1234567", "not-an-id", "../../..", "\uff11" * 8])
 def test_what_does_not_begin_with_eight_digits_is_no_id(unique: str) -> None:
     assert not is_short_id(unique)
-    with pytest.raises(UsageError, match="is not an id"):
+    with refusing(UsageError, reason="not_an_id"):
         short_id(unique)
 
 
 @pytest.mark.parametrize("fallback", ["", "Upper", "a_b", "-a", "a/b"])
 def test_a_fallback_must_be_a_slug_itself(fallback: str) -> None:
-    with pytest.raises(UsageError, match="is not a slug"):
+    with refusing(UsageError, reason="not_a_slug"):
         slugify_name("🚀", fallback=fallback)

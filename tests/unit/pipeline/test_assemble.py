@@ -110,7 +110,7 @@ def test_a_prompt_that_does_not_fit_is_refused_with_the_figures_and_the_ways_out
         assemble(build_material("p" * 4_999, system=""), CARD)
     message = caught.value.message
     assert "5,006 tokens" in message
-    assert "offline/small takes 600 beside an answer of 400" in message
+    assert all(name in message for name in ("offline/small", "600", "400"))
     assert "--max-output-tokens" in message
     assert caught.value.fate is Fate.FAIL
 

@@ -13,6 +13,7 @@ from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
 from dialectic.pipeline.load import Text
+from tests.problems import refusing
 from tests.unit.pipeline.job_contexts import (
     CRITIQUES,
     MODELS,
@@ -62,7 +63,7 @@ def test_a_stage_without_steps_reads_all_that_its_rules_ask_for_and_no_other_typ
 
 
 def test_a_stage_that_lacks_what_it_must_read_cannot_begin() -> None:
-    with pytest.raises(PlanError, match="'verdict' cannot begin: there is no 'antithesis'"):
+    with refusing(PlanError, "'verdict'", reason="nothing_to_read", subject="antithesis"):
         gather_stage_words(build_scene(*THESES), VERDICT)
 
 

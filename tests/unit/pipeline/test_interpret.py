@@ -41,6 +41,7 @@ from dialectic.pipeline.interpret import (
     decide_fate,
     interpret,
 )
+from tests.problems import refusing
 
 
 def build_job(*, retry_count: int = 0, max_retries: int = 3, throttled_s: float = 0.0) -> Job:
@@ -322,7 +323,7 @@ def test_a_turn_that_begins_all_over_again_is_forgiven_once() -> None:
     outcome = interpret(build_reply(FinishReason.STOP, whole), [HEAD + MORE], ON)
     assert outcome == Finish(whole, is_incomplete=False, flags=("restart_trimmed",))
     said = [HEAD + MORE[:60], whole]
-    with pytest.raises(ProviderMalformed, match=r"repeats itself.*second time") as caught:
+    with refusing(ProviderMalformed, reason="repeats_itself") as caught:
         interpret(build_reply(FinishReason.STOP, whole + "More.\n"), said, ON)
     assert caught.value.remains.was_sent
 
@@ -332,7 +333,7 @@ def test_a_turn_that_begins_all_over_again_is_forgiven_once() -> None:
 def test_an_answer_without_words_is_an_error_whatever_its_end(
     finish: FinishReason, text: str
 ) -> None:
-    with pytest.raises(ProviderMalformed, match="'raw word' and wrote nothing") as caught:
+    with refusing(ProviderMalformed, reason="empty_answer", subject="raw word") as caught:
         interpret(build_reply(finish, text), [], ON)
     assert caught.value.retries_max == 1
 
@@ -340,7 +341,7 @@ def test_an_answer_without_words_is_an_error_whatever_its_end(
 @pytest.mark.parametrize("said", [[], [HEAD]])
 @pytest.mark.parametrize("text", ["", "I would rather not."])
 def test_a_refusal_is_never_a_document_nor_a_part_of_one(text: str, said: list[str]) -> None:
-    with pytest.raises(ProviderFiltered, match="'content_filter'"):
+    with refusing(ProviderFiltered, reason="refused", subject="content_filter"):
         interpret(build_reply(FinishReason.FILTER, text, raw="content_filter"), said, ON)
 
 
@@ -350,7 +351,7 @@ def test_a_refusal_is_never_a_document_nor_a_part_of_one(text: str, said: list[s
 def test_an_end_that_is_none_is_an_error_that_names_the_vendors_word(
     finish: FinishReason, raw: str | None, said: list[str]
 ) -> None:
-    with pytest.raises(ProviderMalformed, match=repr(raw)) as caught:
+    with refusing(ProviderMalformed, repr(raw), reason="unknown_end", subject=raw) as caught:
         interpret(build_reply(finish, raw=raw), said, ON)
     assert caught.value.remains == PartialResponse(
         was_sent=True, partial_text="Words.", reported_usage=(1, 1), request_id="request-1", raw={}

@@ -27,6 +27,7 @@ from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
+from tests.problems import check_error, refusing
 from tests.unit.pipeline.played_session import World, is_hit, processes, with_failures_allowed
 from tests.unit.small_process import (
     CONTENT,
@@ -416,10 +417,8 @@ def test_a_step_with_nothing_to_work_on_is_an_error_that_says_what_was_found() -
         world.find_plan("thesis", index).has_ended = True
     with pytest.raises(PlanError) as caught:
         world.decide(world.find_plan("antithesis", 1))
-    assert caught.value.message == (
-        "Step 'critique' of stage 'antithesis' has nothing to work on: "
-        "per_source_document was given 0 of 'thesis'."
-    )
+    check_error(caught.value, reason="nothing_to_read", subject="critique")
+    check_error(caught.value, "'antithesis'", "per_source_document", "0 of 'thesis'")
     assert caught.value.fate is Fate.FAIL
 
 
@@ -446,7 +445,7 @@ def lose_critiques(process: Process) -> World:
 
 def test_an_input_that_a_step_cannot_do_without_is_an_error_when_none_will_come() -> None:
     world = lose_critiques(build_summary(required=True))
-    with pytest.raises(PlanError, match="was given 2 of 'thesis', 0 of 'antithesis'"):
+    with refusing(PlanError, "2 of 'thesis'", "0 of 'antithesis'", reason="nothing_to_read"):
         world.decide(world.find_plan("summary", 1))
 
 

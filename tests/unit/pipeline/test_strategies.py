@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dialectic.core.process.definition import Strategy
 from dialectic.errors import PlanError
 from dialectic.pipeline.strategies import STRATEGIES, Child, Document, InputSet, deal
+from tests.problems import refusing
 
 
 def build_document(
@@ -247,7 +248,7 @@ def test_of_an_open_set_only_full_groups_are_dealt_out(
 
 @by_group
 def test_a_document_without_a_group_cannot_be_grouped(strategy: Strategy) -> None:
-    with pytest.raises(PlanError, match="has no source group"):
+    with refusing(PlanError, reason="no_source_group"):
         deal(strategy, [build_set(build_theses(2), 2)], models=2)
 
 

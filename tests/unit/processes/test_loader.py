@@ -13,6 +13,7 @@ from dialectic.core.process.check import VARIABLES
 from dialectic.core.process.definition import Stage
 from dialectic.errors import ExitCode, InvalidProcess, NotFound
 from dialectic.processes.loader import load_process
+from tests.problems import check_error, refusing
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
 
@@ -107,7 +108,7 @@ def test_an_unknown_process_is_not_found_and_the_shipped_ones_are_named(name: st
     with pytest.raises(NotFound) as caught:
         load_process(name)
     assert repr(name) in caught.value.message
-    assert "Shipped are: standard" in caught.value.message
+    check_error(caught.value, "standard", reason="no_process")
     assert caught.value.exit_code is ExitCode.USAGE
 
 
@@ -118,26 +119,26 @@ def test_a_name_cannot_lead_out_of_the_shipped_processes() -> None:
 
 def test_broken_toml_is_refused_with_the_file_and_the_line(own: Path) -> None:
     (own / "process.toml").write_text('name = "x"\ntitle = \n')
-    with pytest.raises(InvalidProcess, match=r"process\.toml cannot be read: .*line 2"):
+    with refusing(InvalidProcess, "line 2", reason="not_toml", subject=f"{own}/process.toml"):
         load_process(str(own))
 
 
 def test_a_file_that_is_not_utf_8_is_refused(own: Path) -> None:
     (own / "prompts" / "thesis.md").write_bytes(b"\xff\xfe{\x00")
-    with pytest.raises(InvalidProcess, match=r"own/prompts/thesis\.md cannot be read: .*utf-8"):
+    with refusing(InvalidProcess, reason="not_text", subject=f"{own}/prompts/thesis.md"):
         load_process(str(own))
 
 
 def test_a_folder_in_the_place_of_a_prompt_is_refused(own: Path) -> None:
     (own / "prompts" / "thesis.md").unlink()
     (own / "prompts" / "thesis.md").mkdir()
-    with pytest.raises(InvalidProcess, match=r"own/prompts/thesis\.md cannot be read: Is a dir"):
+    with refusing(InvalidProcess, reason="unreadable", subject=f"{own}/prompts/thesis.md"):
         load_process(str(own))
 
 
 def test_a_process_without_prompts_is_refused_with_the_one_that_is_missing(own: Path) -> None:
     shutil.rmtree(own / "prompts")
-    with pytest.raises(InvalidProcess, match=r"there is no prompts/thesis_role\.md beside"):
+    with refusing(InvalidProcess, "prompts/thesis_role.md", reason="broken_rule"):
         load_process(str(own))
 
 
@@ -148,15 +149,15 @@ def test_a_process_may_have_no_overlays(own: Path) -> None:
 
 def test_a_broken_overlay_is_refused_with_its_own_file_and_line(own: Path) -> None:
     (own / "overlays" / "general.toml").write_text('domain = "General"\nguidance =\n')
-    with pytest.raises(
-        InvalidProcess, match=r"own/overlays/general\.toml cannot be read: .*line 2"
-    ):
+    place = f"{own}/overlays/general.toml"
+    with refusing(InvalidProcess, "line 2", reason="not_toml", subject=place):
         load_process(str(own))
 
 
 def test_an_overlay_that_fits_nothing_is_refused_with_its_own_file(own: Path) -> None:
     (own / "overlays" / "more.toml").write_text('domain = "Cooking"\n')
-    with pytest.raises(InvalidProcess, match=r"own/overlays/more\.toml: `domain` is 'Cooking'"):
+    place = f"{own}/overlays/more.toml"
+    with refusing(InvalidProcess, "`domain`", "'Cooking'", subject=place):
         load_process(str(own))
 
 
@@ -168,5 +169,5 @@ def test_a_file_that_is_no_prompt_does_not_matter(own: Path) -> None:
 
 def test_a_missing_prompt_is_refused_with_its_stage_and_its_file(own: Path) -> None:
     (own / "prompts" / "thesis_role.md").unlink()
-    with pytest.raises(InvalidProcess, match=r"stage 'thesis'.*prompts/thesis_role\.md"):
+    with refusing(InvalidProcess, "stage 'thesis'", "prompts/thesis_role.md"):
         load_process(str(own))

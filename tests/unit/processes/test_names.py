@@ -11,6 +11,7 @@ import dialectic
 from dialectic.core.process.definition import Process
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 from dialectic.processes.loader import list_processes, load_process
+from tests.problems import refusing
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
 
@@ -54,13 +55,13 @@ def test_a_name_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_told_which_names_there_are(tmp_path: Path) -> None:
     keep(tmp_path, "mine")
-    with pytest.raises(NotFound, match=r"'theirs'\. Shipped are: standard\. Your own are: mine\."):
+    with refusing(NotFound, "standard", "mine", reason="no_process", subject="theirs"):
         load_process("theirs", own=tmp_path)
 
 
 def test_a_process_whose_name_is_not_its_folders_is_refused_by_name_only(tmp_path: Path) -> None:
     folder = keep(tmp_path, "mine").rename(tmp_path / "yours")
-    with pytest.raises(InvalidProcess, match="`name` is 'mine', but its folder is 'yours'"):
+    with refusing(InvalidProcess, "'mine'", "'yours'", reason="other_name"):
         load_process("yours", own=tmp_path)
     assert load_process(str(folder), own=tmp_path).name == "mine"
 
@@ -93,7 +94,7 @@ def test_a_folder_that_cannot_be_read_is_the_operators_to_mend(tmp_path: Path) -
     try:
         list(own.iterdir())
     except PermissionError:
-        with pytest.raises(ConfigurationError, match="Put its permissions right"):
+        with refusing(ConfigurationError, reason="unreadable", subject=str(own)):
             list_processes(own)
     else:
         pytest.skip("whoever runs this may read everything")

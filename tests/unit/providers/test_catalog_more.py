@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.errors import ExitCode, Fate, KeyMissing, NotFound, UnknownModel
+from dialectic.errors import (
+    ExitCode,
+    Fate,
+    KeyMissing,
+    NotFound,
+    Remedy,
+    RemedyAction,
+    UnknownModel,
+)
 from dialectic.providers.catalog import (
     Catalog,
     Origin,
@@ -16,6 +24,7 @@ from dialectic.providers.catalog import (
 )
 from dialectic.providers.offline import CARDS, OfflineProvider
 from dialectic.settings import Settings
+from tests.problems import check_error, refusing
 
 LOCAL = """
 [endpoints.local]
@@ -111,19 +120,17 @@ async def test_who_answers_is_opened_once_and_closed_with_the_catalogue(tmp_path
 
 
 def test_a_model_without_a_key_names_the_variable_and_lets_the_work_wait(tmp_path: Path) -> None:
-    with pytest.raises(KeyMissing) as caught:
+    with refusing(KeyMissing, "ANTHROPIC_API_KEY", subject="anthropic/claude-opus-5") as caught:
         build(tmp_path).load_card("anthropic/claude-opus-5")
-    assert caught.value.message == (
-        "anthropic/claude-opus-5 cannot be asked: the environment variable ANTHROPIC_API_KEY is not"
-        " set. Set it to your key for anthropic."
-    )
+    assert caught.value.remedy == Remedy(RemedyAction.CONFIGURE, setting="ANTHROPIC_API_KEY")
     assert caught.value.exit_code is ExitCode.CONFIGURATION
     assert caught.value.fate is Fate.PAUSE
 
 
 def test_no_model_is_suggested_that_is_not_like_what_was_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"There is no model 'nope/x'\. Known here: offline/"):
+    with refusing(UnknownModel, "offline/", reason="no_model", subject="nope/x") as caught:
         build(tmp_path).load_card("nope/x")
+    assert caught.value.remedy == Remedy(RemedyAction.CHOOSE_MODEL)
 
 
 @pytest.mark.parametrize("environ", [{}, {"OPENAI_API_KEY": "k"}])
@@ -132,9 +139,9 @@ def test_an_unknown_model_of_a_known_endpoint_says_how_to_configure_it(
 ) -> None:
     with pytest.raises(UnknownModel) as caught:
         build(tmp_path, **environ).load_card("openai/gpt-6-lun")
-    message = caught.value.message
-    assert "no model 'openai/gpt-6-lun'. Did you mean `openai/gpt-6-luna`?" in message
-    assert '`[endpoints.openai.models."gpt-6-lun"]`' in message
+    check_error(caught.value, reason="not_in_catalogue", subject="openai/gpt-6-lun")
+    check_error(caught.value, "`openai/gpt-6-luna`", '`[endpoints.openai.models."gpt-6-lun"]`')
+    assert caught.value.remedy == Remedy(RemedyAction.CHOOSE_MODEL, model="openai/gpt-6-luna")
     assert caught.value.exit_code is ExitCode.USAGE
 
 
@@ -142,19 +149,18 @@ def test_an_unknown_model_of_a_known_endpoint_says_how_to_configure_it(
 def test_a_model_of_nobody_is_told_those_that_can_be_asked(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownModel) as caught:
         build(tmp_path).load_card(name)
-    assert f"There is no model {name!r}." in caught.value.message
-    assert f"Known here: {', '.join(OFFLINE)}." in caught.value.message
+    check_error(caught.value, repr(name), ", ".join(OFFLINE), reason="no_model", subject=name)
 
 
 def test_a_long_list_of_models_is_not_recited(tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"`dialectic models list` shows") as caught:
+    with refusing(UnknownModel, action=RemedyAction.CHOOSE_MODEL) as caught:
         build(tmp_path, OPENAI_API_KEY="k").load_card("nobody/model")
     assert len(caught.value.message) < 200
 
 
 def test_nobody_answers_for_an_endpoint_without_a_provider() -> None:
     (card, *_) = CARDS
-    with pytest.raises(NotFound, match="Nobody answers for 'offline'"):
+    with refusing(NotFound, reason="no_provider", subject="offline"):
         Catalog(cards={card.name: card}, providers={}).load_provider(card)
 
 

@@ -17,6 +17,7 @@ from dialectic.providers.model_list import (
     load_cached_models,
     save_cached_models,
 )
+from tests.problems import refusing
 
 SEEN = {
     "openai": CachedModels(date(2026, 11, 16), (ListedModel("a"), ListedModel("b", 8192, 1024))),
@@ -55,9 +56,16 @@ def test_no_content_is_a_reason_to_fail(tmp_path: Path, content: bytes) -> None:
 
 def test_a_home_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
-    with pytest.raises(ConfigurationError, match=r"models\.json cannot be written: File exists"):
+    with refusing(
+        ConfigurationError,
+        "File exists",
+        reason="unwritable",
+        subject=str(tmp_path / "home" / FILE),
+    ):
         save_cached_models(tmp_path / "home", SEEN)
     (tmp_path / FILE).mkdir()
-    with pytest.raises(ConfigurationError, match=r"models\.json cannot be written: Is a directory"):
+    with refusing(
+        ConfigurationError, "Is a directory", reason="unwritable", subject=str(tmp_path / FILE)
+    ):
         save_cached_models(tmp_path, SEEN)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", FILE]

@@ -9,6 +9,7 @@ import pytest
 
 from dialectic.errors import ProviderMalformed
 from dialectic.retrieval.base import check_rows
+from tests.problems import refusing
 
 
 def test_sound_vectors_are_scaled_to_unit_length() -> None:
@@ -18,22 +19,22 @@ def test_sound_vectors_are_scaled_to_unit_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("given", "reason"),
     [
-        ([[1.0, 2.0]], "1 vectors of 2 texts"),
-        ([[1.0, 2.0]] * 3, "3 vectors of 2 texts"),
-        ([[1.0], [2.0]], "1 numbers instead of 2"),
-        ([[1.0, 2.0], [1.0]], "not all lists of numbers of one size"),
-        ([[1.0, 2.0], ["a", 1]], "not all lists of numbers"),
-        ([1.0, 2.0], "0 numbers instead of 2"),
-        ([[1.0, float("nan")], [1.0, 2.0]], "no number"),
-        ([[1.0, float("inf")], [1.0, 2.0]], "no number"),
+        ([[1.0, 2.0]], "other_count"),
+        ([[1.0, 2.0]] * 3, "other_count"),
+        ([[1.0], [2.0]], "other_size"),
+        ([[1.0, 2.0], [1.0]], "not_numbers"),
+        ([[1.0, 2.0], ["a", 1]], "not_numbers"),
+        ([1.0, 2.0], "other_size"),
+        ([[1.0, float("nan")], [1.0, 2.0]], "not_finite"),
+        ([[1.0, float("inf")], [1.0, 2.0]], "not_finite"),
         ([[0.0, 0.0], [1.0, 2.0]], "zero"),
-        (None, "0 vectors of 2 texts"),
+        (None, "other_count"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_and_named(given: Any, why: str) -> None:
-    with pytest.raises(ProviderMalformed, match=why) as caught:
+def test_what_cannot_be_compared_is_refused_and_named(given: Any, reason: str) -> None:
+    with refusing(ProviderMalformed, reason=reason, subject="test/x") as caught:
         check_rows("test/x", given, count=2, dimensions=2)
     assert caught.value.retries_max == 1
     assert "test/x" in caught.value.message

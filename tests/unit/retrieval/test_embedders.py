@@ -13,6 +13,7 @@ from dialectic.retrieval.embedders import PIECE_TOKENS_MAX, Embedders, RemoteEmb
 from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.settings import Settings
+from tests.problems import check_error, refusing
 
 LOCAL = """
 [endpoints.local]
@@ -42,10 +43,10 @@ def build(home: Path, **environ: str) -> Catalog:
     return build_catalog(Settings.load({"DIALECTIC_HOME": str(home), **environ}))
 
 
-def refusal(home: Path, name: str) -> str:
+def refusal(home: Path, name: str) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
         open_embedder(name, build(home))
-    return caught.value.message
+    return caught.value
 
 
 async def test_an_embedder_is_opened_once_and_only_when_asked_for(tmp_path: Path) -> None:
@@ -68,16 +69,18 @@ def test_a_model_of_an_endpoint_is_opened_with_its_limits(tmp_path: Path) -> Non
 
 
 def test_an_embedder_without_its_key_is_missed_only_when_it_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(KeyMissing, match="OPENAI_API_KEY"):
+    with refusing(KeyMissing, "OPENAI_API_KEY"):
         open_embedder("openai/text-embedding-3-small", build(tmp_path))
 
 
 def test_what_is_no_embedder_is_named_with_what_to_do(tmp_path: Path) -> None:
-    assert "`ENDPOINT/MODEL`" in refusal(tmp_path, "static")
-    assert "builtin/static and builtin/minilm" in refusal(tmp_path, "builtin/tiny")
-    assert '[endpoints.local.embeddings."huge"]' in refusal(tmp_path, "local/huge")
-    assert "Did you mean `local/tiny`?" in refusal(tmp_path, "locale/tiny")
-    assert "does not speak as OpenAI" in refusal(tmp_path, "other/tiny")
+    known = ("`ENDPOINT/MODEL`", "builtin/static", "builtin/minilm")
+    check_error(refusal(tmp_path, "static"), *known, reason="not_an_embedder", subject="static")
+    check_error(refusal(tmp_path, "builtin/tiny"), *known, reason="not_an_embedder")
+    table = '[endpoints.local.embeddings."huge"]'
+    check_error(refusal(tmp_path, "local/huge"), table, reason="unknown_embedder")
+    check_error(refusal(tmp_path, "locale/tiny"), "`local/tiny`", reason="unknown_embedder")
+    check_error(refusal(tmp_path, "other/tiny"), reason="other_kind", subject="other/tiny")
 
 
 def test_models_that_make_vectors_are_never_asked_for_an_answer(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dialectic.core.transfer.bundle_format import FORMAT, LIMITS, RATIO_FREE_BYTES, VERSION, Limits
 from dialectic.errors import DialecticError, InvalidBundle, UsageError
 from dialectic.storage.archive import open_archive, write_archive
+from tests.problems import refusing
 
 PROMPT = "hall/the-prompt.md"
 SEED = "hall/session_0123abcd/iteration_1/1_thesis/seed_prompt.md"
@@ -92,62 +93,62 @@ GOOD = with_manifest(build_manifest(FILES))
 NEXT = "hall/session_0123abcd/iteration_1/1_thesis/a_1_thesis.md"
 
 HOSTILE = {
-    "an absolute path": (with_entry("/etc/passwd"), "absolute path"),
-    "a path upwards": (with_entry("../../up.md"), "leads out of its folder"),
-    "a path up and down": (with_entry("hall/../../up.md"), "leads out of its folder"),
-    "a path up at the end": (with_entry("hall/.."), "leads out of its folder"),
-    "a drive letter": (with_entry("C:/windows.md"), "drive letter"),
-    "a drive without a slash": (with_entry("c:up.md"), "drive letter"),
+    "an absolute path": (with_entry("/etc/passwd"), "absolute"),
+    "a path upwards": (with_entry("../../up.md"), "leads_out"),
+    "a path up and down": (with_entry("hall/../../up.md"), "leads_out"),
+    "a path up at the end": (with_entry("hall/.."), "leads_out"),
+    "a drive letter": (with_entry("C:/windows.md"), "drive"),
+    "a drive without a slash": (with_entry("c:up.md"), "drive"),
     "a backslash": (with_entry("hall\\..\\up.md"), "backslash"),
-    "a network path": (with_entry("//server/share.md"), "absolute path"),
-    "an empty part": (with_entry("hall//a.md"), "not a plain path"),
-    "a dot": (with_entry("./hall/a.md"), "not a plain path"),
-    "a control character": (with_entry("hall/a\x1b[2J.md"), "cannot be shown"),
-    "a name cut at a NUL": (with_entry("hall/a.md\0.exe"), "cannot be shown"),
-    "a symbolic link": (with_entry("hall/link.md", b"/etc/passwd", link), "symbolic link"),
-    "a named pipe": (with_entry("hall/pipe.md", b"", pipe), "neither a file nor a folder"),
-    "an odd way of packing": (with_entry("hall/a.md", b"x", bzip), "packed in a way"),
-    "a folder with content": (with_entry("hall/folder/", b"x"), "folder with content"),
-    "a name of no place": (with_entry("hall/run.sh"), "not a path of the project layout"),
-    "a Windows device": (with_entry("hall/con.md"), "not a path of the project layout"),
-    "another project's folder": (with_entry("other/a.md"), "does not stand in"),
-    "names that differ by case": (with_entry("hall/The-Prompt.md"), "by case"),
+    "a network path": (with_entry("//server/share.md"), "absolute"),
+    "an empty part": (with_entry("hall//a.md"), "not_plain"),
+    "a dot": (with_entry("./hall/a.md"), "not_plain"),
+    "a control character": (with_entry("hall/a\x1b[2J.md"), "not_printable"),
+    "a name cut at a NUL": (with_entry("hall/a.md\0.exe"), "not_printable"),
+    "a symbolic link": (with_entry("hall/link.md", b"/etc/passwd", link), "link"),
+    "a named pipe": (with_entry("hall/pipe.md", b"", pipe), "not_a_file"),
+    "an odd way of packing": (with_entry("hall/a.md", b"x", bzip), "other_packing"),
+    "a folder with content": (with_entry("hall/folder/", b"x"), "full_folder"),
+    "a name of no place": (with_entry("hall/run.sh"), "not_a_path"),
+    "a Windows device": (with_entry("hall/con.md"), "not_a_path"),
+    "another project's folder": (with_entry("other/a.md"), "other_folder"),
+    "names that differ by case": (with_entry("hall/The-Prompt.md"), "twice_by_case"),
     "names that differ by composition": (
         build_zip([("hall/e\u0301.md", b""), ("hall/\u00e9.md", b"")]),
-        "by case",
+        "twice_by_case",
     ),
-    "a file in a file's place": (with_entry(f"{PROMPT}/x.md"), "not a path"),
-    "a bomb": (with_entry(NEXT, bytes(2 * RATIO_FREE_BYTES)), "swells"),
+    "a file in a file's place": (with_entry(f"{PROMPT}/x.md"), "not_a_path"),
+    "a bomb": (with_entry(NEXT, bytes(2 * RATIO_FREE_BYTES)), "swollen"),
     "encryption": (encrypt(GOOD), "encrypted"),
-    "a size that is too small": (lie_about_size(GOOD, 2), "damaged|cannot be unpacked|CRC"),
-    "a size that is too large": (lie_about_size(GOOD, 2**32 - 2), "bytes"),
-    "no manifest": (build_zip(FILES.items()), "has no manifest.json"),
-    "a manifest that is none": (with_manifest(b"[]"), "not the manifest"),
-    "a manifest that is no JSON": (with_manifest(b"\xff{"), "not the manifest"),
-    "a manifest without a floor": (with_manifest(b"[" * 200_000), "not the manifest"),
-    "another format": (with_manifest(build_manifest(FILES, format="tar")), "not the manifest"),
-    "a later version": (with_manifest(build_manifest(FILES, version=2)), "Update this program"),
-    "an earlier version": (with_manifest(build_manifest(FILES, version=0)), "has version 0"),
+    "a size that is too small": (lie_about_size(GOOD, 2), "not_unpackable"),
+    "a size that is too large": (lie_about_size(GOOD, 2**32 - 2), "file_too_large"),
+    "no manifest": (build_zip(FILES.items()), "no_manifest"),
+    "a manifest that is none": (with_manifest(b"[]"), "not_a_manifest"),
+    "a manifest that is no JSON": (with_manifest(b"\xff{"), "not_a_manifest"),
+    "a manifest without a floor": (with_manifest(b"[" * 200_000), "not_a_manifest"),
+    "another format": (with_manifest(build_manifest(FILES, format="tar")), "not_a_manifest"),
+    "a later version": (with_manifest(build_manifest(FILES, version=2)), "other_version"),
+    "an earlier version": (with_manifest(build_manifest(FILES, version=0)), "other_version"),
     "a manifest of too many values": (
         with_manifest(build_manifest(FILES, files=[0] * 80_001)),
-        "more than the 80,000 values",
+        "too_many_values",
     ),
-    "an unknown field": (with_manifest(build_manifest(FILES, also="this")), "also"),
+    "an unknown field": (with_manifest(build_manifest(FILES, also="this")), "bad_form"),
     "a hash that is wrong": (
         with_manifest(build_manifest({**FILES, PROMPT: b"Who?"})),
-        f"{PROMPT}' is damaged",
+        "damaged",
     ),
     "a size that is wrong": (
         with_manifest(build_manifest({**FILES, PROMPT: b"W"})),
-        "larger than|damaged",
+        "too_many_bytes",
     ),
     "a file that is missing": (
         with_manifest(build_manifest({**FILES, NEXT: b""})),
-        "but not in the archive",
+        "missing_file",
     ),
     "a file that is not announced": (
         with_manifest(build_manifest({PROMPT: b"Why?"})),
-        "but not in manifest.json",
+        "unlisted_file",
     ),
     "a file announced twice": (
         with_manifest(
@@ -156,19 +157,19 @@ HOSTILE = {
                 files=json.loads(build_manifest(FILES))["files"] * 2,
             )
         ),
-        "is there twice",
+        "twice",
     ),
-    "no zip at all": (b"Dear reader, " * 20, "no zip file"),
-    "nothing": (b"", "no zip file"),
-    "half of one": (GOOD[: len(GOOD) // 2], "no zip file"),
-    "something behind the end": (GOOD + b"x", "no zip file"),
+    "no zip at all": (b"Dear reader, " * 20, "not_a_zip"),
+    "nothing": (b"", "not_a_zip"),
+    "half of one": (GOOD[: len(GOOD) // 2], "not_a_zip"),
+    "something behind the end": (GOOD + b"x", "not_a_zip"),
     "more entries than it says": (
         GOOD[:-22] + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 65535, 65535, 10, 10, 0),
-        "65,535 entries",
+        "too_many_files",
     ),
     "a 64-bit directory": (
         GOOD[:-22] + b"PK\x06\x07" + bytes(16) + GOOD[-22:],
-        "64-bit kind",
+        "zip64",
     ),
 }
 
@@ -180,10 +181,10 @@ def read_all(path: Path) -> None:
 
 @pytest.mark.parametrize("case", HOSTILE, ids=str)
 def test_a_hostile_archive_is_refused_with_the_reason(tmp_path: Path, case: str) -> None:
-    data, words = HOSTILE[case]
+    data, reason = HOSTILE[case]
     path = tmp_path / "hostile.zip"
     path.write_bytes(data)
-    with pytest.raises(InvalidBundle, match=words):
+    with refusing(InvalidBundle, reason=reason):
         read_all(path)
 
 
@@ -191,7 +192,7 @@ def test_a_hostile_archive_is_refused_with_the_reason(tmp_path: Path, case: str)
 def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.zip"
     path.write_bytes(build_zip([*FILES.items(), *FILES.items()]))
-    with pytest.raises(InvalidBundle, match="is there twice"):
+    with refusing(InvalidBundle, reason="twice"):
         read_all(path)
 
 
@@ -200,7 +201,7 @@ def test_the_good_archive_that_the_hostile_ones_are_made_from_is_read(tmp_path: 
     path.write_bytes(GOOD)
     with open_archive(path) as opened:
         assert {name: opened.read(name) for name in FILES} == FILES
-        with pytest.raises(InvalidBundle, match="has no file"):
+        with refusing(InvalidBundle, reason="no_file", subject="hall/other.md"):
             opened.read("hall/other.md")
 
 
@@ -215,20 +216,20 @@ def test_entries_for_folders_as_other_tools_make_them_are_passed_over(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    ("limits", "reason", "limit"),
     [
-        (Limits(entries_max=1), "at most 1"),
-        (Limits(total_bytes_max=5), "10 bytes"),
-        (Limits(entry_bytes_max=5), "6 bytes"),
-        (Limits(archive_bytes_max=100), "at most 100"),
+        (Limits(entries_max=1), "too_many_files", 1),
+        (Limits(total_bytes_max=5), "too_many_bytes", 5),
+        (Limits(entry_bytes_max=5), "file_too_large", None),
+        (Limits(archive_bytes_max=100), "too_many_bytes", 100),
     ],
 )
 def test_more_than_an_archive_may_hold_is_refused(
-    tmp_path: Path, limits: Limits, words: str
+    tmp_path: Path, limits: Limits, reason: str, limit: int | None
 ) -> None:
     path = tmp_path / "good.zip"
     path.write_bytes(GOOD)
-    with pytest.raises(InvalidBundle, match=words), open_archive(path, limits):
+    with refusing(InvalidBundle, reason=reason, limit=limit), open_archive(path, limits):
         pass
 
 
@@ -292,26 +293,26 @@ def test_an_archive_replaces_another_only_when_it_is_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    ("limits", "reason", "limit"),
     [
-        (Limits(entries_max=1), "at most 1"),
-        (Limits(total_bytes_max=5), "at most 5"),
-        (Limits(entry_bytes_max=5), "at most 5"),
-        (Limits(archive_bytes_max=100), "at most 100"),
+        (Limits(entries_max=1), "too_many_files", 1),
+        (Limits(total_bytes_max=5), "too_many_bytes", 5),
+        (Limits(entry_bytes_max=5), "file_too_large", 5),
+        (Limits(archive_bytes_max=100), "too_many_bytes", 100),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(
-    tmp_path: Path, limits: Limits, words: str
+    tmp_path: Path, limits: Limits, reason: str, limit: int | None
 ) -> None:
-    with pytest.raises(InvalidBundle, match=words):
+    with refusing(InvalidBundle, reason=reason, limit=limit):
         write(tmp_path / "all.zip", FILES, limits)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_or_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere"):
+    with refusing(UsageError, reason="unwritable", subject=str(tmp_path / "nowhere" / "all.zip")):
         write(tmp_path / "nowhere" / "all.zip", FILES)
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
+    with refusing(UsageError, reason="unreadable", subject=str(tmp_path / "none.zip")):
         read_all(tmp_path / "none.zip")
-    with pytest.raises(UsageError, match="cannot be"):
+    with refusing(UsageError, reason="not_a_file", subject=str(tmp_path)):
         read_all(tmp_path)

@@ -13,6 +13,7 @@ import pytest
 
 from dialectic.errors import StorageUnavailable
 from dialectic.storage.local import DiskStore
+from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
 
@@ -74,17 +75,17 @@ async def test_files_are_private_to_the_user_who_runs_the_program(
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"),
+    ("number", "reason"),
     [
-        (errno.ENOSPC, "disk is full"),
-        (errno.EDQUOT, "quota"),
-        (errno.EROFS, "read-only"),
-        (errno.EACCES, "owner or the mode"),
-        (errno.EIO, "system's log"),
+        (errno.ENOSPC, "enospc"),
+        (errno.EDQUOT, "edquot"),
+        (errno.EROFS, "erofs"),
+        (errno.EACCES, "eacces"),
+        (errno.EIO, "eio"),
     ],
 )
 async def test_a_disk_that_fails_is_named_with_a_remedy_and_the_old_file_stays(
-    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+    store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch, number: int, reason: str
 ) -> None:
     await store.write(KEY, b"old")
 
@@ -93,7 +94,7 @@ async def test_a_disk_that_fails_is_named_with_a_remedy_and_the_old_file_stays(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", fail)
-        with pytest.raises(StorageUnavailable, match=remedy) as caught:
+        with refusing(StorageUnavailable, reason=reason, subject=str(root / KEY)) as caught:
             await store.write(KEY, b"new")
     assert str(root / KEY) in caught.value.message
     assert os.strerror(number) in caught.value.message
@@ -104,15 +105,15 @@ async def test_a_disk_that_fails_is_named_with_a_remedy_and_the_old_file_stays(
 async def test_a_file_in_place_of_the_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("not a folder")
     store = DiskStore(tmp_path / "store")
-    with pytest.raises(StorageUnavailable, match="stands where a folder belongs"):
+    with refusing(StorageUnavailable, reason="eexist"):
         await store.write(KEY, b"x")
-    with pytest.raises(StorageUnavailable, match="stands where a folder belongs"):
+    with refusing(StorageUnavailable, reason="enotdir"):
         await store.read(KEY)
 
 
 async def test_a_folder_in_place_of_a_file_is_reported(store: DiskStore) -> None:
     await store.write("tenant/a/x.md", b"x")
-    with pytest.raises(StorageUnavailable, match="folder stands where a file belongs"):
+    with refusing(StorageUnavailable, reason="eisdir"):
         await store.write("tenant/a", b"x")
     assert await store.list("") == ["tenant/a/x.md"]
 
@@ -183,7 +184,7 @@ async def test_those_who_name_a_store_at_once_agree(root: Path) -> None:
 async def test_an_id_that_is_none_is_said_with_its_place(store: DiskStore, root: Path) -> None:
     await store.identify(uuid4())
     (root / store.id_name).write_text("what?")
-    with pytest.raises(StorageUnavailable, match=f"{root}/{store.id_name}.*id of this store"):
+    with refusing(StorageUnavailable, reason="einval", subject=f"{root}/{store.id_name}"):
         await store.identify(uuid4())
 
 
@@ -191,5 +192,5 @@ async def test_an_id_that_is_none_is_said_with_its_place(store: DiskStore, root:
 async def test_a_place_that_takes_no_folders_is_said_at_once() -> None:
     store = DiskStore(Path("/proc/nope/storage"))
     for attempt in (store.identify(uuid4()), store.write(KEY, b"x")):
-        with pytest.raises(StorageUnavailable, match="No folder can be made in /proc"):
+        with refusing(StorageUnavailable, "/proc", reason="enotsup"):
             await attempt

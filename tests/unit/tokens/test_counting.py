@@ -36,6 +36,7 @@ from dialectic.tokens.counting import (
     limit_tokens,
 )
 from dialectic.tokens.encodings import load_encoding
+from tests.problems import refusing
 
 CARD = ModelCard(
     name="local/any",
@@ -80,7 +81,7 @@ def test_a_count_covers_the_text_and_wastes_less_than_a_token(text: str, size: i
 
 @pytest.mark.parametrize("name", ["", "chars", "chars:0", "words:4", "o200k"])
 def test_an_unknown_tokenizer_is_refused_by_its_name(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is not known.*chars:N"):
+    with refusing(ConfigurationError, "chars:N", reason="no_tokenizer", subject=name):
         get_counter(name)
 
 

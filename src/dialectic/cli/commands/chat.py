@@ -11,6 +11,7 @@ import click
 
 from dialectic.app import chat as service
 from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
+from dialectic.cli.error_report import report_error
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, echo_json, printable, say
 from dialectic.errors import DialecticError, ExitCode
@@ -95,7 +96,7 @@ class Talk:
             try:
                 await self.ask(line)
             except DialecticError as error:
-                say(f"dialectic: {error.message}")
+                report_error(error)
 
     async def ask(self, message: str) -> None:
         """Ask one question and show its answer as it comes."""

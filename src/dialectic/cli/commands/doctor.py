@@ -10,10 +10,17 @@ from uuid import uuid4
 
 import click
 
+from dialectic.cli.error_report import advise, mark
 from dialectic.cli.terminal import load_settings, printable, run_async
 from dialectic.db.pool import redact
 from dialectic.engine import Engine, check_storage, open_engine
-from dialectic.errors import ConfigurationError, DialecticError, ExitCode
+from dialectic.errors import (
+    ConfigurationError,
+    DialecticError,
+    ExitCode,
+    Remedy,
+    RemedyAction,
+)
 from dialectic.limits.admission import list_endpoints
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog, choose_default_models
@@ -36,13 +43,13 @@ async def _examine(settings: Settings) -> ExitCode:
     try:
         check_embedder(settings.embedder, catalog)
     except DialecticError as error:
-        _report("embedder", error.message, well=False)
+        _report_failure("embedder", error)
         return error.exit_code
     try:
         async with open_engine(settings, catalog, checks_storage=False) as engine:
             well = [await _check(name, look, engine) for name, look in CHECKS.items()]
     except DialecticError as error:
-        _report("database", error.message, well=False)
+        _report_failure("database", error)
         return error.exit_code
     return ExitCode.DONE if all(well) else ExitCode.CONFIGURATION
 
@@ -87,32 +94,42 @@ async def _check_endpoints(engine: Engine) -> str:
     known = [row for row in rows if row["endpoint"] in engine.catalog.endpoints]
     faults = [fault for row in known for fault in describe_faults(row)]
     if faults:
-        raise ConfigurationError(" ".join(faults))
+        remedies = [fault.remedy for fault in faults if fault.remedy is not None]
+        told = " ".join(fault.message for fault in faults)
+        raise ConfigurationError(told, remedy=remedies[0] if remedies else None)
     slow = [words for row in known if (words := describe_pace(row)) is not None]
     return " ".join(slow) or f"{len(engine.catalog.endpoints)} set, nothing to tell of them"
 
 
-def describe_faults(row: dict[str, Any]) -> Iterator[str]:
+def describe_faults(row: dict[str, Any]) -> Iterator[ConfigurationError]:
     """Say what keeps calls from an endpoint, and what to do about it."""
     name, since = row["endpoint"], row["opened_at"]
     if row["circuit"] != "closed" and row["reason"] == "provider_quota":
-        yield (
+        yield ConfigurationError(
             f"{name}: its account is empty since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
-            "Top it up, then run `dialectic resume`."
+            "Add credit to it, then resume what waits.",
+            reason="account_empty",
+            subject=name,
+            remedy=Remedy(RemedyAction.RESUME),
         )
     elif row["circuit"] != "closed":
         wait_s = max(0.0, row["probe_in_s"])
         probe = (
             "is tried just now" if row["circuit"] == "probing" else f"is tried in {wait_s:.0f} s"
         )
-        yield (
+        yield ConfigurationError(
             f"{name}: fails since {since:%Y-%m-%d %H:%M} UTC ({row['message']}) and {probe}; "
-            "until then no call goes there."
+            "until then no call goes there.",
+            reason="probing" if row["circuit"] == "probing" else "failing",
+            subject=name,
         )
     if row["key_refused_at"] is not None:
-        yield (
+        yield ConfigurationError(
             f"{name}: its key is refused since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
-            f"({row['key_message']}). Set another one, then run `dialectic retry`."
+            f"({row['key_message']}). Set another one, then retry what failed.",
+            reason="key_refused",
+            subject=name,
+            remedy=Remedy(RemedyAction.RETRY),
         )
 
 
@@ -139,9 +156,16 @@ async def _check(name: str, look: Callable[[Engine], Awaitable[str]], engine: En
     try:
         _report(name, await look(engine))
     except DialecticError as error:
-        _report(name, error.message, well=False)
+        _report_failure(name, error)
         return False
     return True
+
+
+def _report_failure(name: str, error: DialecticError) -> None:
+    _report(name, mark(error.message, error.code), well=False)
+    is_this = error.remedy is not None and error.remedy.action is RemedyAction.CHECK_SETUP
+    if not is_this and (advice := advise(error.remedy)) is not None:
+        click.echo(printable(f"{'':<15} {advice}"))
 
 
 def _report(name: str, text: str, *, well: bool = True) -> None:

@@ -14,7 +14,7 @@ from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import echo_json, printable, say
 from dialectic.core.documents.manifest import describe_manifest
-from dialectic.errors import DialecticError, ExitCode, NotFound, UsageError
+from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
 
 
 @click.command()
@@ -69,8 +69,10 @@ async def _find_session(backend: Backend, text: str) -> UUID:
         return await backend.get_session_id(text)
     except DialecticError:
         raise NotFound(
-            f"There is no contribution and no session {text!r}. `dialectic list` shows sessions, "
-            "`dialectic list SESSION` what is in one."
+            f"There is no contribution and no session {text!r}.",
+            reason="no_session",
+            subject=text,
+            remedy=Remedy(RemedyAction.LIST_SESSIONS),
         ) from None
 
 

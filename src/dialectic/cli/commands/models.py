@@ -12,6 +12,7 @@ from decimal import Decimal
 import click
 
 from dialectic.cli.backend import open_backend
+from dialectic.cli.error_report import mark, say_remedy
 from dialectic.cli.local import list_models_here
 from dialectic.cli.terminal import count, load_settings, printable, run_async, say
 from dialectic.core.models.messages import Message, Reply, Request, Role
@@ -137,7 +138,8 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
             try:
                 seen[name] = await _ask_for_models(catalog, name)
             except DialecticError as error:
-                say(f"{name}: {error.message}")
+                say(f"{name}: {mark(error.message, error.code)}")
+                say_remedy(error.remedy)
                 code = ExitCode.FAILED
             else:
                 say(f"{name}: {_compare(catalog, name, seen[name])}")
@@ -150,7 +152,9 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
 def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     if only is not None and only not in catalog.endpoints:
         return UsageError(
-            f"There is no endpoint {only!r}. Known here: {', '.join(catalog.endpoints)}."
+            f"There is no endpoint {only!r}. Known here: {', '.join(catalog.endpoints)}.",
+            reason="no_endpoint",
+            subject=only,
         )
     lacking = [catalog.endpoints[only]] if only else catalog.endpoints.values()
     variables = ", ".join(f"{end.api_key_env} ({end.name})" for end in lacking)

@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import click
@@ -22,11 +23,12 @@ from dialectic.cli.display.results import (
     say_what_next,
     work_and_follow,
 )
+from dialectic.cli.error_report import advise_stored, mark
 from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_json, printable, say, show_time
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import parse_usd
-from dialectic.errors import ExitCode, UsageError
+from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
 job_option = click.option(
@@ -41,7 +43,12 @@ async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
     found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
     if len(found) != 1 or not digits:
         problem = "More than one job begins" if len(found) > 1 else "No job of the session begins"
-        raise UsageError(f"{problem} with {text!r}. `dialectic status SESSION` shows their ids.")
+        raise UsageError(
+            f"{problem} with {text!r}.",
+            reason="ambiguous_id" if len(found) > 1 else "no_job",
+            subject=text,
+            remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),
+        )
     return UUID(str(found[0]))
 
 
@@ -52,7 +59,11 @@ async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
 def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
     """Show all sessions, or SESSION (an id or the beginning of one) in detail."""
     if with_quote and session is None:
-        raise UsageError("--quote is about one session. Name it: `dialectic status SESSION`.")
+        raise UsageError(
+            "--quote is about one session. Name it.",
+            subject="--quote",
+            remedy=Remedy(RemedyAction.LIST_SESSIONS),
+        )
 
     async def act(backend: Backend) -> ExitCode:
         if session is None:
@@ -138,8 +149,7 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
             continue
         reason = f" ({job['status_reason']})" if job["status_reason"] else ""
         yield f"Job       {str(job['id'])[:8]} {job['model_name']}: {job['status']}{reason}"
-        for error in job["error_details"]:
-            yield f"            attempt {error['attempt']}: {error['message']}"
+        yield from _describe_errors(job)
     for row in overview.contributions:
         if row["is_intermediate"]:
             continue
@@ -150,6 +160,15 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
     if find_end_of(overview) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(overview.session) else "resume"
         yield f"Waits     `{name_command(f'{command} {short_id}')}` goes on"
+
+
+def _describe_errors(job: dict[str, Any]) -> Iterator[str]:
+    """List what a job met, and what helps against the last of it unless the job is done."""
+    for error in job["error_details"]:
+        yield f"            attempt {error['attempt']}: {mark(error['message'], error['code'])}"
+    is_open = bool(job["error_details"]) and job["status"] != JobStatus.COMPLETED
+    if is_open and (advice := advise_stored(job["error_details"][-1])) is not None:
+        yield f"            {advice}"
 
 
 @click.command()
@@ -198,7 +217,9 @@ def resume(
     """Go on with SESSION where it stopped; nothing that is saved is done again."""
     budget_credits = None if budget is None else parse_usd(budget)
     if job is not None and budget is not None:
-        raise UsageError("A budget is the whole session's. Leave out --job, or --budget.")
+        raise UsageError(
+            "A budget is the whole session's. Leave out --job, or --budget.", subject="--budget"
+        )
     prepare_out(out, detach=detach)
 
     async def act(backend: Backend) -> ExitCode:

@@ -14,7 +14,7 @@ from dialectic.core.access import Caller, Scope
 from dialectic.db.pool import Database
 from dialectic.db.tables import accounts as store
 from dialectic.db.tables.accounts import Token
-from dialectic.errors import ExitCode, NotFound, UsageError
+from dialectic.errors import ExitCode, NotFound, Remedy, RemedyAction, UsageError
 
 TOKEN_NAME = "command line"  # noqa: S105  what a token is called
 
@@ -102,11 +102,15 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
     ]
     if not found:
         raise NotFound(
-            f"There is no organisation {text!r} of this user. `dialectic org list --as USER` shows "
-            "to which USER belongs."
+            f"There is no organisation {text!r} of this user.",
+            reason="no_organization",
+            subject=text,
+            remedy=Remedy(RemedyAction.LIST_ORGANIZATIONS),
         )
     if len(found) > 1:
-        raise UsageError(f"More than one organisation is called {text!r}. Give its id.")
+        raise UsageError(
+            f"More than one organisation is called {text!r}. Give its id.", reason="ambiguous_name"
+        )
     return Caller(found[0].id, caller.user_id, caller.scopes, token_id=None)
 
 
@@ -191,7 +195,12 @@ def revoke(name: str, token_id: UUID | None, *, is_all: bool) -> None:
                     await accounts.revoke_token(db, caller, token.id)
                     revoked += 1
         if not revoked and not is_all:
-            raise NotFound(f"{name!r} has no token {token_id}. `dialectic user list {name}`.")
+            raise NotFound(
+                f"{name!r} has no token {token_id}.",
+                reason="no_token",
+                subject=str(token_id),
+                remedy=Remedy(RemedyAction.LIST_TOKENS, user=name),
+            )
         say(f"Revoked {count(revoked, 'token')}.")
         return ExitCode.DONE
 

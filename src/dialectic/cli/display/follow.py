@@ -20,6 +20,7 @@ import click
 
 from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
+from dialectic.cli.error_report import mark
 from dialectic.cli.terminal import count, say
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
@@ -133,7 +134,8 @@ def describe_event(event: dict[str, Any]) -> str | None:
             | "contribution_generation_paused"
         ):
             word = event["type"].rsplit("_", 1)[-1]
-            line = f"{data['stageSlug']}: {word}: {_shorten(data['error'])}"
+            error = data["error"]
+            line = f"{data['stageSlug']}: {word}: {mark(_shorten(error), error['code'])}"
         case "session_paused" | "session_cancelled":
             line = event["type"].replace("_", " ")
         case _:

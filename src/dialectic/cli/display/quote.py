@@ -18,7 +18,8 @@ from dialectic.app.quotes import CheaperRun
 from dialectic.app.sessions import Overview
 from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import FUNDS_REASONS
-from dialectic.cli.options import name_command, name_commands
+from dialectic.cli.error_report import advise_stored, mark
+from dialectic.cli.options import name_command
 from dialectic.cli.terminal import count, echo_lines, printable, say
 from dialectic.core.job import JobStatus
 from dialectic.core.money.price import (
@@ -37,7 +38,7 @@ from dialectic.core.money.quote import (
     add_figures,
     list_steps,
 )
-from dialectic.errors import FundsError, UsageError
+from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError, read_remedy
 
 # With the longest name of a step that is shipped, as wide as a terminal is at least.
 _ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
@@ -233,7 +234,9 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
         raise UsageError(
             f"This run is expected to cost {price}, and nobody is there to be asked. Say --yes to "
             "let it run, --budget USD to cap it, or --dry-run to see what it is made of. "
-            f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)"
+            f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)",
+            reason="unconfirmed",
+            subject="--yes",
         )
     return await _ask(f"This run is expected to cost {price}. Go on? [y/N] ")
 
@@ -262,6 +265,10 @@ async def _ask(question: str) -> bool:
         loop.remove_reader(sys.stdin.fileno())
 
 
+# These resume a session themselves.
+RESUMING = frozenset({RemedyAction.RESUME, RemedyAction.APPROVE_SPEND, RemedyAction.RAISE_BUDGET})
+
+
 async def check_funds(backend: Backend, quote: Quote) -> None:
     """Refuse a run that costs money while there is none; say so if there is less than it needs."""
     expected = quote.only(is_play=False).figures.likely.credits
@@ -275,7 +282,9 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
     if available <= 0:
         raise FundsError(
             f"This run is expected to cost {price}, and {there} is available. Nothing was started. "
-            + advise_top_up(is_play=False)
+            + advise_top_up(is_play=False),
+            reason="wallet",
+            remedy=Remedy(RemedyAction.TOP_UP, is_play=False),
         )
     say(
         f"This run is expected to cost {price}, and {there} is available: it will pause when that "
@@ -296,8 +305,12 @@ def describe_shortage(overview: Overview) -> Iterator[str]:
         "called or paid for again."
     )
     # One reason of each kind: calls that wait alike differ in their figures alone.
-    said = {job["status_reason"]: job["error_details"][-1]["message"] for job in waiting}
-    yield from (f"  {name_commands(message)}" for message in said.values())
-    if not all("dialectic resume" in message for message in said.values()):
+    said = {job["status_reason"]: job["error_details"][-1] for job in waiting}
+    for entry in said.values():
+        yield f"  {mark(entry['message'], entry['code'])}"
+        if (advice := advise_stored(entry)) is not None:
+            yield f"  {advice}"
+    remedies = [read_remedy(entry.get("remedy")) for entry in said.values()]
+    if not all(remedy is not None and remedy.action in RESUMING for remedy in remedies):
         command = name_command(f"resume {str(overview.session['id'])[:8]}")
         yield f"Then `{command}` goes on."

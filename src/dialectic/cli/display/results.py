@@ -183,7 +183,9 @@ def prepare_out(out: Path | None, *, detach: bool) -> None:
     if detach:
         raise UsageError(
             "With --detach nobody is there to copy the documents to --out. Leave out one of them; "
-            f"`{name_command('export')}` brings them later."
+            f"`{name_command('export')}` brings them later.",
+            reason="two_options",
+            subject="--out",
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -191,7 +193,9 @@ def prepare_out(out: Path | None, *, detach: bool) -> None:
             pass
     except OSError as error:
         raise UsageError(
-            f"--out {out} cannot be written: {error.strerror}. Choose another folder."
+            f"--out {out} cannot be written: {error.strerror}. Choose another folder.",
+            reason="unwritable",
+            subject=str(out),
         ) from None
 
 

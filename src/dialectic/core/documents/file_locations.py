@@ -97,7 +97,7 @@ class _Checked:
             value = getattr(self, name)
             if value is not None and not rule.holds(value):
                 message = f"{name} cannot be {str(value)[:80]!r}: it must be {rule.says}."
-                raise UsageError(message)
+                raise UsageError(message, reason="bad_part", subject=name)
 
 
 class ProjectFileKind(enum.StrEnum):

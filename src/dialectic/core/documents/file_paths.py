@@ -96,16 +96,16 @@ def parse_path(path: str) -> Place:
     shown = f"{path[:PATH_CHARS_MAX]!r} is not a path of the project layout"
     if len(path) > PATH_CHARS_MAX:
         message = f"{shown}: it has more than {PATH_CHARS_MAX} characters."
-        raise UsageError(message)
+        raise UsageError(message, reason="path_too_long", limit=PATH_CHARS_MAX)
     try:
         place = _read_path(path.split("/"))
     except UsageError as error:
         message = f"{shown}: {error.message}"
-        raise UsageError(message) from error
+        raise UsageError(message, reason="not_a_path", subject=error.subject) from error
     # Numbers with leading zeros and the like read well but are nobody's path.
     if place is None or build_path(place) != path:
         message = f"{shown}."
-        raise UsageError(message)
+        raise UsageError(message, reason="not_a_path")
     return place
 
 

@@ -99,7 +99,8 @@ def _read_matter(matter: str) -> dict[str, FieldValue]:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 2}" if mark is not None else ""
         message = f"The document's front matter is not YAML{where}."
-        raise UsageError(message) from error
+        line = mark.line + 2 if mark is not None else None
+        raise UsageError(message, reason="not_yaml", subject=f"line {line}") from error
     return _read_fields(root)
 
 
@@ -147,13 +148,16 @@ def _read_fields(root: yaml.Node | None) -> dict[str, FieldValue]:
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):
-        raise UsageError("The document's front matter must be a list of names and values.")
+        raise UsageError(
+            "The document's front matter must be a list of names and values.",
+            reason="not_a_mapping",
+        )
     fields: dict[str, FieldValue] = {}
     for key, value in root.value:
         name = _read_text(key)
         if name in fields:
             message = f"The document's front matter has the field {name[:80]!r} twice."
-            raise UsageError(message)
+            raise UsageError(message, reason="field_twice", subject=name)
         if isinstance(value, yaml.SequenceNode):
             fields[name] = [_read_text(item) for item in value.value]
         else:
@@ -180,7 +184,8 @@ def _read_text(node: yaml.Node) -> str:
             f"Line {node.start_mark.line + 2} of the document is nested too deeply: "
             "a field of its front matter is one value or a list of texts."
         )
-        raise UsageError(message)
+        line = node.start_mark.line + 2
+        raise UsageError(message, reason="nested", subject=f"line {line}")
     return str(node.value)
 
 
@@ -190,4 +195,4 @@ def _check_size(chars: int) -> None:
             f"The document's front matter has {chars} characters; "
             f"{FRONT_MATTER_CHARS_MAX} are allowed."
         )
-        raise UsageError(message)
+        raise UsageError(message, reason="too_long", limit=FRONT_MATTER_CHARS_MAX)

@@ -55,10 +55,16 @@ def list_variables(name: str, template: str) -> frozenset[str]:
     except jinja2.TemplateSyntaxError as error:
         words = str(error.message).rstrip(".")
         raise InvalidProcess(
-            f"Prompt {name!r} is not a valid template, line {error.lineno}: {words}."
+            f"Prompt {name!r} is not a valid template, line {error.lineno}: {words}.",
+            reason="bad_template",
+            subject=name,
         ) from error
     except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
-        raise InvalidProcess(f"Prompt {name!r} is not a valid template: {error}.") from error
+        raise InvalidProcess(
+            f"Prompt {name!r} is not a valid template: {error}.",
+            reason="bad_template",
+            subject=name,
+        ) from error
     return frozenset(found - environment.globals.keys())
 
 
@@ -70,7 +76,9 @@ def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
         text: str = _compile(template).render(values)
         return text.strip() + "\n"
     except (jinja2.TemplateError, *TEMPLATE_FAULTS) as error:
-        raise InvalidProcess(f"Prompt {name!r} cannot be rendered: {error}.") from error
+        raise InvalidProcess(
+            f"Prompt {name!r} cannot be rendered: {error}.", reason="not_renderable", subject=name
+        ) from error
 
 
 @functools.lru_cache(maxsize=256)  # milliseconds each, and every turn of a step has the same

@@ -91,7 +91,9 @@ def _parse_endpoint(name: str, value: Any, place: Place) -> Declared:
             raise ConfigurationError(
                 f"{place.below('kind')} cannot be {values['kind'].value!r}: {name} is built in and "
                 f"speaks {known.kind.value!r}. Remove the line, or declare the endpoint under "
-                "another name."
+                "another name.",
+                reason="built_in",
+                subject=".".join(place.below("kind").keys),
             )
         endpoint = replace(known, **values)
     else:
@@ -112,12 +114,16 @@ def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCar
     if values["max_output_tokens"] >= window:
         raise ConfigurationError(
             f"{place.below('max_output_tokens')} is {values['max_output_tokens']}, which leaves no "
-            f"room for a prompt in the window of {window} tokens. Give a smaller one."
+            f"room for a prompt in the window of {window} tokens. Give a smaller one.",
+            reason="no_room",
+            subject=".".join(place.below("max_output_tokens").keys),
         )
     if values.setdefault("max_input_tokens", window) > window:
         raise ConfigurationError(
             f"{place.below('max_input_tokens')} is {values['max_input_tokens']}, more than the "
-            f"window of {window} tokens. Give a smaller one, or leave it out."
+            f"window of {window} tokens. Give a smaller one, or leave it out.",
+            reason="beyond_window",
+            subject=".".join(place.below("max_input_tokens").keys),
         )
     return ModelCard(
         name=f"{endpoint}/{name}",
@@ -146,26 +152,38 @@ def _check_model_name(name: str, place: Place) -> None:
     if not name or not name.isprintable() or any(c in " ,*" for c in name) or len(name) > 200:
         raise ConfigurationError(
             f"{place} is not a name for a model: it must have no space, comma or `*` in it. If its "
-            "endpoint knows it by such a name, give that one as `wire_name`."
+            "endpoint knows it by such a name, give that one as `wire_name`.",
+            reason="not_a_name",
+            subject=".".join(place.keys),
         )
 
 
 def _check_name(name: str, place: Place) -> None:
     if name in RESERVED:
-        raise ConfigurationError(f"{place}: the name {name!r} is taken. Choose another one.")
+        raise ConfigurationError(
+            f"{place}: the name {name!r} is taken. Choose another one.",
+            reason="name_taken",
+            subject=name,
+        )
     if "/" in name:
         raise ConfigurationError(
             f"{place}: the name of an endpoint has no slash, because its models are called "
-            "`NAME/model`. Choose another one."
+            "`NAME/model`. Choose another one.",
+            reason="name_with_slash",
+            subject=name,
         )
     if name != name.lower():
         raise ConfigurationError(
-            f"{place}: the name of an endpoint is written in lower case. Call it {name.lower()!r}."
+            f"{place}: the name of an endpoint is written in lower case. Call it {name.lower()!r}.",
+            reason="name_not_lower",
+            subject=name,
         )
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{place}: the name of an endpoint has at most 40 letters from a to z, digits, `-`, "
-            "`_` and `.`, and begins with a letter or digit. Choose another one."
+            "`_` and `.`, and begins with a letter or digit. Choose another one.",
+            reason="bad_name",
+            subject=name,
         )
 
 
@@ -174,7 +192,11 @@ def _check_name(name: str, place: Place) -> None:
 
 def _require_table(value: Any, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{place} must be a table, written as `[{'.'.join(place.keys)}]`.")
+        raise ConfigurationError(
+            f"{place} must be a table, written as `[{'.'.join(place.keys)}]`.",
+            reason="not_a_table",
+            subject=".".join(place.keys),
+        )
     return value
 
 
@@ -184,13 +206,21 @@ def _read(value: Any, place: Place, checks: Mapping[str, Check]) -> dict[str, An
     for key, given in _require_table(value, place).items():
         here = place.below(key)
         if key not in checks:
-            raise ConfigurationError(f"Unknown key {here}. {_hint(key, given, place, checks)}")
+            raise ConfigurationError(
+                f"Unknown key {here}. {_hint(key, given, place, checks)}",
+                reason="unknown_key",
+                subject=".".join(here.keys),
+            )
         try:
             values[key] = checks[key](given)
         except ValueError as error:
             is_shown = key not in SECRETIVE and not isinstance(given, dict | list)
             what = f"is {given!r}; it" if is_shown else "cannot be used; it"
-            raise ConfigurationError(f"The value of {here} {what} must be {error}.") from None
+            raise ConfigurationError(
+                f"The value of {here} {what} must be {error}.",
+                reason="bad_value",
+                subject=".".join(here.keys),
+            ) from None
     return values
 
 
@@ -208,7 +238,9 @@ def _require(
     for key in keys:
         if key not in values:
             raise ConfigurationError(
-                f"{place.below(key)} is missing. Give it {_describe(checks[key])}."
+                f"{place.below(key)} is missing. Give it {_describe(checks[key])}.",
+                reason="missing",
+                subject=".".join(place.below(key).keys),
             )
 
 

@@ -81,11 +81,18 @@ def parse_model_list(text: str) -> list[str]:
         count = _parse_count(part, times) if star else 1
         names.extend([_checked_name(name.strip())] * count)
     if not names:
-        raise UsageError(f"No model is named in {text!r}. Give at least one, as `provider/model`.")
+        raise UsageError(
+            f"No model is named in {text!r}. Give at least one, as `provider/model`.",
+            reason="no_model",
+            subject="models",
+        )
     if len(names) > MODELS_PER_SESSION_MAX:
         raise UsageError(
             f"{len(names)} models are asked for; the most a session takes is "
-            f"{MODELS_PER_SESSION_MAX}. Every model reads every other: choose fewer."
+            f"{MODELS_PER_SESSION_MAX}. Every model reads every other: choose fewer.",
+            reason="too_many_models",
+            subject="models",
+            limit=MODELS_PER_SESSION_MAX,
         )
     return names
 
@@ -93,7 +100,10 @@ def parse_model_list(text: str) -> list[str]:
 def _parse_count(part: str, times: str) -> int:
     if not times.strip().isdecimal() or not 1 <= int(times) <= MODELS_PER_SESSION_MAX:
         raise UsageError(
-            f"In {part!r} a number from 1 to {MODELS_PER_SESSION_MAX} must follow the `*`."
+            f"In {part!r} a number from 1 to {MODELS_PER_SESSION_MAX} must follow the `*`.",
+            reason="bad_count",
+            subject=part,
+            limit=MODELS_PER_SESSION_MAX,
         )
     return int(times)
 
@@ -101,7 +111,11 @@ def _parse_count(part: str, times: str) -> int:
 def _checked_name(name: str) -> str:
     provider, slash, model = name.partition("/")
     if not (slash and provider and model) or any(c.isspace() for c in name):
-        raise UsageError(f"{name!r} is not the name of a model. Write it as `provider/model`.")
+        raise UsageError(
+            f"{name!r} is not the name of a model. Write it as `provider/model`.",
+            reason="not_a_name",
+            subject=name,
+        )
     return name
 
 
@@ -134,5 +148,7 @@ def parse_tokenizer(name: str) -> Tokenizer:
     found = _NAME.fullmatch(name)
     factor = Fraction(found[3]) if found and found[3] else None
     if found is None or (factor is not None and not _FACTORS[0] <= factor <= _FACTORS[1]):
-        raise ConfigurationError(f"Tokenizer {name!r} is not known. Known: {KNOWN}.")
+        raise ConfigurationError(
+            f"Tokenizer {name!r} is not known. Known: {KNOWN}.", reason="no_tokenizer", subject=name
+        )
     return Tokenizer(found[1], int(found[2] or 0), factor)

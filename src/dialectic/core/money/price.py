@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal, Inexact
 
 from dialectic.core.models.model import ModelCard
-from dialectic.errors import ContextWindowError, FundsError, SpendNeedsApproval, UsageError
+from dialectic.errors import (
+    ContextWindowError,
+    FundsError,
+    Remedy,
+    RemedyAction,
+    SpendNeedsApproval,
+    UsageError,
+)
 
 CREDITS_PER_USD = 1_000_000
 AMOUNT_MAX_USD = 1_000_000
@@ -78,7 +85,7 @@ class Funds:
     held_credits: int = 0
     budget_held_credits: int = 0
     is_play: bool = False
-    # What commands call the session; None for what belongs to none, as a chat or a search.
+    # The id of the session; None for what belongs to none, as a chat or a search.
     session: str | None = None
 
     def build_freed(self) -> Funds:
@@ -165,7 +172,9 @@ def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_t
     if possible < 1:
         raise ContextWindowError(
             f"The prompt of {counted_input_tokens:,} tokens leaves no room for an answer in the "
-            f"window of {card.name} ({card.context_window_tokens:,})."
+            f"window of {card.name} ({card.context_window_tokens:,}).",
+            reason="no_room_for_an_answer",
+            subject=card.name,
         )
     return possible
 
@@ -199,13 +208,15 @@ def check_spend(
         return
     available = purse.available_credits or 0
     of_what, what_else = f"{purse.show(available)} available", "add money"
-    if purse.budget_credits is not None and purse.budget_credits < available:
-        of_what = f"the session's budget of {purse.show(purse.budget_credits)}"
-        what_else = "raise that with `--budget USD`"
-    approve = ""
+    is_of_budget = purse.budget_credits is not None and purse.budget_credits < available
+    if is_of_budget:
+        of_what = f"the session's budget of {purse.show(purse.budget_credits or 0)}"
+        what_else = "raise that"
+    # What belongs to no session cannot be approved later: it is asked for again.
+    remedy, approve = Remedy(RemedyAction.TOP_UP, is_play=purse.is_play), ""
     if purse.session is not None:
-        command = f"dialectic resume {purse.session} --approve-spend"
-        approve = f"approve it with `{command}` (over HTTP: `approve_spend`), "
+        remedy = Remedy(RemedyAction.APPROVE_SPEND, session_id=purse.session)
+        approve = "approve it, "
     advice = f"{approve}{what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION."
     raise SpendNeedsApproval(
         f"{what} may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
@@ -213,6 +224,8 @@ def check_spend(
         is_held_by_others=_is_unasked(estimate_credits, purse.build_freed(), fraction),
         needed_credits=estimate_credits,
         is_play=purse.is_play,
+        reason="budget" if is_of_budget else "wallet",
+        remedy=remedy,
     )
 
 
@@ -232,7 +245,7 @@ def _is_unasked(estimate_credits: int, purse: Funds, fraction: Decimal) -> bool:
 
 
 def build_funds_error(purse: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
-    """Say what a call needs, what there is, and the command that helps."""
+    """Say what a call needs, what there is, and what helps."""
     needs = f"{what} may cost {purse.show(needed_credits)}"
     left, available = purse.budget_left_credits, purse.available_credits
     free = purse.build_freed().spendable_credits
@@ -240,11 +253,12 @@ def build_funds_error(purse: Funds, needed_credits: int, *, what: str = ONE_CALL
     if left is not None and (available is None or left < available):
         return FundsError(
             f"{needs}, and {purse.show(left)} is left of the session's budget of "
-            f"{purse.show(purse.budget_credits or 0)}. Nothing was called. Raise the budget with "
-            f"`dialectic resume {purse.session or 'SESSION'} --budget USD` (over HTTP: `budget`).",
+            f"{purse.show(purse.budget_credits or 0)}. Nothing was called. Raise the budget.",
             is_held_by_others=is_held,
             needed_credits=needed_credits,
             is_play=purse.is_play,
+            reason="budget",
+            remedy=Remedy(RemedyAction.RAISE_BUDGET, session_id=purse.session),
         )
     return FundsError(
         f"{needs}, and {purse.show(available or 0)} is available. Nothing was called. "
@@ -252,19 +266,16 @@ def build_funds_error(purse: Funds, needed_credits: int, *, what: str = ONE_CALL
         is_held_by_others=is_held,
         needed_credits=needed_credits,
         is_play=purse.is_play,
+        reason="wallet",
+        remedy=Remedy(RemedyAction.TOP_UP, is_play=purse.is_play),
     )
 
 
 def advise_top_up(*, is_play: bool) -> str:
-    """Name the command that puts money where it is missing; clients of a server have none."""
+    """Say what puts money where it is missing; at a server its operator does that."""
     if is_play:
-        how = "Add play money with `dialectic wallet topup --play 1000`"
-    else:
-        how = (
-            "Add money with `dialectic wallet topup 20`, or let the wallet only count what is "
-            "spent with `dialectic wallet unlimited`"
-        )
-    return f"{how}; for users of a server, whoever runs it does so with `--as NAME`."
+        return "Add play money."
+    return "Add money, or let the wallet only count what is spent."
 
 
 def parse_usd(text: str) -> int:
@@ -272,13 +283,16 @@ def parse_usd(text: str) -> int:
     if not _AMOUNT.fullmatch(text.strip()):
         raise UsageError(
             f"{text!r} is not an amount of dollars. Write digits with up to six decimals, as in "
-            "`20` or `0.5`."
+            "`20` or `0.5`.",
+            reason="not_an_amount",
         )
     amount = Decimal(text.strip())
     if not 0 < amount <= AMOUNT_MAX_USD:
         raise UsageError(
             f"{text.strip()} is not an amount that can be given. Write one above 0, and at most "
-            f"{AMOUNT_MAX_USD:,} dollars."
+            f"{AMOUNT_MAX_USD:,} dollars.",
+            reason="out_of_range",
+            limit=AMOUNT_MAX_USD,
         )
     return int(_EXACT.multiply(amount, Decimal(CREDITS_PER_USD)))
 

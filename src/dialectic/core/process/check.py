@@ -73,12 +73,14 @@ def build_process(
     try:
         file = ProcessFile.model_validate(content)
     except ValidationError as error:
-        raise InvalidProcess(f"{place}: {_describe(error, content, ProcessFile)}") from None
+        raise InvalidProcess(
+            f"{place}: {_describe(error, content, ProcessFile)}", reason="bad_form", subject=place
+        ) from None
     for trouble in _find_troubles(file, prompts):
-        raise InvalidProcess(f"{place}: {trouble}")
+        raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
     order = _order_stages(file, place)
     for trouble in _find_input_troubles(order):
-        raise InvalidProcess(f"{place}: {trouble}")
+        raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
     used = {name: prompts[name] for name in sorted(_list_prompts(file))}
     places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
     return Process(file, used, _build_overlays(file, overlays, places, used), order)
@@ -270,24 +272,40 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
     for arrow in file.transitions:
         for end in (arrow.source, arrow.target):
             if end not in stages:
-                raise InvalidProcess(f"{place}: a transition names {end!r}, which is no stage.")
+                raise InvalidProcess(
+                    f"{place}: a transition names {end!r}, which is no stage.",
+                    reason="no_stage",
+                    subject=place,
+                )
         if arrow.source in following:
             raise InvalidProcess(
-                f"{place}: stage {arrow.source!r} has two transitions out of it; remove one."
+                f"{place}: stage {arrow.source!r} has two transitions out of it; remove one.",
+                reason="two_transitions",
+                subject=place,
             )
         following[arrow.source] = arrow.target
     order: list[Stage] = []
     slug: str | None = file.starting_stage
     while slug is not None:
         if slug not in stages:
-            raise InvalidProcess(f"{place}: `starting_stage` is {slug!r}, which is no stage.")
+            raise InvalidProcess(
+                f"{place}: `starting_stage` is {slug!r}, which is no stage.",
+                reason="no_stage",
+                subject=place,
+            )
         if stages[slug] in order:
-            raise InvalidProcess(f"{place}: the transitions lead in a circle to {slug!r}.")
+            raise InvalidProcess(
+                f"{place}: the transitions lead in a circle to {slug!r}.",
+                reason="circle",
+                subject=place,
+            )
         order.append(stages[slug])
         slug = following.get(slug)
     if lost := stages.keys() - {stage.slug for stage in order}:
         raise InvalidProcess(
-            f"{place}: stage {min(lost)!r} is not reached from the start; add a transition to it."
+            f"{place}: stage {min(lost)!r} is not reached from the start; add a transition to it.",
+            reason="unreached_stage",
+            subject=place,
         )
     return tuple(order)
 
@@ -379,9 +397,11 @@ def _build_overlays(
         try:
             overlay = Overlay.model_validate(content)
         except ValidationError as error:
-            raise InvalidProcess(f"{place}: {_describe(error, content, Overlay)}") from None
+            raise InvalidProcess(
+                f"{place}: {_describe(error, content, Overlay)}", reason="bad_form", subject=place
+            ) from None
         for trouble in _find_overlay_troubles(file, overlay, built, prompts):
-            raise InvalidProcess(f"{place}: {trouble}")
+            raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
         built[overlay.domain] = overlay
     return dict(sorted(built.items()))
 

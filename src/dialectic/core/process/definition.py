@@ -270,7 +270,11 @@ class Process:
             if stage.slug == slug:
                 return stage
         known = ", ".join(stage.slug for stage in self.order)
-        raise NotFound(f"Process {self.name!r} has no stage {slug!r}. It has: {known}.")
+        raise NotFound(
+            f"Process {self.name!r} has no stage {slug!r}. It has: {known}.",
+            reason="no_stage",
+            subject=slug,
+        )
 
     def position(self, slug: str) -> int:
         """Find a stage's place in the order, from 1."""

@@ -17,7 +17,7 @@ from dialectic.core.process.definition import (
     Step,
     Strategy,
 )
-from dialectic.errors import UsageError
+from dialectic.errors import Remedy, RemedyAction, UsageError
 
 # Those that make many jobs of which some can be left out; of the others each is needed.
 _CAN_SAMPLE = (Strategy.PER_SOURCE_DOCUMENT, Strategy.PAIRWISE_BY_ORIGIN)
@@ -82,7 +82,11 @@ def shrink_process(process: Process, rungs: int) -> Process:
     if not 0 <= rungs <= len(process.file.shrink):
         raise UsageError(
             f"Process {process.name!r} can leave out {len(process.file.shrink)} things at most, "
-            f"and {rungs} are asked for. `dialectic run --dry-run` lists them."
+            f"and {rungs} are asked for.",
+            reason="too_many_left_out",
+            subject="shrink",
+            limit=len(process.file.shrink),
+            remedy=Remedy(RemedyAction.QUOTE_RUN),
         )
     stages = {stage.slug: stage for stage in process.file.stages}
     for rung in process.file.shrink[:rungs]:

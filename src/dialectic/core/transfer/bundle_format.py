@@ -101,19 +101,19 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
         claim = _Claim.model_validate(from_json(data))
     except ValueError:
         message = f"{MANIFEST_NAME} is not the manifest of a {FORMAT}. Give an exported project."
-        raise InvalidBundle(message) from None
+        raise InvalidBundle(message, reason="not_a_manifest") from None
     if claim.version != VERSION:
         message = (
             f"The bundle has version {claim.version}; this program reads version {VERSION}."
             + (" Update this program." if claim.version > VERSION else "")
         )
-        raise InvalidBundle(message)
+        raise InvalidBundle(message, reason="other_version", subject=str(claim.version))
     manifest = read_form(Manifest, data, MANIFEST_NAME)
     check_names([entry.path for entry in manifest.files])
     for entry in manifest.files:
         if project_of(parse_entry(entry.path)) != manifest.project:
             message = f"{entry.path!r} does not stand in the project's folder {manifest.project!r}."
-            raise InvalidBundle(message)
+            raise InvalidBundle(message, reason="other_folder", subject=entry.path)
     check_size((entry.size_bytes for entry in manifest.files), limits)
     return manifest
 
@@ -121,7 +121,12 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
 def check_values(data: bytes, name: str, values_max: int) -> None:
     """Refuse JSON that is made of more values than this, before they are made."""
     if has_too_many(data, values_max):
-        raise InvalidBundle(f"{name} has more than the {values_max:,} values that it may have.")
+        raise InvalidBundle(
+            f"{name} has more than the {values_max:,} values that it may have.",
+            reason="too_many_values",
+            subject=name,
+            limit=values_max,
+        )
 
 
 def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
@@ -135,13 +140,20 @@ def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
         # all that stands around it.
         parsed = from_json(data)
     except ValueError as error:
-        raise InvalidBundle(f"{name} is no JSON: {error}.") from None
+        raise InvalidBundle(
+            f"{name} is no JSON: {error}.", reason="not_json", subject=name
+        ) from None
     if any(len(entry) > FIELDS_MAX for entry in _list_entries(parsed)):
-        raise InvalidBundle(f"{name} has an entry of more than {FIELDS_MAX} fields, as none has.")
+        raise InvalidBundle(
+            f"{name} has an entry of more than {FIELDS_MAX} fields, as none has.",
+            reason="too_many_fields",
+            subject=name,
+            limit=FIELDS_MAX,
+        )
     try:
         return kind.model_validate(parsed)
     except ValidationError as error:
-        raise InvalidBundle(f"{name}: {describe(error)}") from None
+        raise InvalidBundle(f"{name}: {describe(error)}", reason="bad_form", subject=name) from None
 
 
 def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
@@ -165,25 +177,33 @@ def check_names(names: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
         if trouble := _find_trouble(name):
-            raise InvalidBundle(f"The archive's entry {name[:200]!r} {trouble}.")
+            words, reason = trouble
+            raise InvalidBundle(
+                f"The archive's entry {name[:200]!r} {words}.", reason=reason, subject=name
+            )
         folded = unicodedata.normalize("NFC", name.removesuffix("/")).casefold()
         if (other := seen.get(folded)) is not None:
             same = "is there twice" if other == name else f"differs from {other[:200]!r} by case"
-            raise InvalidBundle(f"The archive's entry {name[:200]!r} {same}.")
+            raise InvalidBundle(
+                f"The archive's entry {name[:200]!r} {same}.",
+                reason="twice" if other == name else "twice_by_case",
+                subject=name,
+            )
         seen[folded] = name
 
 
-def _find_trouble(name: str) -> str | None:
+def _find_trouble(name: str) -> tuple[str, str] | None:
+    """Find what is wrong with a name, for people and for programs."""
     parts = name.removesuffix("/").split("/")
     troubles = {
-        "is an absolute path": name.startswith("/"),
-        "begins with a drive letter": _DRIVE.match(name) is not None,
-        "holds a backslash": "\\" in name,
-        "leads out of its folder": ".." in parts,
-        "is not a plain path": "" in parts or "." in parts,
-        "holds characters that cannot be shown": not name.isprintable(),
+        ("is an absolute path", "absolute"): name.startswith("/"),
+        ("begins with a drive letter", "drive"): _DRIVE.match(name) is not None,
+        ("holds a backslash", "backslash"): "\\" in name,
+        ("leads out of its folder", "leads_out"): ".." in parts,
+        ("is not a plain path", "not_plain"): "" in parts or "." in parts,
+        ("holds characters that cannot be shown", "not_printable"): not name.isprintable(),
     }
-    return next((words for words, holds in troubles.items() if holds), None)
+    return next((told for told, holds in troubles.items() if holds), None)
 
 
 def parse_entry(path: str) -> Place:
@@ -191,7 +211,9 @@ def parse_entry(path: str) -> Place:
     try:
         return parse_path(path)
     except UsageError as error:
-        raise InvalidBundle(f"In the archive: {error.message}") from None
+        raise InvalidBundle(
+            f"In the archive: {error.message}", reason=error.reason, subject=path
+        ) from None
 
 
 def project_of(place: Place) -> str:
@@ -205,15 +227,21 @@ def check_size(sizes: Iterable[int], limits: Limits = LIMITS) -> None:
     if len(counted) > limits.entries_max:
         raise InvalidBundle(
             f"The project has {len(counted):,} files; "
-            f"a bundle holds at most {limits.entries_max:,}."
+            f"a bundle holds at most {limits.entries_max:,}.",
+            reason="too_many_files",
+            limit=limits.entries_max,
         )
     if (largest := max(counted, default=0)) > limits.entry_bytes_max:
         raise InvalidBundle(
-            f"A file has {largest:,} bytes; a bundle's may have at most {limits.entry_bytes_max:,}."
+            f"A file has {largest:,} bytes; in a bundle it may have {limits.entry_bytes_max:,}.",
+            reason="file_too_large",
+            limit=limits.entry_bytes_max,
         )
     if (total := sum(counted)) > limits.total_bytes_max:
         raise InvalidBundle(
-            f"The files have {total:,} bytes; a bundle holds at most {limits.total_bytes_max:,}."
+            f"The files have {total:,} bytes; a bundle holds at most {limits.total_bytes_max:,}.",
+            reason="too_many_bytes",
+            limit=limits.total_bytes_max,
         )
 
 

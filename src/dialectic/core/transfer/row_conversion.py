@@ -178,7 +178,11 @@ def _check_references(rows: ProjectRows) -> None:
         own = getattr(row, "id", None)
         if own is not None:
             if own in known[row.table]:
-                raise InvalidBundle(f"project_settings.json: {row.table} has {own} twice.")
+                raise InvalidBundle(
+                    f"project_settings.json: {row.table} has {own} twice.",
+                    reason="twice",
+                    subject=row.table,
+                )
             known[row.table].add(own)
     for row in rows.each():
         for name, ref in type(row).marked(Ref):
@@ -188,26 +192,40 @@ def _check_references(rows: ProjectRows) -> None:
                         f"project_settings.json: `{name}` in {row.table} names {wanted}, "
                         f"which is not in {ref.table}."
                     )
-                    raise InvalidBundle(message)
+                    raise InvalidBundle(message, reason="no_row", subject=name)
 
 
 def _check_paths(rows: ProjectRows) -> None:
     files = {row.path for row in rows.dialectic_files}
     folders = {short_id(row.id) for row in rows.dialectic_sessions}
     if len(folders) != len(rows.dialectic_sessions):
-        raise InvalidBundle("project_settings.json: two sessions would share a folder.")
+        raise InvalidBundle(
+            "project_settings.json: two sessions would share a folder.", reason="shared_folder"
+        )
     for path in files:
         place = parse_entry(path)
         if project_of(place) != rows.project.slug:
-            raise InvalidBundle(f"{path!r} does not stand in the folder {rows.project.slug!r}.")
+            raise InvalidBundle(
+                f"{path!r} does not stand in the folder {rows.project.slug!r}.",
+                reason="other_folder",
+                subject=path,
+            )
         if not isinstance(place, ProjectPlace) and place.folder.session not in folders:
-            raise InvalidBundle(f"{path!r} stands in the folder of a session that is not there.")
+            raise InvalidBundle(
+                f"{path!r} stands in the folder of a session that is not there.",
+                reason="no_session",
+                subject=path,
+            )
     for row in rows.each():
         for name, _ in type(row).marked(InStorage):
             path = getattr(row, name)
             if path is not None and path not in files:
                 message = f"project_settings.json: {row.table} names the file {path!r}, "
-                raise InvalidBundle(message + "which is not in dialectic_files.")
+                raise InvalidBundle(
+                    message + "which is not in dialectic_files.",
+                    reason="no_file",
+                    subject=row.table,
+                )
 
 
 def _as_ids(value: Any) -> tuple[UUID, ...]:

@@ -6,7 +6,7 @@ revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
 grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic.act_for(uuid),
   dialectic.is_runnable(dialectic.dialectic_job_status), dialectic.is_ended(dialectic.dialectic_job_status),
-  dialectic.error_entry(integer, text, text, jsonb),
+  dialectic.error_entry(integer, text, text, jsonb, jsonb),
   dialectic.announce(uuid, text, jsonb),
   dialectic.read_events(bigint, uuid, integer),
   dialectic.list_news(uuid[], bigint[]),

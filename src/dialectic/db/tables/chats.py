@@ -11,10 +11,10 @@ from dialectic.core.models.messages import FinishReason, Usage
 from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Noun, get_id
-from dialectic.errors import NotFound
+from dialectic.errors import NotFound, Remedy, RemedyAction
 
 SQL = load_queries("chats")
-CHAT = Noun("chat", SQL["find_chat_ids"], "`dialectic chat --list` shows them.")
+CHAT = Noun("chat", SQL["find_chat_ids"], Remedy(RemedyAction.LIST_CHATS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,12 @@ async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
     """Load a chat."""
     row = await connection.fetchrow(SQL["load_chat"], chat_id)
     if row is None:
-        raise NotFound(f"There is no chat {chat_id}. `dialectic chat --list` shows them.")
+        raise NotFound(
+            f"There is no chat {chat_id}.",
+            reason="no_chat",
+            subject=str(chat_id),
+            remedy=CHAT.remedy,
+        )
     return Chat(row["id"], row["title"], row["system_prompt"], created_at=row["created_at"])
 
 

@@ -290,17 +290,24 @@ async def fail(
     message: str,
     retries_used_up: bool = False,
     raw: Raw | None = None,
+    remedy: Raw | None = None,
 ) -> None:
     """End a job badly: its parent and its waiters learn it in the same transaction."""
     status = JobStatus.RETRY_LOOP_FAILED if retries_used_up else JobStatus.FAILED
-    await _fenced(connection, "fail", job, code, message, status, raw)
+    await _fenced(connection, "fail", job, code, message, status, raw, remedy)
 
 
 async def pause(
-    connection: Connection, job: Job, *, code: str, message: str, raw: Raw | None = None
+    connection: Connection,
+    job: Job,
+    *,
+    code: str,
+    message: str,
+    raw: Raw | None = None,
+    remedy: Raw | None = None,
 ) -> None:
-    """Let a job wait for a person, with the reason."""
-    await _fenced(connection, "pause", job, code, message, raw)
+    """Let a job wait for a person, with the reason and what helps."""
+    await _fenced(connection, "pause", job, code, message, raw, remedy)
 
 
 async def release(connection: Connection, job: Job) -> None:
@@ -310,7 +317,11 @@ async def release(connection: Connection, job: Job) -> None:
 
 async def _fenced(connection: Connection, name: str, job: Job, *arguments: Any) -> None:
     if await connection.fetchval(SQL[name], job.id, job.attempt, *arguments) is None:
-        raise LeaseLost(f"Job {job.id} is no longer held by attempt {job.attempt}.")
+        raise LeaseLost(
+            f"Job {job.id} is no longer held by attempt {job.attempt}.",
+            reason="other_attempt",
+            subject=str(job.id),
+        )
 
 
 async def pause_session(connection: Connection, session_id: UUID) -> None:

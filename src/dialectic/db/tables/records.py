@@ -27,7 +27,7 @@ from dialectic.core.process.definition import Process, build_expected_output, bu
 from dialectic.core.slug import disambiguate
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import load_queries
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +36,41 @@ class Noun:
 
     name: str
     statement: str
-    remedy: str
+    remedy: Remedy
 
 
 async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
     """Find an id by its beginning, if that means only one; raise what else it means."""
     digits = text.replace("-", "").lower()
     if not digits or digits.strip("0123456789abcdef"):
-        raise UsageError(f"{text!r} is not the id of a {noun.name}. {noun.remedy}")
+        raise UsageError(
+            f"{text!r} is not the id of a {noun.name}.",
+            reason="not_an_id",
+            subject=text,
+            remedy=noun.remedy,
+        )
     rows = await connection.fetch(noun.statement, digits)
     if not rows:
-        raise NotFound(f"There is no {noun.name} {text!r}. {noun.remedy}")
+        raise NotFound(
+            f"There is no {noun.name} {text!r}.",
+            reason=f"no_{noun.name}",
+            subject=text,
+            remedy=noun.remedy,
+        )
     if len(rows) > 1:
         ids = ", ".join(str(row["id"]) for row in rows)
-        raise UsageError(f"More than one {noun.name} begins with {text!r}: {ids}. Give one whole.")
+        raise UsageError(
+            f"More than one {noun.name} begins with {text!r}: {ids}. Give one whole.",
+            reason="ambiguous_id",
+            subject=text,
+        )
     found: UUID = rows[0]["id"]
     return found
 
 
 SQL = load_queries("records")
 MARKDOWN = "text/markdown"
-SESSION = Noun("session", SQL["find_session_ids"], "`dialectic status` lists them.")
+SESSION = Noun("session", SQL["find_session_ids"], Remedy(RemedyAction.LIST_SESSIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +258,9 @@ async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Reco
     """Load a session with its project, process and models."""
     row = await connection.fetchrow(SQL["load_session"], session_id)
     if row is None:
-        raise NotFound(f"There is no session {session_id}.")
+        raise NotFound(
+            f"There is no session {session_id}.", reason="no_session", subject=str(session_id)
+        )
     return row
 
 

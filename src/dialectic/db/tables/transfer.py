@@ -17,7 +17,7 @@ from dialectic.db.pool import Connection
 from dialectic.db.queries import load_queries
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, choose_slug
-from dialectic.errors import NotFound, UsageError
+from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
 
 SQL = load_queries("bundles")
 
@@ -25,19 +25,24 @@ SQL = load_queries("bundles")
 async def get_project_id(connection: Connection, text: str) -> UUID:
     """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
     if not text.strip():
-        raise UsageError("Name a project: by its folder, its name, or an id.")
+        raise UsageError("Name a project: by its folder, its name, or an id.", reason="no_name")
     # Nothing here has a name that is no text.
     rows = await connection.fetch(SQL["find_projects"], clean_text(text)[0])
     best = [row for row in rows if row["rank"] == rows[0]["rank"]]
     if not best:
         raise NotFound(
             f"There is no project {text!r}: no folder, no name and no id of a project or a session "
-            "begins so. `dialectic status` lists sessions."
+            "begins so.",
+            reason="no_project",
+            subject=text,
+            remedy=Remedy(RemedyAction.LIST_SESSIONS),
         )
     if len(best) > 1:
         folders = ", ".join(row["slug"] for row in best)
         raise UsageError(
-            f"{text!r} means more than one project. Name one by its folder: {folders}."
+            f"{text!r} means more than one project. Name one by its folder: {folders}.",
+            reason="ambiguous_name",
+            subject=text,
         )
     found: UUID = best[0]["id"]
     return found

@@ -273,7 +273,11 @@ def _give_up(draft: Draft) -> ContextWindowError:
     return ContextWindowError(
         f"The prompt has {draft.tokens:,} tokens, {shortened}; {card.name} takes "
         f"{draft.tokens_max:,} beside an answer of {cap:,}. Shorten the request, lower "
-        "--max-output-tokens, or choose a model with a larger window."
+        "--max-output-tokens, or choose a model with a larger window.",
+        reason="cannot_shorten",
+        subject=card.name,
+        had_tokens=draft.tokens,
+        max_tokens=draft.tokens_max,
     )
 
 

@@ -75,7 +75,11 @@ class OfflineProvider:
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
         if card.name not in self._cards:
             known = ", ".join(sorted(self._cards))
-            raise ProviderRejected(f"There is no offline model {card.name!r}. Known are: {known}.")
+            raise ProviderRejected(
+                f"There is no offline model {card.name!r}. Known are: {known}.",
+                reason="no_model",
+                subject=card.name,
+            )
         input_tokens = _checked_input_tokens(card, request)
         if self._latency_s is not None:
             await asyncio.sleep(self._latency_s(request))

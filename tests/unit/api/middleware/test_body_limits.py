@@ -99,11 +99,11 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 async def test_a_body_that_breaks_off_is_passed_on_to_nobody() -> None:
     start, body = await send_to("/api/v1/projects", "application/json", Sender(PIECE))
     assert (start["type"], start["status"]) == ("http.response.start", 400)
-    assert "left before its request was whole" in json.loads(body["body"])["detail"]
+    assert json.loads(body["body"])["code"] == "invalid_request"
 
 
 async def test_a_file_that_breaks_off_is_no_fault_of_ours() -> None:
-    with pytest.raises(HTTPException, match="left before its request was whole") as refused:
+    with pytest.raises(HTTPException) as refused:
         await send_to("/api/v1/import", "application/zip", Sender(PIECE))
     assert refused.value.status_code == 400
 

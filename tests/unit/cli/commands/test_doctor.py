@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dialectic.cli.commands.doctor import describe_faults, describe_pace
+from dialectic.errors import RemedyAction
+from tests.problems import check_error
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -39,15 +41,13 @@ def test_an_open_circuit_is_told_with_its_reason_and_its_next_try() -> None:
         opened_at=NOON,
         probe_in_s=12.4,
     )
-    (words,) = describe_faults(row)
-    assert words == (
-        "openai: fails since 2026-11-16 12:00 UTC (HTTP 500) and is tried in 12 s; "
-        "until then no call goes there."
-    )
+    (failing,) = describe_faults(row)
+    check_error(failing, "2026-11-16 12:00", "HTTP 500", "12 s", reason="failing", subject="openai")
+    assert failing.remedy is None
     (probing,) = describe_faults({**row, "circuit": "probing", "probe_in_s": -3.0})
-    assert "is tried just now" in probing
+    check_error(probing, reason="probing")
     (due,) = describe_faults({**row, "probe_in_s": -3.0})
-    assert "is tried in 0 s" in due
+    check_error(due, " 0 s", reason="failing")
 
 
 def test_an_empty_account_and_a_refused_key_are_told_with_what_to_do() -> None:
@@ -61,10 +61,9 @@ def test_an_empty_account_and_a_refused_key_are_told_with_what_to_do() -> None:
         key_message="Unknown key",
     )
     empty, refused = describe_faults(row)
-    assert "is empty since 2026-11-16 12:00 UTC (No money)" in empty
-    assert "dialectic resume" in empty
-    assert "is refused since 2026-11-16 12:00 UTC (Unknown key)" in refused
-    assert "dialectic retry" in refused
+    noon = "2026-11-16 12:00"
+    check_error(empty, noon, "No money", reason="account_empty", action=RemedyAction.RESUME)
+    check_error(refused, noon, "Unknown key", reason="key_refused", action=RemedyAction.RETRY)
 
 
 def test_an_endpoint_that_asked_for_patience_is_told_with_its_pace() -> None:

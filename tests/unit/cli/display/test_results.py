@@ -10,22 +10,23 @@ from uuid import UUID
 import click
 import pytest
 
+from dialectic.app.sessions import Overview
 from dialectic.cli.display.follow import LineDisplay
 from dialectic.cli.display.progress import Counting
+from dialectic.cli.display.quote import describe_shortage
 from dialectic.cli.display.results import telling_unstarted
-from dialectic.cli.options import KEPT, name_commands
+from dialectic.cli.options import KEPT
+from dialectic.errors import Remedy, RemedyAction
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
 from dialectic.providers.offline import CARDS
+from tests.problems import list_codes, list_commands
 
 if TYPE_CHECKING:
     from dialectic.cli.backend import Backend
 
 SESSION = UUID("0123abcd-0000-4000-8000-000000000000")
-TOLD = (
-    "Raise it with `dialectic resume 0123abcd --budget USD`, or ask for `dialectic wallet topup`."
-)
 
 
 @pytest.fixture
@@ -42,18 +43,44 @@ def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
         raise asyncio.CancelledError
     said = capsys.readouterr().err
     assert str(SESSION) in said
-    assert "`dialectic resume 0123abcd` starts it" in said
+    assert "`dialectic resume 0123abcd`" in said
 
 
-def test_commands_that_were_advised_elsewhere_are_named_as_they_are_typed_here() -> None:
-    assert name_commands(TOLD) == TOLD
+def build_waiting(code: str, remedy: Remedy | None) -> Overview:
+    told = None if remedy is None else remedy.as_dict()
+    entry = {"attempt": 1, "code": code, "message": "There is too little.", "remedy": told}
+    job = {"status": "paused", "status_reason": code, "error_details": [entry]}
+    return Overview(session={"id": SESSION}, stages=[], jobs=[job], contributions=[])
+
+
+def test_money_that_is_missing_is_put_in_first_and_then_the_session_goes_on() -> None:
+    topup = Remedy(RemedyAction.TOP_UP)
+    said = "\n".join(describe_shortage(build_waiting("insufficient_funds", topup)))
+    assert list_commands(said) == ["dialectic wallet topup 20"]
+    assert list_codes(said) == ["insufficient_funds"]
+    assert "`dialectic resume 0123abcd`" in said.splitlines()[-1]
+
+
+def test_what_resumes_a_session_by_itself_is_not_followed_by_a_resume() -> None:
+    approve = Remedy(RemedyAction.APPROVE_SPEND, session_id=str(SESSION))
+    said = "\n".join(describe_shortage(build_waiting("spend_needs_approval", approve)))
+    assert list_commands(said) == ["dialectic resume 0123abcd --approve-spend"]
+    assert said.count("dialectic resume") == 1
+
+
+def test_a_job_that_was_paused_by_an_older_version_has_no_remedy_and_is_resumed() -> None:
+    said = "\n".join(describe_shortage(build_waiting("insufficient_funds", None)))
+    assert list_commands(said) == []
+    assert "`dialectic resume 0123abcd`" in said.splitlines()[-1]
 
 
 @pytest.mark.usefixtures("at_a_server")
-def test_commands_about_a_session_name_the_server_and_those_of_its_operator_do_not() -> None:
-    assert name_commands(TOLD) == TOLD.replace(
-        "`dialectic resume", "`dialectic --server http://there resume"
-    )
+def test_commands_about_a_session_name_the_server() -> None:
+    approve = Remedy(RemedyAction.APPROVE_SPEND, session_id=str(SESSION))
+    said = "\n".join(describe_shortage(build_waiting("spend_needs_approval", approve)))
+    assert list_commands(said) == [
+        "dialectic --server http://there resume 0123abcd --approve-spend"
+    ]
 
 
 @pytest.mark.parametrize(

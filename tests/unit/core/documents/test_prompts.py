@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.errors import InvalidProcess
+from tests.problems import refusing
 
 BLOCK = re.compile(r"\A<<<BEGIN (.+?) \[([0-9a-f]{12})\]>>>\n(.*)\n<<<END \[\2\]>>>\Z", re.DOTALL)
 
@@ -115,14 +116,14 @@ def test_any_template_tells_what_it_wants_or_is_refused_by_its_name(template: st
     try:
         wanted = list_variables("odd", template)
     except InvalidProcess as error:
-        assert error.message.startswith("Prompt 'odd' is not a valid template")  # noqa: PT017
+        assert (error.reason, error.subject) == ("bad_template", "odd")  # noqa: PT017
     else:
         with contextlib.suppress(InvalidProcess):
             render_template("odd", template, dict.fromkeys(wanted, "x"))
 
 
 def test_a_variable_that_nobody_gives_is_an_error_that_names_it_and_the_prompt() -> None:
-    with pytest.raises(InvalidProcess, match=r"Prompt 'thesis'.*'audience' is undefined"):
+    with refusing(InvalidProcess, "'audience'", reason="not_renderable", subject="thesis"):
         render_template("thesis", "For {{ audience }}.", {"request": "x"})
 
 
@@ -141,7 +142,7 @@ def test_a_variable_that_nobody_gives_is_an_error_that_names_it_and_the_prompt()
     ],
 )
 def test_a_template_that_cannot_be_rendered_is_refused_by_its_name(template: str) -> None:
-    with pytest.raises(InvalidProcess, match="Prompt 'broken' cannot be rendered"):
+    with refusing(InvalidProcess, reason="not_renderable", subject="broken"):
         render_template("broken", template, {"request": "x"})
 
 

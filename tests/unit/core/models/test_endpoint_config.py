@@ -15,6 +15,7 @@ from dialectic.core.models.endpoint import BUILT_IN, Endpoint, WireFormat
 from dialectic.core.models.endpoint_config import Declared, Place, parse_endpoints
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError, ExitCode
+from tests.problems import check_error
 
 FILE = "/home/config.toml"
 LOCAL = """
@@ -36,11 +37,15 @@ def parse(text: str) -> dict[str, Declared]:
     return parse_endpoints(tomllib.loads(text)["endpoints"], Place(FILE, ("endpoints",)))
 
 
-def refusal(text: str) -> str:
+def refuse(text: str) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
         parse(text)
     assert caught.value.exit_code is ExitCode.CONFIGURATION
-    return caught.value.message
+    return caught.value
+
+
+def refusal(text: str) -> str:
+    return refuse(text).message
 
 
 def with_line(table: str, line: str) -> str:
@@ -179,10 +184,9 @@ def test_a_model_is_added_to_a_built_in_endpoint() -> None:
 
 def test_a_built_in_endpoint_speaks_what_it_speaks() -> None:
     assert parse('[endpoints.google]\nkind = "google"')["google"].endpoint == BUILT_IN["google"]
-    assert refusal('[endpoints.openai]\nkind = "google"') == (
-        f"`endpoints.openai.kind` in {FILE} cannot be 'google': openai is built in and speaks"
-        " 'openai'. Remove the line, or declare the endpoint under another name."
-    )
+    error = refuse('[endpoints.openai]\nkind = "google"')
+    check_error(error, str(FILE), "'google'", "'openai'")
+    check_error(error, reason="built_in", subject="endpoints.openai.kind")
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ def test_a_wrong_line_of_a_model_is_named_with_what_is_allowed(line: str, words:
 @pytest.mark.parametrize("key", ["kind", "base_url"])
 def test_what_an_endpoint_lacks_is_named(key: str) -> None:
     text = "\n".join(line for line in LOCAL.splitlines() if not line.startswith(key))
-    assert refusal(text).startswith(f"`endpoints.local.{key}` in {FILE} is missing. Give it ")
+    check_error(refuse(text), str(FILE), reason="missing", subject=f"endpoints.local.{key}")
 
 
 @pytest.mark.parametrize(
@@ -300,41 +304,39 @@ def test_what_an_endpoint_lacks_is_named(key: str) -> None:
 )
 def test_what_a_model_lacks_is_named_for_nothing_is_free_unless_one_says_so(key: str) -> None:
     text = "\n".join(line for line in TINY.splitlines() if not line.startswith(key))
-    message = refusal(LOCAL + text)
-    assert message.startswith(f"`endpoints.local.models.tiny.{key}` in {FILE} is missing. Give it ")
+    place = f"endpoints.local.models.tiny.{key}"
+    check_error(refuse(LOCAL + text), str(FILE), reason="missing", subject=place)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "reason", "shown"),
     [
-        ("offline", "the name 'offline' is taken"),
-        ("builtin", "the name 'builtin' is taken"),
-        ('"a/b"', "has no slash, because its models are called `NAME/model`"),
-        ("Local", "is written in lower case. Call it 'local'."),
-        ('"my models"', "has at most 40 letters from a to z, digits"),
-        ('""', "has at most 40 letters from a to z, digits"),
-        ('"é"', "has at most 40 letters from a to z, digits"),
-        (41 * "a", "has at most 40 letters from a to z, digits"),
+        ("offline", "name_taken", "'offline'"),
+        ("builtin", "name_taken", "'builtin'"),
+        ('"a/b"', "name_with_slash", "`NAME/model`"),
+        ("Local", "name_not_lower", "'local'"),
+        ('"my models"', "bad_name", "40"),
+        ('""', "bad_name", "40"),
+        ('"é"', "bad_name", "40"),
+        (41 * "a", "bad_name", "40"),
     ],
 )
-def test_a_name_that_would_be_trouble_is_refused(name: str, words: str) -> None:
-    message = refusal(LOCAL.replace("local", name))
-    assert words in message
+def test_a_name_that_would_be_trouble_is_refused(name: str, reason: str, shown: str) -> None:
+    error = refuse(LOCAL.replace("local", name))
+    check_error(error, shown, reason=reason, subject=name.strip('"'))
+    message = error.message
     assert f"`endpoints.{name}` in {FILE}" in message.replace("\\u00e9", "é")
 
 
 @pytest.mark.parametrize("name", ['""', '"a b"', '"a,b"', '"a*2"', '"a\\tb"', f'"{201 * "a"}"'])
 def test_a_model_whose_name_could_not_be_asked_for_is_refused(name: str) -> None:
-    message = refusal(LOCAL + TINY.replace("tiny", name))
-    assert "is not a name for a model" in message
-    assert "`wire_name`" in message
+    check_error(refuse(LOCAL + TINY.replace("tiny", name)), "`wire_name`", reason="not_a_name")
 
 
 def test_a_name_with_a_dot_that_was_not_quoted_is_understood_as_such() -> None:
-    assert refusal(LOCAL + TINY.replace("tiny", "gpt-4.1")) == (
-        f"Unknown key `endpoints.local.models.gpt-4.1` in {FILE}. If the model is called 'gpt-4.1',"
-        ' write the name in quotes: `"gpt-4.1"`.'
-    )
+    error = refuse(LOCAL + TINY.replace("tiny", "gpt-4.1"))
+    check_error(error, '`"gpt-4.1"`', str(FILE), reason="unknown_key")
+    assert error.subject == "endpoints.local.models.gpt-4.1"
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,7 @@ def test_a_name_with_a_dot_that_was_not_quoted_is_understood_as_such() -> None:
     ],
 )
 def test_a_value_where_a_table_belongs_is_told_so(text: str, place: str) -> None:
-    assert refusal(text) == f"`{place}` in {FILE} must be a table, written as `[{place}]`."
+    check_error(refuse(text), str(FILE), f"`[{place}]`", reason="not_a_table", subject=place)
 
 
 VALUES: Any = st.recursive(
@@ -413,4 +415,5 @@ def test_what_is_wrong_with_such_a_model_is_named_with_its_place(line: str, why:
 @pytest.mark.parametrize("key", ["dimensions", "max_input_tokens", "tokenizer"])
 def test_such_a_model_needs_its_facts(key: str) -> None:
     lines = [line for line in VECTORS.splitlines() if not line.startswith(key)]
-    assert f'embeddings."nomic:v2".{key}` in {FILE} is missing' in refusal(LOCAL + "\n".join(lines))
+    place = f"endpoints.local.embeddings.nomic:v2.{key}"
+    check_error(refuse(LOCAL + "\n".join(lines)), str(FILE), reason="missing", subject=place)

@@ -8,6 +8,7 @@ import pytest
 
 from dialectic.core.models.model import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
+from tests.problems import refusing
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,8 @@ def test_a_name_is_read_with_its_factor(name: str, parsed: Tokenizer) -> None:
     ],
 )
 def test_an_unknown_name_is_refused_with_those_that_are_known(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"is not known.*o200k_base.*chars:N") as caught:
+    with refusing(
+        ConfigurationError, "o200k_base", "chars:N", reason="no_tokenizer", subject=name
+    ) as caught:
         parse_tokenizer(name)
     assert repr(name) in caught.value.message

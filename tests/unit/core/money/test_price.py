@@ -17,7 +17,6 @@ from dialectic.core.money.price import (
     USEFUL_OUTPUT_TOKENS,
     Funds,
     Rates,
-    advise_top_up,
     check_spend,
     count_upper_input,
     decide_hold,
@@ -31,9 +30,12 @@ from dialectic.errors import (
     ExitCode,
     Fate,
     FundsError,
+    Remedy,
+    RemedyAction,
     SpendNeedsApproval,
     UsageError,
 )
+from tests.problems import refusing
 
 CARD = ModelCard(
     name="maker/model",
@@ -125,23 +127,26 @@ def test_an_answer_is_kept_within_the_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    ("purse", "words"),
+    ("purse", "reason", "names"),
     [
-        (Funds(3_299), r"may cost \$0.0183, and \$0.003299 is available"),
-        (Funds(3_300 + 15 * 999), r"\$0.018285 is available"),
-        (Funds(0), r"\$0.00 is available.*dialectic wallet topup 20.*dialectic wallet unlimited"),
-        (Funds(0, is_play=True), r"play 0.00 is available.*dialectic wallet topup --play"),
-        (Funds(10**9, 20_000, 10_000), r"\$0.01 is left of the session's budget of \$0.02"),
-        (Funds(None, 20_000, 10_000), r"\$0.01 is left of the session's budget"),
+        (Funds(3_299), "wallet", ("$0.0183", "$0.003299")),
+        (Funds(3_300 + 15 * 999), "wallet", ("$0.018285",)),
+        (Funds(0), "wallet", ("$0.00",)),
+        (Funds(0, is_play=True), "wallet", ("play 0.00",)),
+        (Funds(10**9, 20_000, 10_000), "budget", ("$0.01", "$0.02")),
+        (Funds(None, 20_000, 10_000), "budget", ("$0.01",)),
     ],
 )
 def test_without_money_for_a_prompt_and_an_answer_of_use_nothing_is_called(
-    purse: Funds, words: str
+    purse: Funds, reason: str, names: tuple[str, ...]
 ) -> None:
-    with pytest.raises(FundsError, match=words) as refused:
+    with refusing(FundsError, *names, reason=reason) as refused:
         cap(purse)
     assert refused.value.code == "insufficient_funds"
-    assert "Nothing was called" in refused.value.message
+    assert (refused.value.needed_credits, refused.value.is_play) == (18_300, purse.is_play)
+    topup = Remedy(RemedyAction.TOP_UP, is_play=purse.is_play)
+    helps = topup if reason == "wallet" else Remedy(RemedyAction.RAISE_BUDGET)
+    assert refused.value.remedy == helps
 
 
 def test_a_short_answer_that_is_wanted_so_short_is_of_use() -> None:
@@ -149,7 +154,7 @@ def test_a_short_answer_that_is_wanted_so_short_is_of_use() -> None:
 
 
 def test_a_prompt_that_fills_the_window_leaves_no_room_for_an_answer() -> None:
-    with pytest.raises(ContextWindowError, match="200,000 tokens leaves no room"):
+    with refusing(ContextWindowError, "200,000", reason="no_room_for_an_answer"):
         cap(Funds(None), counted=200_000)
 
 
@@ -176,26 +181,24 @@ def test_a_fifth_of_what_is_available_may_be_spent_unasked() -> None:
     check_spend(200, Funds(1_000), FIFTH)
     with pytest.raises(SpendNeedsApproval) as asked:
         check_spend(201, Funds(1_000), FIFTH)
-    for words in ("$0.000201", "20%", "$0.0010 available", "DIALECTIC_MAX_SPEND_FRACTION"):
+    for words in ("$0.000201", "20%", "$0.0010", "DIALECTIC_MAX_SPEND_FRACTION"):
         assert words in asked.value.message
     assert isinstance(asked.value, FundsError)
     assert (asked.value.code, asked.value.fate) == ("spend_needs_approval", Fate.PAUSE)
     assert asked.value.exit_code is ExitCode.FUNDS
 
 
-def test_what_can_be_done_is_said_for_commands_and_for_clients_and_nothing_else() -> None:
-    with pytest.raises(
-        SpendNeedsApproval, match=r"called\. Approve it with `dialectic resume 41ac"
-    ) as asked:
+def test_what_can_be_done_is_said_and_nothing_else() -> None:
+    with pytest.raises(SpendNeedsApproval) as asked:
         check_spend(201, Funds(1_000, session="41ac"), FIFTH)
-    assert "over HTTP: `approve_spend`" in asked.value.message
-    with pytest.raises(SpendNeedsApproval, match=r"called\. Add money, or raise") as asked:
+    assert asked.value.remedy == Remedy(RemedyAction.APPROVE_SPEND, session_id="41ac")
+    with pytest.raises(SpendNeedsApproval) as asked:
         check_spend(201, Funds(1_000), FIFTH)
-    assert "resume" not in asked.value.message, "no session waits for it"
-    with pytest.raises(FundsError, match="resume 41ac --budget USD` \\(over HTTP: `budget`"):
+    helps = Remedy(RemedyAction.TOP_UP, is_play=False)
+    assert asked.value.remedy == helps, "no session waits for it"
+    with pytest.raises(FundsError) as refused:
         check_spend(31, Funds(10**6, 100, 30, session="41ac"), FIFTH)
-    for advice in (advise_top_up(is_play=False), advise_top_up(is_play=True)):
-        assert "whoever runs it does so with `--as NAME`" in advice
+    assert refused.value.remedy == Remedy(RemedyAction.RAISE_BUDGET, session_id="41ac")
 
 
 def test_more_than_there_is_cannot_be_approved() -> None:
@@ -206,9 +209,9 @@ def test_more_than_there_is_cannot_be_approved() -> None:
 
 def test_a_share_of_the_budget_may_be_spent_unasked_too() -> None:
     check_spend(20, Funds(10**6, 100, 30), FIFTH)
-    with pytest.raises(SpendNeedsApproval, match=r"the session's budget of \$0.0001"):
+    with refusing(SpendNeedsApproval, "$0.0001", reason="budget"):
         check_spend(21, Funds(10**6, 100, 30), FIFTH)
-    with pytest.raises(FundsError, match="left of the session's budget"):
+    with refusing(FundsError, reason="budget"):
         check_spend(31, Funds(10**6, 100, 30), FIFTH)
 
 
@@ -257,11 +260,9 @@ def test_an_amount_is_read_exactly(text: str, amount: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", " ", "-5", "+5", "0", "0.0", "0.000000", "NaN", "inf", "-inf", "1e3", "1e999"),
+        *("", " ", "-5", "+5", "NaN", "inf", "-inf", "1e3", "1e999"),
         *("0.0000001", "1.1234567", "1,000", "$20", "20 USD", ".5", "5.", "1_000", "0x10"),
         *(
-            "1000000.000001",
-            "99999999999999999999",
             "٢٠",
             "\uff12\uff10",
             "1\n2",
@@ -271,13 +272,13 @@ def test_an_amount_is_read_exactly(text: str, amount: int) -> None:
     ],
 )
 def test_what_is_no_amount_is_refused_by_name(text: str) -> None:
-    with pytest.raises(UsageError, match=r"not an amount"):
+    with refusing(UsageError, reason="not_an_amount"):
         parse_usd(text)
 
 
-@pytest.mark.parametrize("text", ["0", "1000000.000001", "99999999999999999999"])
+@pytest.mark.parametrize("text", ["0", "0.0", "0.000000", "1000000.000001", "99999999999999999999"])
 def test_an_amount_out_of_range_says_the_range(text: str) -> None:
-    with pytest.raises(UsageError, match=r"above 0, and at most 1,000,000 dollars"):
+    with refusing(UsageError, reason="out_of_range", limit=1_000_000):
         parse_usd(text)
 
 

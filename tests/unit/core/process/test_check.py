@@ -14,6 +14,7 @@ from dialectic.core.process.check import KINDS_READ, VARIABLES, build_process
 from dialectic.core.process.definition import Strategy
 from dialectic.errors import ExitCode, InvalidProcess
 from dialectic.processes.loader import load_process
+from tests.problems import refusing
 from tests.unit.small_process import (
     CONTENT,
     OVERLAYS,
@@ -572,7 +573,7 @@ def test_an_overlay_that_fits_nothing_is_refused(overlay: Content, words: str) -
 
 
 def test_an_overlay_is_told_by_its_own_file_where_it_has_one() -> None:
-    with pytest.raises(InvalidProcess, match=r"^b\.toml: `domain` is 'Cooking'"):
+    with refusing(InvalidProcess, "`domain`", "'Cooking'", subject="b.toml"):
         build_process(
             CONTENT,
             PROMPTS,

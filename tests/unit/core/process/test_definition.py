@@ -16,6 +16,7 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
 from dialectic.errors import NotFound
 from dialectic.processes.loader import load_process
+from tests.problems import refusing
 from tests.unit.small_process import (
     CONTENT,
     OVERLAYS,
@@ -47,7 +48,9 @@ def test_a_process_knows_the_order_of_its_stages() -> None:
 
 
 def test_an_unknown_stage_is_not_found_and_the_known_ones_are_named() -> None:
-    with pytest.raises(NotFound, match=r"no stage 'paralysis'.*thesis, antithesis, synthesis"):
+    with refusing(
+        NotFound, "thesis, antithesis, synthesis", reason="no_stage", subject="paralysis"
+    ):
         build().load_stage("paralysis")
 
 

@@ -29,6 +29,7 @@ from dialectic.pipeline.fit.shorten import GAP, build_purpose, clip
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Outlook, judge_outlook
 from dialectic.retrieval.base import Piece
+from tests.problems import refusing
 from tests.unit.pipeline.test_assemble import CARD, EVERYTHING, WORDS
 
 PAID = replace(CARD, name="sim/writer", context_window_tokens=8_000, max_output_tokens=1_000)
@@ -122,14 +123,14 @@ def test_shortening_and_call_are_judged_together() -> None:
     for words in ("20,000 tokens to 5,000", "$0.0004", "sim/writer for up to 1,000", "20%"):
         assert words in asked.value.message
     judge_outlook(OUTLOOK, purse(WHOLE), FIFTH, is_approved=True)
-    with pytest.raises(FundsError, match=r"may cost \$0\.00135"):
+    with refusing(FundsError, "$0.00135", reason="wallet"):
         judge_outlook(OUTLOOK, purse(WHOLE - 400), FIFTH, is_approved=True)
 
 
 def test_each_kind_of_money_is_judged_by_itself() -> None:
     played = replace(OUTLOOK, card=replace(PAID, name="offline/small"))
     judge_outlook(played, purse(2_000), FIFTH)
-    with pytest.raises(SpendNeedsApproval, match="Shortening a prompt may cost"):
+    with refusing(SpendNeedsApproval, reason="wallet"):
         judge_outlook(played, purse(1_000), FIFTH)
     judge_outlook(played, purse(5 * 950, is_play=True), FIFTH)
     judge_outlook(replace(played, extra_credits=0), purse(0), FIFTH)

@@ -1,11 +1,14 @@
--- One entry in a job's list of errors, with what the provider sent, if anything was kept of it.
+-- One entry in a job's list of errors, with what the provider sent, if anything was kept of it, and
+-- what helps, if the error says so.
 create or replace function dialectic.error_entry(
-  p_attempt integer, p_code text, p_message text, p_raw jsonb default null
+  p_attempt integer, p_code text, p_message text, p_raw jsonb default null,
+  p_remedy jsonb default null
 ) returns jsonb
 language sql stable
 as $$
   select jsonb_build_array(
     jsonb_build_object(
       'attempt', p_attempt, 'code', p_code, 'message', p_message, 'at', dialectic.now())
-    || case when p_raw is null then '{}'::jsonb else jsonb_build_object('raw', p_raw) end)
+    || case when p_raw is null then '{}'::jsonb else jsonb_build_object('raw', p_raw) end
+    || case when p_remedy is null then '{}'::jsonb else jsonb_build_object('remedy', p_remedy) end)
 $$;

@@ -68,7 +68,8 @@ begin
     dialectic.name_job(p_job) || jsonb_build_object(
       'error', jsonb_build_object(
         'code', coalesce(v_error ->> 'code', p_job.status_reason, p_job.status::text),
-        'message', coalesce(v_error ->> 'message', p_job.status_reason, p_job.status::text))));
+        'message', coalesce(v_error ->> 'message', p_job.status_reason, p_job.status::text),
+        'remedy', v_error -> 'remedy')));
 end
 $$;
 

@@ -6,7 +6,8 @@ as $$
 begin
   if tg_op = 'INSERT' then
     if new.status not in ('pending', 'pending_continuation', 'waiting_for_prerequisite') then
-      raise exception 'a job cannot begin as %', new.status using errcode = 'DJ001';
+      raise exception 'a job cannot begin as %', new.status
+        using errcode = 'DJ001', constraint = 'first_status_is_allowed';
     end if;
     if new.prerequisite_job_id is not null then
       new := dialectic.look_at_prerequisite(new);
@@ -18,7 +19,8 @@ begin
 
   if (new.tenant_id, new.id, new.session_id, new.parent_job_id, new.payload)
       is distinct from (old.tenant_id, old.id, old.session_id, old.parent_job_id, old.payload) then
-    raise exception 'what job % is about never changes', old.id using errcode = 'DJ002';
+    raise exception 'what job % is about never changes', old.id
+      using errcode = 'DJ002', constraint = 'job_never_changes';
   end if;
   if new.prerequisite_job_id is distinct from old.prerequisite_job_id
       and new.prerequisite_job_id is not null then
@@ -27,7 +29,8 @@ begin
   if new.attempt_count < old.attempt_count
       or (new.status = 'processing' and old.status <> 'processing'
           and new.attempt_count <> old.attempt_count + 1) then
-    raise exception 'job % is claimed without a new token', old.id using errcode = 'DJ002';
+    raise exception 'job % is claimed without a new token', old.id
+      using errcode = 'DJ002', constraint = 'claim_has_a_new_token';
   end if;
   if new.attempt_count > old.attempt_count then
     new.is_poked := false;  -- it looks at everything that is there now
@@ -44,7 +47,7 @@ begin
     where m.from_status = old.status and m.to_status = new.status
   ) then
     raise exception 'job % cannot move from % to %', old.id, old.status, new.status
-      using errcode = 'DJ001';
+      using errcode = 'DJ001', constraint = 'job_moves_by_the_table';
   end if;
   if old.status = 'processing' then
     new.lease_until := null;

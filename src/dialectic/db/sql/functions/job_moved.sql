@@ -6,7 +6,7 @@ as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'jobs move only under read committed: a fixed snapshot would lose wake-ups'
-      using errcode = 'DJ002';
+      using errcode = 'DJ002', constraint = 'jobs_move_under_read_committed';
   end if;
   if dialectic.is_runnable(new.status) then
     perform dialectic.dispatch(new);

@@ -27,7 +27,8 @@ begin
     where j.tenant_id = v_tenant and j.id = p_job_id
       and j.attempt_count = p_attempt and j.status::text = 'processing'
   ) then
-    raise exception 'attempt % of job % is over', p_attempt, p_job_id using errcode = 'DJ105';
+    raise exception 'attempt % of job % is over', p_attempt, p_job_id
+      using errcode = 'DJ105', constraint = 'attempt_is_under_way';
   end if;
   insert into dialectic.token_wallet_holds
     (tenant_id, hold_key, wallet_id, is_play, purpose, model_name, session_id, stage_slug, job_id,
@@ -44,7 +45,7 @@ begin
     if (v_hold.wallet_id, v_hold.is_play, v_hold.amount_credits, v_hold.state)
         is distinct from (p_wallet_id, p_is_play, p_amount, 'pending') then
       raise exception 'hold % exists with % credits and is %', p_key, v_hold.amount_credits,
-        v_hold.state using errcode = 'DJ104';
+        v_hold.state using errcode = 'DJ104', constraint = 'hold_key_is_used_once';
     end if;
     return v_hold;
   end if;
@@ -145,10 +146,12 @@ begin
   select w.* into v_wallet from dialectic.token_wallets w
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
   if v_wallet.id is null then
-    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+    raise exception 'there is no wallet %', p_wallet_id
+      using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
   if p_unasked_fraction is not null and p_amount <= dialectic.find_free(v_wallet, p_is_play) then
-    raise exception '% credits are more than may be spent unasked', p_amount using errcode = 'DJ106';
+    raise exception '% credits are more than may be spent unasked', p_amount
+      using errcode = 'DJ106';
   end if;
   raise exception 'wallet % has not enough', p_wallet_id
     using errcode = 'DJ101', detail = jsonb_build_object(
@@ -172,10 +175,11 @@ begin
   where h.tenant_id = dialectic.current_tenant() and h.hold_key = p_key
   for no key update;
   if not found then
-    raise exception 'there is no hold %', p_key using errcode = 'DJ103';
+    raise exception 'there is no hold %', p_key using errcode = 'DJ103', constraint = 'hold_exists';
   end if;
   if v_hold.state not in ('pending', p_wanted_state) then
-    raise exception 'hold % was % already', p_key, v_hold.state using errcode = 'DJ104';
+    raise exception 'hold % was % already', p_key, v_hold.state
+      using errcode = 'DJ104', constraint = 'hold_ends_once';
   end if;
   return v_hold;
 end
@@ -317,7 +321,8 @@ language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 begin
   if old.state <> 'pending' then
-    raise exception 'hold % was % already', old.hold_key, old.state using errcode = 'DJ002';
+    raise exception 'hold % was % already', old.hold_key, old.state
+      using errcode = 'DJ002', constraint = 'hold_ends_once';
   end if;
   if (new.tenant_id, new.hold_key, new.wallet_id, new.is_play, new.purpose, new.model_name,
       new.session_id, new.stage_slug, new.job_id, new.attempt, new.amount_credits,
@@ -327,7 +332,8 @@ begin
       old.model_name, old.session_id, old.stage_slug, old.job_id, old.attempt, old.amount_credits,
       old.input_credits_per_token, old.output_credits_per_token, old.counted_input_tokens,
       old.output_cap_tokens, old.created_at) then
-    raise exception 'what hold % is for never changes', old.hold_key using errcode = 'DJ002';
+    raise exception 'what hold % is for never changes', old.hold_key
+      using errcode = 'DJ002', constraint = 'hold_never_changes';
   end if;
   return new;
 end

@@ -51,7 +51,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not dialectic.make_account(p_user_name) then
-    raise exception 'There is a user % already', p_user_name using errcode = 'DJ003';
+    raise exception 'There is a user % already', p_user_name
+      using errcode = 'DJ003', constraint = 'user_name_is_free';
   end if;
   return query select a.* from dialectic.find_account(p_user_name) a;
 end

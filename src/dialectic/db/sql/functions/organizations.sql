@@ -17,10 +17,12 @@ begin
   select m.role into v_role from dialectic.memberships m
   where m.tenant_id = v_tenant and m.user_id = p_user_id;
   if v_role is null then
-    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+    raise exception 'there is no user %', p_user_id
+      using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   if v_kind <> 'organization' then
-    raise exception 'A personal account has no members' using errcode = 'DJ003';
+    raise exception 'A personal account has no members'
+      using errcode = 'DJ003', constraint = 'only_organizations_have_members';
   end if;
   return v_role;
 end
@@ -37,7 +39,8 @@ begin
     select from dialectic.memberships m
     where m.tenant_id = dialectic.current_tenant() and m.user_id = p_user_id
   ) then
-    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+    raise exception 'there is no user %', p_user_id
+      using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   insert into dialectic.tenants (id, name, kind) values (v_id, p_name, 'organization');
   insert into dialectic.memberships (tenant_id, user_id, role) values (v_id, p_user_id, 'owner');
@@ -61,12 +64,14 @@ declare
 begin
   select u.id into v_user_id from dialectic.users u where u.name = p_user_name;
   if v_user_id is null then
-    raise exception 'there is no user %', p_user_name using errcode = 'DJ103';
+    raise exception 'there is no user %', p_user_name
+      using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   select m.role into v_before from dialectic.memberships m
   where m.tenant_id = v_tenant and m.user_id = v_user_id;
   if v_acting = 'member' or (v_acting = 'admin' and 'owner' in (p_role, coalesce(v_before, ''))) then
-    raise exception 'A role of % does not allow this', v_acting using errcode = 'DJ106';
+    raise exception 'A role of % does not allow this', v_acting
+      using errcode = 'DJ106', constraint = 'role_allows_it';
   end if;
   insert into dialectic.memberships as m (tenant_id, user_id, role)
   values (v_tenant, v_user_id, p_role)
@@ -89,11 +94,13 @@ begin
   select m.role into v_role from dialectic.memberships m
   where m.tenant_id = v_tenant and m.user_id = p_user_id;
   if v_role is null then
-    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+    raise exception 'there is no user %', p_user_id
+      using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   if p_acting_user_id <> p_user_id
     and (v_acting = 'member' or (v_acting = 'admin' and v_role = 'owner')) then
-    raise exception 'A role of % does not allow this', v_acting using errcode = 'DJ106';
+    raise exception 'A role of % does not allow this', v_acting
+      using errcode = 'DJ106', constraint = 'role_allows_it';
   end if;
   delete from dialectic.memberships m where m.tenant_id = v_tenant and m.user_id = p_user_id;
   perform dialectic.check_owner(v_tenant);
@@ -107,7 +114,8 @@ begin
   if not exists (
     select from dialectic.memberships m where m.tenant_id = p_tenant_id and m.role = 'owner'
   ) then
-    raise exception 'An organisation needs an owner' using errcode = 'DJ003';
+    raise exception 'An organisation needs an owner'
+      using errcode = 'DJ003', constraint = 'organization_has_an_owner';
   end if;
 end
 $$;

@@ -27,7 +27,8 @@ begin
     select from waiting join needed using (id)
   ) then
     raise exception 'job % would wait for itself through its prerequisite %',
-      p_job.id, p_job.prerequisite_job_id using errcode = 'DJ003';
+      p_job.id, p_job.prerequisite_job_id
+        using errcode = 'DJ003', constraint = 'job_waits_for_itself';
   end if;
 end
 $$;

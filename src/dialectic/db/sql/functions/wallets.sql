@@ -32,7 +32,8 @@ begin
   if p_user_id is not null and not exists (
     select from dialectic.memberships m where m.tenant_id = v_tenant and m.user_id = p_user_id
   ) then
-    raise exception 'there is no user %', p_user_id using errcode = 'DJ103';
+    raise exception 'there is no user %', p_user_id
+      using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   return dialectic.make_wallet(v_tenant, p_user_id);
 end
@@ -67,7 +68,8 @@ begin
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id
   for no key update;
   if not found then
-    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+    raise exception 'there is no wallet %', p_wallet_id
+      using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
   select t.* into v_before from dialectic.token_wallet_transactions t
   where t.tenant_id = p_tenant_id and t.wallet_id = p_wallet_id
@@ -75,7 +77,7 @@ begin
   if found then
     if (v_before.amount_credits, v_before.is_play) <> (p_amount, p_is_play) then
       raise exception '% was put in under the key %, not %', v_before.amount_credits, p_key, p_amount
-        using errcode = 'DJ104';
+        using errcode = 'DJ104', constraint = 'deposit_key_is_used_once';
     end if;
     return v_before.balance_after_credits;
   end if;
@@ -106,7 +108,8 @@ begin
   set is_count_only = p_is_count_only
   where w.tenant_id = dialectic.current_tenant() and w.id = p_wallet_id;
   if not found then
-    raise exception 'there is no wallet %', p_wallet_id using errcode = 'DJ103';
+    raise exception 'there is no wallet %', p_wallet_id
+      using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
 end
 $$;
@@ -121,7 +124,8 @@ begin
     select from dialectic.dialectic_sessions s
     where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id
   ) then
-    raise exception 'there is no session %', p_session_id using errcode = 'DJ103';
+    raise exception 'there is no session %', p_session_id
+      using errcode = 'DJ103', constraint = 'session_exists';
   end if;
   insert into dialectic.dialectic_session_spending as s (tenant_id, session_id, budget_credits)
   values (dialectic.current_tenant(), p_session_id, p_budget)

@@ -113,14 +113,14 @@ returning id
 -- name: fail
 update dialectic_generation_jobs
 set status = $5::text::dialectic_job_status, status_reason = $3,
-    error_details = error_details || error_entry(attempt_count, $3, $4, $6)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $6, $7)
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: pause
 update dialectic_generation_jobs
 set status = 'paused', status_reason = $3,
-    error_details = error_details || error_entry(attempt_count, $3, $4, $5)
+    error_details = error_details || error_entry(attempt_count, $3, $4, $5, $6)
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
