@@ -1,8 +1,7 @@
 """Models that need no key and no network: they arrange the text they are given.
 
-`reading` understands a prompt, `voices` holds each model's sentences, `ruling` decides what becomes
-of a criticism, `writing` composes the document out of `sections`, and `provider` behaves like a
-vendor's service around it.
+`reading` understands a prompt, `composer` decides what the answer says, `frames` words it with the
+sentences of `vocabulary.toml`, and `provider` behaves like a vendor's service around it.
 """
 
 from dialectic.providers.offline.provider import (

@@ -1,6 +1,6 @@
 """The offline service: limits, cuts, continuations and records as a real vendor has them.
 
-Knows nothing of what is written; that is `writing`. The same model and the same request give the
+Knows nothing of what is written; that is `composer`. The same model and the same request give the
 same bytes in any process: nothing here or below reads a clock, a hash() or the order of a set.
 """
 
@@ -26,8 +26,7 @@ from dialectic.core.models.messages import (
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, ProviderRejected
 from dialectic.providers.base import OnText
-from dialectic.providers.offline.voices import VOICES
-from dialectic.providers.offline.writing import compose, split_sections
+from dialectic.providers.offline.composer import VOICES, compose, split_sections
 from dialectic.tokens.counting import count_request_tokens, get_counter
 
 LatencyS = Callable[[Request], float]
@@ -35,7 +34,7 @@ LatencyS = Callable[[Request], float]
 # Play rates: low enough for a small wallet, above zero so that quotes and ledgers show figures.
 CARDS: tuple[ModelCard, ...] = tuple(
     ModelCard(
-        name=f"offline/{voice.name}",
+        name=f"offline/{voice}",
         context_window_tokens=128_000,
         max_input_tokens=120_000,
         max_output_tokens=8_000,
@@ -169,7 +168,7 @@ def _after(document: str, written: str) -> str:
 
 
 def _cut(text: str, tokens_max: int, tokenizer: str) -> str:
-    """Cut a text to the longest beginning that has at most so many tokens."""
+    """Cut a text to its longest beginning within a number of tokens."""
     count = get_counter(tokenizer)
     chars = range(len(text) + 1)
     return text[: bisect.bisect_right(chars, tokens_max, key=lambda end: count(text[:end])) - 1]

@@ -1,7 +1,8 @@
 """What the offline models understand of a prompt: request, sources, feedback, wanted headings.
 
 Pure, and linear in the size of the prompt: markers are found in one pass, and of a long text only
-its head and tail are read closely. Knows nothing of how an answer is worded.
+its head and tail are read closely. Knows nothing of how an answer is worded. The rules are English;
+a text in another language, code or nonsense still yields topics and quotable sentences.
 """
 
 from __future__ import annotations
@@ -9,102 +10,64 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-from dialectic.providers.offline.language import (
-    MARKER_TEXT,
-    clean,
-    clip,
-    find_figures,
-    find_limits,
-    find_people,
-    find_phrases,
-    find_subject,
-    first,
-    is_english,
-    read_sentences,
-    stems_of,
+Remark = tuple[str, str, str]  # what is quoted, what is objected to it, what would be better
+
+VOCABULARY: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("vocabulary.toml").read_text("utf-8")
 )
-from dialectic.providers.offline.markdown import upper
-from dialectic.providers.offline.words import KINDS, TASK_KINDS, TASKS
-
 READ_CHARS_MAX = 120_000
 SOURCES_MAX = 24
 POINTS_PER_SOURCE_MAX = 60
 MILESTONES_MAX = 8
 HEADINGS_MAX = 40
-NOTE_CHARS_MAX = 800
+ROLES = ("feedback", "request", "context")  # of a block; what is none of them is a source
+TOPICS_MAX = 8
 
-_KINDS = tuple((kind, re.compile(rf"\b(?:{words})", re.IGNORECASE)) for kind, words in KINDS)
-_TASKS = tuple((task, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for task, words in TASKS)
-_MARKER = re.compile(
-    r"<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$", re.MULTILINE
+_STOP_WORDS = frozenset(VOCABULARY["stop_words"].split())
+_DETERMINERS = frozenset(VOCABULARY["determiners"].split())
+_KINDS = {kind: re.compile(rf"(?i)\b(?:{words})") for kind, words in VOCABULARY["kinds"].items()}
+_TASKS = {
+    task: (frozenset(kinds.split()), re.compile(rf"(?i)\b(?:{words})\b"))
+    for task, (kinds, words) in VOCABULARY["tasks"].items()
+}
+_PATTERNS = {name: re.compile(f"(?i){text}") for name, text in VOCABULARY["patterns"].items()}
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f"
+_UNPRINTABLE = re.compile(f"[{_CONTROLS}*`]")
+_MARKUP = re.compile(r"[<>]{2,}|<(?=[A-Za-z/!?])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"”’]*\s+|(?<=[。！？])")
+_LIST_MARK = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[(?:[ xX]|open)\]\s+)?")
+_WORD = re.compile(r"[^\W_](?:[\w'’+#-]*[\w+#])?")
+_PUNCTUATION = ".,;:!?()\"'“”\u2018\u2019"
+_ENGLISH = re.compile(r"(?i)\b(?:the|of|and|for|with|is|must|should|that)\b")
+_MARKER = re.compile(r"(?m)<<<(BEGIN|END)(?: ([^\n]{1,200}?))? ?\[([0-9a-f]{12})\]>>>[ \t]*$")
+_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`")
+_PLAIN = re.compile(r"(?m)^[ \t]*(?:[-*] )?(#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$")
+_STRUCTURE = re.compile(r"(?i)\b(?:output|structure|sections|headings|format)\b")
+_CONDENSE = re.compile(r"(?i)shorter version|merge the documents below into one")
+_WORDS_MAX = re.compile(r"(?i)(?:at most|about) ([\d,]{0,9}\d) words")
+_OWN_WORK = re.compile(r"(?i)self-critique|\b(?:your own|you wrote|written by you)\b")
+_RATING = re.compile(r"\bRated \d of 5\.?$")  # a mark that was given asks for nothing
+_LABELLED = re.compile(r"“([^“”\n]{25,400})” \([^()\n]{1,80}(?:\(\d{1,2}\))?\)")
+_REMARK = re.compile(rf"(?m)^[ \t]{{0,8}}(?:- |\d+\. )?{_LABELLED.pattern} +([^“”\n]{{12,600}})")
+_REMEDY = re.compile(r"(?i)\bbetter: +(.{10,240}?[.!?])(?: |$)")
+_APPROVES = re.compile(r"(?i)(?:.{0,200} )?keep it|this holds|kept|agree|correct")
+_FIELDS = tuple(
+    re.compile(rf"(?i)\b{name}:[* ]*([^\n]{{3,200}})")
+    for name in ("goal", r"accept(?:ed|ance)[ \w]{0,10}", "work")
 )
-_ROLES = (
-    ("feedback", re.compile(r"feedback", re.IGNORECASE)),
-    ("request", re.compile(r"\b(?:request|prompt)\b", re.IGNORECASE)),
-    (
-        "context",
-        re.compile(
-            r"context|constrain|criteri|standard|stakehold|complian|refer|resource|background|attach",
-            re.IGNORECASE,
-        ),
-    ),
-)
-_TICKED = re.compile(r"`(#{2,6}) +([^`\n]{1,120})`[ \t]*[:,–—-]?[ \t]*|\n")
-_WHOLE_TICKED = re.compile(r"`#{2,6} +[^`\n]{1,120}`[^\n]{0,400}")
-_BULLETED = re.compile(
-    r"^[ \t]*[-*] (#{2,6}) +([^\n:]{1,120}):?[ \t]*([^\n]{0,400})$", re.MULTILINE
-)
-_PLAIN = re.compile(r"^(#{2,6}) +([^\n]{1,120})()$", re.MULTILINE)
-_STRUCTURE = re.compile(r"\b(?:output|structure|sections|headings|format)\b", re.IGNORECASE)
-_WORK = re.compile(r"\bwork:[* ]*([^\n]{3,240})", re.IGNORECASE)
-_GOAL = re.compile(r"\bgoal:[* ]*([^\n]{3,200})", re.IGNORECASE)
-_REMARK = re.compile(
-    r"^[ \t]{0,8}(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?“([^“”\n]{25,400})” \([^()\n]{1,80}\):? +"
-    r"([^“”\n]{12,600})",
-    re.MULTILINE,
-)
-_REMEDY = re.compile(r"\bbetter: +(.{10,240}?[.!?])(?: |$)", re.IGNORECASE)
-_APPROVES = re.compile(r"(?:this|it) holds|keep|kept|sound|strong|agree|correct", re.IGNORECASE)
-_OWN_WORK = re.compile(
-    r"self-critique|\b(?:your own|you wrote|written by you|wrote (?:it |this )?yourself)\b",
-    re.IGNORECASE,
-)
-_ACCEPTANCE = re.compile(r"\baccept(?:ed|ance)[ \w]{0,10}:[* ]*([^\n]{3,200})", re.IGNORECASE)
-_MILESTONE, _PHASE = (
-    re.compile(
-        rf"^[ \t#>*_|-]{{0,12}}{word} +\w{{1,3}}[ :.)–—-]+([^\n]{{3,120}})$",
-        re.MULTILINE | re.IGNORECASE,
-    )
+_MILESTONES = tuple(
+    re.compile(rf"(?im)^[ \t#>*_|-]{{0,12}}{word} +\w{{1,3}}[ :.)–—-]+([^\n]{{3,120}})$")
     for word in ("milestone", "phase")
 )
-# A mark that was given asks for nothing.
-_RATING = re.compile(r"\bRated \d of 5\.?$")
-# Sentences about the writing itself, and fields of a step, say nothing that is worth quoting.
-_OPENS_ASIDE = re.compile(
-    r"(?:depends on|accepted when|done when|do|goal|covers|size|state|work|evidence|first sign"
-    r"|proposed ruling|taken|kept|changed|dropped|better|to be seen|chosen|assumed|verified"
-    r"|at stake|what carries it|limits|read for this|would fund|strongest|gravest|sure"
-    r"|for the [\w ]{1,40}, this comes down|it bears directly|without it the work|most likely"
-    r"|it stays as|everything else|not asked for|not met|no open contradiction"
-    r"|nothing is said twice|where things stand|left out|phase|settle it|followed|tested"
-    r"|collect today|add an answer|replace|held against|out of scope|the strongest argument"
-    r"|nothing of the other)\b",
-    re.IGNORECASE,
-)
-_ASIDE = re.compile(
-    r"\b(?:the request|sources?|feedback|milestones? \d|those concerned|taken care of, so that"
-    r"|comes close to this|no statement of|offline model|read at each milestone"
-    r"|(?:thesis|critique|proposal|plan) (?-i:[A-Z]\d?|\d))\b|\((?:must|should|could)\)\.$",
-    re.IGNORECASE,
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A heading the answer has to hold, just as the prompt writes it."""
 
     heading: str
@@ -112,18 +75,28 @@ class Wanted:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One statement of a source, with the kinds of the heading and the section it stood under."""
+class Topic(NamedTuple):
+    """What a sentence of the request is about, in a few of its own words."""
+
+    name: str
+    is_noun: bool
+    said: str
+
+    def __str__(self) -> str:
+        """Write it as part of a sentence; what may not be a noun, as a quotation."""
+        return f"the {self.name}" if self.is_noun else f"\u2018{self.name}\u2019"
+
+
+class Point(NamedTuple):
+    """One statement of a source, with the heading it stood under and that heading's kind."""
 
     text: str
     kind: str
-    part: str
-    stems: frozenset[str]
+    heading: str
+    words: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Milestone:
+class Milestone(NamedTuple):
     """A milestone that a source sets; what it does not say is empty."""
 
     name: str
@@ -132,52 +105,36 @@ class Milestone:
     work: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """What a critique objects to a statement it quotes, and what it would say instead."""
-
-    quoted: str
-    objection: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A document to be read, by the label the prompt gives it."""
 
     label: str
     points: tuple[Point, ...]
     milestones: tuple[Milestone, ...]
-    stems: frozenset[str]  # of all it says, also of what it only repeats
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...]  # of a critique
+    words: frozenset[str]  # of all it says, also of what it only repeats
 
     @property
     def is_critique(self) -> bool:
         return "critique" in self.label.lower() or "antithesis" in self.label.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(NamedTuple):
     """All that is known about the task."""
 
     task: str
     subject: str
     short: str
-    english: bool
-    anchors: Mapping[str, str]  # key phrase -> what the request says about it
+    topics: tuple[Topic, ...]
     limits: tuple[str, ...]
-    figures: tuple[str, ...]
     people: tuple[str, ...]
     questions: tuple[str, ...]
     feedback: tuple[str, ...]
     sources: tuple[Source, ...]
-    shared: Mapping[str, Mapping[str, str]]  # statement -> labels that make it -> in which part
+    shared: Mapping[str, Mapping[str, str]]  # statement -> labels that make it -> of which kind
     wanted: tuple[Wanted, ...]
+    words_max: int
     is_own_work: bool  # the prompt says that the writer judges a text of its own
-
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        return tuple(self.anchors) or ("core task", "first result", "daily use")
 
 
 def read_brief(system: str, prompt: str) -> Brief:
@@ -185,89 +142,77 @@ def read_brief(system: str, prompt: str) -> Brief:
     blocks, outside = _split_blocks(prompt)
     share = READ_CHARS_MAX // max(1, len(blocks))
     texts: dict[str, list[tuple[str, str]]] = {}
-    for label, text in _with_own_labels(blocks):
-        texts.setdefault(_role(label), []).append((label, _sample(text, share)))
+    for label, text in blocks:
+        role = next((role for role in ROLES if _PATTERNS[role].search(label)), "source")
+        texts.setdefault(role, []).append((label, _sample(text, share)))
     if not blocks:
-        texts["request"] = [("", _WHOLE_TICKED.sub("", outside))]
-    request = _joined(texts.get("request", texts.get("source", [("", outside)])[:3]))
-    asked = _sentences(request)
-    told = asked + _sentences(_joined(texts.get("context", [])))
-    said = _sentences(_joined(texts.get("feedback", [])))
+        texts["request"] = [("", re.sub(r"`#{2,6} [^\n]{0,400}", "", outside))]
+    named = texts.get("source", [])[:SOURCES_MAX]
+    asked = _read_sentences(texts.get("request", named[:3] or [("", outside)]))
+    told = asked + _read_sentences(texts.get("context", []))
+    said = _read_sentences(texts.get("feedback", []))
     feedback = [sentence for sentence in said if not _RATING.search(sentence)]
-    subject, short = find_subject(request, asked)
-    anchors = find_phrases(told, short)
-    named_sources = texts.get("source", [])[:SOURCES_MAX]
-    sources, shared = _read_sources(
-        named_sources, known=told + feedback if "request" in texts else feedback
-    )
+    sources, shared = _read_sources(named, told + feedback if "request" in texts else feedback)
     wanted = _find_wanted(outside) or _find_wanted(_sample(system, READ_CHARS_MAX))
+    subject, short = _find_subject(asked)
+    words_max = _WORDS_MAX.search(outside)
+    labels = [label for label, _ in named]
     return Brief(
-        task=_task_of_headings(wanted, has_sources=bool(named_sources))
-        or _guess_task(f"{system}\n{outside}", [label for label, _ in named_sources]),
+        task=_find_task(wanted, f"{system}\n{outside}", labels),
         subject=subject,
         short=short,
-        english=not anchors or is_english(told),
-        anchors=anchors,
-        limits=find_limits(feedback + told),
-        figures=find_figures(told),
-        people=find_people(told),
-        questions=first((s for s in asked if s.endswith(("?", "？"))), 4),
-        feedback=first(feedback, 5),
+        topics=_find_topics(told, short),
+        limits=_find_limits(feedback + told),
+        people=_first(_PATTERNS["people"].findall(" ".join(told).lower()), 3)
+        or ("the people who use it",),
+        questions=_first((s for s in asked if s.endswith(("?", "？"))), 4),
+        feedback=_first(feedback, 5),
         sources=sources,
         shared=shared,
         wanted=wanted,
-        is_own_work=any(
-            _OWN_WORK.search(text) for text in (outside, *(label for label, _ in named_sources))
-        ),
+        words_max=int(words_max[1].replace(",", "")) if words_max else 1_500,
+        is_own_work=any(_OWN_WORK.search(text) for text in (outside, *labels)),
     )
 
 
-def _sentences(text: str) -> list[str]:
-    return [sentence for _, _, sentence in read_sentences(text)]
+def upper(text: str) -> str:
+    """Begin a sentence with a text."""
+    return text[:1].upper() + text[1:]
+
+
+def clip(text: str, chars: int) -> str:
+    """Shorten at the end of a word, visibly."""
+    if len(text) <= chars:
+        return text
+    head = text[:chars]
+    return (head.rsplit(" ", 1)[0] if " " in head[chars // 2 :] else head).rstrip(" ,;:.") + "…"
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Reduce a text to comparable beginnings of its words, so that plurals meet."""
+    words = _WORD.findall(text.lower())
+    return frozenset([word[:6] for word in words if len(word) > 2 and word not in _STOP_WORDS])
 
 
 def kind_of(title: str, note: str = "") -> str:
     """Tell what kind of section a heading asks for; its description helps where it is unusual."""
-    for text in (title, note):
-        for kind, words in _KINDS:
-            if words.search(text):
-                return kind
-    return "general"
+    found = (kind for text in (title, note) for kind, w in _KINDS.items() if w.search(text))
+    return next(found, "general")
 
 
-def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
-    """Split a prompt into its labelled blocks and the text around them, in one pass."""
-    markers = [
-        m for m in _MARKER.finditer(prompt) if m.start() == 0 or prompt[m.start() - 1] == "\n"
-    ]
-    last_end = {m.group(3): m.start() for m in markers if m.group(1) == "END"}
-    blocks, outside, position = [], [], 0
-    opened: tuple[str, str] | None = None
-    for marker in markers:
-        word, label, delimiter = marker.groups()
-        if opened is None and word == "BEGIN" and last_end.get(delimiter, -1) > marker.start():
-            outside.append(prompt[position : marker.start()])
-            opened, position = (label or "Document", delimiter), marker.end()
-        elif opened is not None and word == "END" and delimiter == opened[1]:
-            blocks.append((clip(clean(opened[0]), 80), prompt[position : marker.start()]))
-            opened, position = None, marker.end()
-    outside.append(prompt[position:])
-    return blocks, MARKER_TEXT.sub(" ", _sample("\n".join(outside), READ_CHARS_MAX))
+def is_limit(sentence: str) -> bool:
+    """Tell whether a sentence demands or forbids something."""
+    return _PATTERNS["limit"].search(sentence) is not None
 
 
-def _with_own_labels(blocks: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    seen: Counter[str] = Counter()
-    for label, text in blocks:
-        seen[label] += 1
-        yield (f"{label} ({seen[label]})" if seen[label] > 1 else label), text
+def _first(items: Iterable[str], count: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))[:count]
 
 
-def _role(label: str) -> str:
-    return next((role for role, words in _ROLES if words.search(label)), "source")
-
-
-def _joined(named: list[tuple[str, str]]) -> str:
-    return "\n\n".join(text for _, text in named)
+def _clean(text: str) -> str:
+    """Make a piece of input safe to stand in a sentence or a table cell of the answer."""
+    safe = _MARKUP.sub("", _UNPRINTABLE.sub("", text)).replace("|", "/").replace("](", "] (")
+    return " ".join(safe.split()).lstrip("#>~-+ ")
 
 
 def _sample(text: str, chars: int) -> str:
@@ -278,146 +223,246 @@ def _sample(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars * 3 // 4] + "\n\n" + text[-chars // 4 :]
 
 
+def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
+    """Split a prompt into its labelled blocks and the text around them, in one pass."""
+    found = _MARKER.finditer(prompt)
+    markers = [m for m in found if m.start() == 0 or prompt[m.start() - 1] == "\n"]
+    last_end = {m.group(3): m.start() for m in markers if m.group(1) == "END"}
+    blocks, outside, position = [], [], 0
+    opened: tuple[str, str] | None = None
+    seen: Counter[str] = Counter()
+    for marker in markers:
+        word, label, delimiter = marker.groups()
+        if opened is None and word == "BEGIN" and last_end.get(delimiter, -1) > marker.start():
+            outside.append(prompt[position : marker.start()])
+            opened, position = (clip(_clean(label or "Document"), 80), delimiter), marker.end()
+        elif opened is not None and word == "END" and delimiter == opened[1]:
+            seen[opened[0]] += 1
+            number = f" ({seen[opened[0]]})" if seen[opened[0]] > 1 else ""
+            blocks.append((opened[0] + number, prompt[position : marker.start()]))
+            opened, position = None, marker.end()
+    outside.append(prompt[position:])
+    return blocks, _sample("\n".join(outside), READ_CHARS_MAX)
+
+
 def _find_wanted(text: str) -> tuple[Wanted, ...]:
     """Find the headings asked for; unmarked ones count only after a word about structure."""
-    found = _find_ticked(text) or _BULLETED.findall(text)
+    found = list(_find_ticked(text))
     if not found and (structure := list(_STRUCTURE.finditer(text))):
         found = _PLAIN.findall(text, structure[-1].end())
     wanted: dict[str, Wanted] = {}
     for level, title, rest in found:
-        note = rest.partition("\n")[0]
         heading = f"{level} {title.strip()}"
         if any(char.isalnum() for char in title):
-            wanted.setdefault(heading, Wanted(heading, kind_of(title, note), note))
+            wanted.setdefault(heading, Wanted(heading, kind_of(title, rest), rest))
     return tuple(wanted.values())[:HEADINGS_MAX]
 
 
-def _find_ticked(text: str) -> list[tuple[str, str, str]]:
+def _find_ticked(text: str) -> Iterator[tuple[str, str, str]]:
     """Find headings in backticks, each with what the rest of its line says about it.
 
     A deeper heading in the description of another is a pattern for what stands below that one.
     """
-    found: list[re.Match[str]] = []
-    leading = 7
-    for match in _TICKED.finditer(text):
-        if match.group(1) is None:
-            leading = 7
-        elif len(match.group(1)) <= leading:
-            leading = len(match.group(1))
-            found.append(match)
-    ends = [*(match.start() for match in found[1:]), len(text)]
-    return [
-        (match[1], match[2], text[match.end() : min(end, match.end() + NOTE_CHARS_MAX)])
-        for match, end in zip(found, ends, strict=False)
-    ]
+    for line in text.splitlines():
+        found = list(_TICKED.finditer(line))
+        yield from ((m[1], m[2], line[m.end() :]) for m in found if len(m[1]) <= len(found[0][1]))
 
 
-def _task_of_headings(wanted: tuple[Wanted, ...], *, has_sources: bool) -> str:
-    """Tell the kind of work by headings that only one kind of work has; else nothing."""
+def _find_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str]) -> str:
+    """Tell the kind of work by the headings that are wanted, else by the instructions."""
     kinds = {section.kind for section in wanted}
-    for task, marks in TASK_KINDS.items():
-        if kinds & marks and (has_sources or task not in ("merge", "critique")):
-            return task
-    return ""
-
-
-def _guess_task(instructions: str, labels: list[str]) -> str:
-    """Guess the kind of work from the labels of the sources and the words of the instructions."""
     text = _sample(instructions, 20_000)
-    opening = text.strip()[:300]
-    scores = {task: len(w.findall(text)) + 3 * len(w.findall(opening)) for task, w in _TASKS}
-    if labels:
-        joined = " ".join(labels).lower()
-        scores["propose"] = 0
-        scores["critique"] += 3 if len(labels) == 1 else 0
-        scores["merge"] += 4 if "critique" in joined or "pairwise" in joined else 1
-        scores["checklist"] += 4 if "plan" in joined or "parenthesis" in joined else 0
+    if labels and not wanted and _CONDENSE.search(text):
+        return "condense"
+    possible = [task for task in _TASKS if labels or task not in ("merge", "critique")]
+    found = [task for task in possible if kinds & _TASKS[task][0]]
+    for part in (text.strip()[:300], text):
+        found += (task for task in possible if _TASKS[task][1].search(part))
+    return next(iter(found), "answer")
+
+
+def _read_paragraphs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each paragraph with the heading above it; tables, quotes and code are passed over."""
+    heading = ""
+    paragraph: list[str] = []
+    fences_close = text.count("\n```") % 2 == text.startswith("```")
+    fenced = False
+    for line in [*text.splitlines(), ""]:
+        stripped = line.strip()
+        if stripped.startswith(("```", "~~~")):
+            fenced = fences_close and not fenced
+        elif not fenced and not stripped.startswith((">", "|", "<<<")):
+            mark = _LIST_MARK.match(line)
+            if paragraph and (not stripped or mark or stripped.startswith("#")):
+                yield heading, " ".join(paragraph)
+                paragraph = []
+            if stripped.startswith("#"):
+                heading = clip(_clean(stripped), 200)
+                paragraph = [heading] if heading.endswith(".") else []  # an argument in itself
+            else:
+                paragraph.append(line[mark.end() :] if mark else stripped)
+
+
+def _split_sentences(paragraph: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(paragraph):
+        cleaned = clip(_clean(sentence), 400)
+        if not cleaned.endswith(":") and any(char.isalnum() for char in cleaned):
+            yield cleaned
+
+
+def _read_sentences(named: list[tuple[str, str]]) -> list[str]:
+    text = "\n\n".join(text for _, text in named)
+    return [s for _, paragraph in _read_paragraphs(text) for s in _split_sentences(paragraph)]
+
+
+def _find_subject(asked: list[str]) -> tuple[str, str]:
+    """Find what a request is about, and a short name for it."""
+    if not asked:
+        return "the request", "the project"
+    opening = clip(asked[0].rstrip("."), 110)
+    if opening.endswith(("?", "？")):
+        return f"the question “{opening}”", "the answer"
+    match = _PATTERNS["ask"].match(opening)
+    run = _take_nouns(opening[match.end() :].split()) if match else []
+    return f"“{opening}”", f"the {' '.join(run)}" if run else "the project"
+
+
+def _find_topics(sentences: list[str], short: str) -> tuple[Topic, ...]:
+    """Find what the sentences are about: nouns with an article, else whole sentences."""
+    if _ENGLISH.search(" ".join(sentences[:50])):
+        nouns = (topic for sentence in sentences[:200] for topic in _find_nouns(sentence))
+        found = [topic for topic in nouns if str(topic) != short]
+        spare = [Topic(clip(s.rstrip(".!"), 80), False, s) for s in sentences[:3]]
     else:
-        scores.update(merge=0, critique=0)
-    return max(scores, key=lambda task: scores[task]) if any(scores.values()) else "answer"
+        found = [Topic(name, False, s) for s in sentences[:200] for name in _find_names(s)]
+        spare = []
+    spare += [Topic(name, True, "") for name in ("first result", "daily use", "running cost")]
+    topics: dict[frozenset[str], Topic] = {}
+    for topic in found + spare:
+        words = words_of(topic.name)
+        known = any(words <= other or other <= words for other in topics)
+        if words and not known and (len(topics) < 3 or topic in found):
+            topics[words] = topic
+    return tuple(topics.values())[:TOPICS_MAX]
+
+
+def _find_names(sentence: str) -> list[str]:
+    """Find what may be nouns in another language: capitals after the first word, or long words."""
+    words = [word.strip(_PUNCTUATION) for word in sentence.split()[:60]]
+    names = [word for word in words[1:] if word[:1].isupper() and len(word) > 4]
+    return [clip(name, 40) for name in names or [max(words[1:] or words, key=len)]]
+
+
+def _find_nouns(sentence: str) -> Iterator[Topic]:
+    words = sentence.split()[:60]
+    for place, word in enumerate(words, 1):
+        if word.lower() in _DETERMINERS and (run := _take_nouns(words[place:])):
+            rest = words[place + len(run) :]
+            skip = 2 if rest[1:] and rest[1].lower() in (*_DETERMINERS, "other") else 1
+            if rest[:1] == ["of"] and (owner := _take_nouns(rest[skip:])):
+                run += [*rest[:skip], *owner]
+            yield Topic(clip(" ".join(run), 60), True, sentence)
+
+
+def _take_nouns(words: list[str]) -> list[str]:
+    """Take the words up to a stop word or a comma; of a long run its head, as a verb follows it."""
+    run: list[str] = []
+    for word in words[:5]:
+        bare = word.strip(_PUNCTUATION)
+        if not bare or bare.lower() in _STOP_WORDS:
+            break
+        run.append(bare)
+        if not word.endswith(bare):
+            break
+    return run[:2] if len(run) > 3 else run
+
+
+def _find_limits(sentences: list[str]) -> tuple[str, ...]:
+    """Find what the request demands or forbids.
+
+    What is asked for is not a limit of it, unless it names a figure that has to be reached.
+    """
+    found = (s for s in sentences if is_limit(s) and not s.endswith("?") and len(s) > 8)
+    said = (
+        s for s in found if re.search(r"\d", s) or not ((m := _PATTERNS["ask"].match(s)) and m[1])
+    )
+    return _first((clip(s.rstrip(".!;, "), 150) for s in said), 8)
 
 
 def _read_sources(
     named: list[tuple[str, str]], known: list[str]
 ) -> tuple[tuple[Source, ...], dict[str, dict[str, str]]]:
-    """Read each source for what it adds; what the request says itself is nobody's point."""
+    """Read each source for what it adds; what the request says itself is not its point."""
     owners: dict[str, list[tuple[str, Point]]] = {}
     spoken: dict[str, set[str]] = {label: set() for label, _ in named}
     for label, text in named:
         for point in _read_points(text):
-            spoken[label] |= point.stems
+            spoken[label] |= point.words
             owners.setdefault(_plain(point.text), []).append((label, point))
     for sentence in known:
         owners.pop(_plain(sentence), None)
     own: dict[str, list[Point]] = {label: [] for label, _ in named}
+    shared: dict[str, dict[str, str]] = {}
     for said in owners.values():
-        own[said[0][0]].append(said[0][1])
-    shared = {
-        said[0][1].text: _first_parts(said) for said in owners.values() if said[0][0] != said[-1][0]
-    }
-    sources = (_as_source(label, text, own[label], spoken[label]) for label, text in named)
+        label, point = said[0]
+        own[label].append(point)
+        by: dict[str, str] = {}
+        for other, same in said:
+            by.setdefault(other, same.kind)
+        if len(by) > 1:
+            shared[point.text] = by
+    sources = (
+        Source(label, tuple(own[label]), *_read_parts(text), frozenset(spoken[label]))
+        for label, text in named
+    )
     return tuple(sources), shared
 
 
-def _first_parts(said: list[tuple[str, Point]]) -> dict[str, str]:
-    parts: dict[str, str] = {}
-    for label, point in said:
-        parts.setdefault(label, point.part)
-    return parts
-
-
-def _as_source(label: str, text: str, points: list[Point], stems: set[str]) -> Source:
-    source = Source(label, tuple(points), tuple(_read_milestones(text)), frozenset(stems))
-    if not source.is_critique:
-        return source
-    remarks = itertools.islice(_REMARK.finditer(text), POINTS_PER_SOURCE_MAX)
-    objections = (
-        _read_remark(*match.groups()) for match in remarks if not _APPROVES.match(match.group(2))
-    )
-    return replace(source, remarks=tuple(dict.fromkeys(objections)))
-
-
-def _read_remark(quoted: str, text: str) -> Remark:
-    found = _REMEDY.search(text)
-    objection = text[: found.start()] if found and found.start() else text
-    remedy = clean(found.group(1)) if found else ""
-    return Remark(clip(clean(quoted), 240), clip(clean(objection), 240), upper(remedy))
-
-
-def _read_milestones(text: str) -> Iterator[Milestone]:
-    found = list(itertools.islice(_MILESTONE.finditer(text), MILESTONES_MAX))
-    found = found or list(itertools.islice(_PHASE.finditer(text), MILESTONES_MAX))
-    for match, following in itertools.zip_longest(found, found[1:]):
-        end = following.start() if following else match.end() + 1_000
-        found_lines = (p.search(text, match.end(), end) for p in (_GOAL, _ACCEPTANCE, _WORK))
-        fields = (clip(clean(m.group(1)).rstrip("."), 200) if m else "" for m in found_lines)
-        yield Milestone(clip(clean(match.group(1)), 80), *fields)
-
-
-# One document stands in the prompts of many jobs, and each model of a run reads all of them.
+# One document is part of the prompts of many jobs, and each model of a run reads all of them.
 @functools.lru_cache(maxsize=64)
 def _read_points(text: str) -> tuple[Point, ...]:
     points: list[Point] = []
     kinds: dict[str, str] = {}
-    for section, heading, sentence in read_sentences(text):
-        for title in (section, heading):
-            if title not in kinds:
-                kinds[title] = kind_of(title)
-        if _is_statement(sentence):
-            stems = stems_of(sentence)
-            points.append(Point(clip(sentence, 240), kinds[heading], kinds[section], stems))
-            if len(points) == POINTS_PER_SOURCE_MAX:
-                break
+    for heading, paragraph in _read_paragraphs(text):
+        kind = kinds[heading] = kinds.get(heading) or kind_of(heading)
+        # A quotation is a statement in its own right, and what stands around it only comments on
+        # it: so a point passes from stage to stage without growing quotation marks at each.
+        quotes = [_clean(quoted) for quoted in _LABELLED.findall(paragraph)]
+        said = quotes or filter(_is_statement, _split_sentences(paragraph))
+        points += (Point(clip(text, 240), kind, heading, words_of(text)) for text in said)
+        if len(points) >= POINTS_PER_SOURCE_MAX:
+            break
     return tuple(points)
+
+
+def _is_statement(sentence: str) -> bool:
+    # Other scripts say in ten characters what takes English a line, and some write no spaces.
+    whole = sentence.count(" ") >= 3 and len(sentence) >= 25 if sentence.isascii() else True
+    return whole and len(sentence) >= 10 and not _PATTERNS["aside"].match(sentence)
 
 
 def _plain(text: str) -> str:
     return clip(text, 140).lower().rstrip(".!…")
 
 
-def _is_statement(sentence: str) -> bool:
-    # Other scripts say in ten characters what takes English a line, and some write no spaces.
-    whole = sentence.count(" ") >= 3 and len(sentence) >= 25 if sentence.isascii() else True
-    if not whole or len(sentence) < 10 or _OPENS_ASIDE.match(sentence):
-        return False
-    return not _ASIDE.search(sentence)
+@functools.lru_cache(maxsize=64)
+def _read_parts(text: str) -> tuple[tuple[Milestone, ...], tuple[Remark, ...]]:
+    """Read the milestones that a source sets, and what it objects to statements it quotes."""
+    found = (list(itertools.islice(p.finditer(text), MILESTONES_MAX)) for p in _MILESTONES)
+    stones = next(filter(None, found), [])
+    milestones = []
+    for match, following in itertools.zip_longest(stones, stones[1:]):
+        end = following.start() if following else match.end() + 1_000
+        lines = (field.search(text, match.end(), end) for field in _FIELDS)
+        fields = (clip(_clean(m.group(1)).rstrip("."), 200) if m else "" for m in lines)
+        milestones.append(Milestone(clip(_clean(match.group(1)), 80), *fields))
+    remarks = itertools.islice(_REMARK.finditer(text), POINTS_PER_SOURCE_MAX)
+    objections = (_read_remark(*m.groups()) for m in remarks if not _APPROVES.match(m.group(2)))
+    return tuple(milestones), tuple(dict.fromkeys(objections))
+
+
+def _read_remark(quoted: str, text: str) -> Remark:
+    found = _REMEDY.search(text)
+    objection = text[: found.start()] if found and found.start() else text
+    remedy = upper(_clean(found.group(1))) if found else ""
+    return clip(_clean(quoted), 240), clip(_clean(objection), 240), remedy
