@@ -24,12 +24,11 @@ from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.base import open_store
 from tests.databases import lend_database
+from tests.properties import PROFILE
 from tests.servers import join_copy, make_home
 from tests.waiting import hang_bell
 
-# A loaded machine is no reason to fail: tests bound work, not time. Each run draws other examples.
-hypothesis.settings.register_profile("house", deadline=None, max_examples=50)
-hypothesis.settings.load_profile("house")
+hypothesis.settings.load_profile(PROFILE)
 
 # Commands that are tested hear of a closed terminal, whatever whoever runs the tests ignores.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

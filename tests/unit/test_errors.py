@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator
 from http import HTTPStatus
 
-import pytest
-
 import dialectic
 from dialectic import errors
 from dialectic.errors import DialecticError, ExitCode, Fate, ProviderError, Remedy, RemedyAction
+from tests.cases import each_case
 
 
 def import_everything() -> None:
@@ -30,7 +29,7 @@ def list_errors(top: type[DialecticError] = DialecticError) -> Iterator[type[Dia
 import_everything()
 EVERY = [error for error in list_errors() if error.__module__.startswith("dialectic.")]
 LEAVES = [error for error in EVERY if not error.__subclasses__()]
-every_error = pytest.mark.parametrize("error", EVERY, ids=lambda error: error.__name__)
+every_error = each_case("error", EVERY, ids=lambda error: error.__name__)
 
 
 def parse_tree() -> dict[str, tuple[str | None, str]]:

@@ -16,6 +16,7 @@ import pytest
 import dialectic
 from dialectic.errors import ConfigurationError, ProviderTransient
 from dialectic.failpoints import ACTIONS, POINTS, Failpoints
+from tests.cases import each_case
 from tests.problems import refusing
 
 
@@ -52,7 +53,7 @@ def test_several_points_are_counted_apart() -> None:
         failpoints.reach("after_claim")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "somewhere=kill",

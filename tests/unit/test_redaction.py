@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dialectic.db.pool import UNREADABLE, Address, describe_failure, redact
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "shown"),
     [
         ("postgresql://me:sesame@db.example:5433/x", "postgresql://me@db.example:5433/x"),

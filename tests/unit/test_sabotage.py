@@ -6,9 +6,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from chaos import prove, sabotage
+from tests.cases import each_case
 
 # In a process of its own, which it breaks; one for all, because what they replace is not the same.
 PATCH_ALL = """
@@ -21,7 +20,7 @@ for way in sabotage.ALL.values():
 """
 
 
-@pytest.mark.parametrize("name", sabotage.ALL)
+@each_case("name", sabotage.ALL)
 def test_what_is_edited_in_the_database_is_there(name: str) -> None:
     list(sabotage.load(name).build_statements())
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 import click
-import pytest
 
 from dialectic.cli.examples import EXAMPLES
 from dialectic.cli.main import cli
+from tests.cases import each_case
 
 
 def list_commands(group: click.Group, *before: str) -> dict[str, click.Command]:
@@ -33,7 +33,7 @@ def test_every_command_has_an_example() -> None:
     assert EXAMPLES.keys() == COMMANDS.keys()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_an_example_is_a_command_that_is_understood(name: str) -> None:
     for line in EXAMPLES[name]:
         words = shlex.split(line.partition(" | ")[0].partition(" > ")[0].partition(" < ")[0])
@@ -44,7 +44,7 @@ def test_an_example_is_a_command_that_is_understood(name: str) -> None:
         COMMANDS[name].make_context(name, words[place:])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_a_help_says_what_a_command_does_and_what_each_option_is_for(name: str) -> None:
     command = COMMANDS[name]
     options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]

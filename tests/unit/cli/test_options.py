@@ -6,11 +6,12 @@ import click
 import pytest
 
 from dialectic.cli.options import MAY_BE_EMPTY
+from tests.cases import each_case
 from tests.unit.cli.test_examples import COMMANDS
 
 WORDS = [
-    pytest.param(command, option.opts[0], id=f"{name} {option.opts[0]}")
-    for name, command in COMMANDS.items()
+    (command, option.opts[0])
+    for command in COMMANDS.values()
     for option in command.params
     if isinstance(option, click.Option)
     and not option.is_flag
@@ -19,7 +20,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "option"), WORDS)
+@each_case(("command", "option"), WORDS)
 def test_an_option_with_nothing_in_it_is_refused(command: click.Command, option: str) -> None:
     with pytest.raises(click.BadParameter) as caught:
         command.make_context("command", [option, ""])

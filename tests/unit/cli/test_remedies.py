@@ -14,6 +14,7 @@ from dialectic.cli.main import cli
 from dialectic.cli.options import KEPT, keep_remote
 from dialectic.cli.remedies import describe_remedy, render_command
 from dialectic.errors import Conflict, FundsError, Remedy, RemedyAction, read_remedy
+from tests.cases import each_case
 from tests.problems import list_codes, list_commands
 
 SESSION = "0123abcd-0000-4000-8000-000000000000"
@@ -35,9 +36,9 @@ def follow(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, words
 
 
-@pytest.mark.parametrize("action", sorted(set(RemedyAction) - WITHOUT_COMMAND))
-@pytest.mark.parametrize("is_play", [False, True])
-@pytest.mark.parametrize("is_remote", [False, True])
+@each_case("action", sorted(set(RemedyAction) - WITHOUT_COMMAND))
+@each_case("is_play", [False, True])
+@each_case("is_remote", [False, True])
 def test_every_remedy_is_a_command_that_exists_with_options_that_it_has(
     action: RemedyAction, is_play: bool, is_remote: bool
 ) -> None:
@@ -116,13 +117,13 @@ def test_with_json_an_error_is_one_object(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-@pytest.mark.parametrize("action", RemedyAction)
+@each_case("action", RemedyAction)
 def test_a_remedy_survives_json(action: RemedyAction) -> None:
     remedy = Remedy(action, session_id=SESSION, model="m", is_play=False)
     assert read_remedy(json.loads(json.dumps(remedy.as_dict()))) == remedy
 
 
-@pytest.mark.parametrize("told", [None, "resume", {}, {"action": "fly"}, {"action": None}, []])
+@each_case("told", [None, "resume", {}, {"action": "fly"}, {"action": None}, []])
 def test_a_remedy_of_a_newer_version_is_passed_over(told: object) -> None:
     assert read_remedy(told) is None
 

@@ -6,9 +6,10 @@ import pytest
 
 from dialectic.cli.translate import check_path
 from dialectic.errors import ConfigurationError
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path", ["../x", "/etc/passwd", "hall/../../x", "hall//x", "", ".", "hall/..", "a\\b", "a\x1b"]
 )
 def test_a_path_that_leads_astray_is_refused(path: str) -> None:

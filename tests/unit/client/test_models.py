@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from dialectic.api.app import PREFIX
 from dialectic.client import account, acting, chats, contributions, projects, sessions
 from tests.api_description import load_description
+from tests.cases import each_case
 
 DESCRIPTION = load_description()
 SCHEMAS = DESCRIPTION["components"]["schemas"]
@@ -31,7 +30,7 @@ KINDS = {name: name_schema(name) for name, kind in OWN.items() if isinstance(kin
 KINDS["FileLine"] = "FileView"
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each_case("name", KINDS)
 def test_a_model_has_the_fields_that_are_described(name: str) -> None:
     described = set(SCHEMAS[KINDS[name]]["properties"])
 

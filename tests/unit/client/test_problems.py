@@ -18,6 +18,7 @@ from dialectic.errors import (
     RemedyAction,
     ServerUnreachable,
 )
+from tests.cases import each_case
 
 KINDS = [
     kind
@@ -31,7 +32,7 @@ def tell(code: str, status: int) -> DialecticError:
     return build_error(status, json.dumps({**problem, "request_id": "r1"}).encode())
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@each_case("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_of_the_tree_comes_back_as_itself(kind: type[DialecticError]) -> None:
     error = tell(kind.code, kind.status)
 
@@ -75,7 +76,7 @@ def test_a_gateway_that_speaks_for_a_server_tells_that_it_is_away(status: int) -
     assert (error.reason, error.subject) == ("gateway", str(status))
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"title": 1}'])
+@each_case("body", [b"", b"<html>", b"[]", b'{"title": 1}'])
 def test_an_answer_of_something_else_is_told_as_that(body: bytes) -> None:
     error = build_error(404, body)
 

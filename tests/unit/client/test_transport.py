@@ -9,9 +9,10 @@ import pytest
 from dialectic.client import account, acting, transport
 from dialectic.client.transport import parse_server
 from dialectic.errors import UsageError
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "meant", "is_here", "is_open"),
     [
         ("http://127.0.0.1:8420/", "http://127.0.0.1:8420", True, False),
@@ -35,7 +36,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("url", WRONG)
+@each_case("url", WRONG)
 def test_what_is_no_address_is_refused_and_no_password_repeated(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_server(url, None)

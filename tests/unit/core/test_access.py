@@ -21,6 +21,7 @@ from dialectic.core.access import (
     parse_authorization,
 )
 from dialectic.errors import Forbidden, Remedy, RemedyAction, TokenInvalid, TokenMissing
+from tests.cases import each_case
 from tests.problems import refusing
 
 random_bits = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES)
@@ -50,9 +51,7 @@ def test_whatever_has_not_the_form_of_a_token_is_refused_in_the_words_for_an_unk
     assert refused.value.message == TokenInvalid().message
 
 
-@pytest.mark.parametrize(
-    "header", ["Bearer dlk_x", "bearer dlk_x", "  Bearer   dlk_x ", "BEARER dlk_x"]
-)
+@each_case("header", ["Bearer dlk_x", "bearer dlk_x", "  Bearer   dlk_x ", "BEARER dlk_x"])
 def test_the_token_stands_behind_the_word_bearer(header: str) -> None:
     assert parse_authorization(header) == "dlk_x"
 

@@ -10,6 +10,7 @@ import pytest
 from dialectic.core.access import Secret
 from dialectic.core.bucket import Access, Bucket, parse_bucket
 from dialectic.errors import ConfigurationError
+from tests.cases import each_case
 from tests.problems import check_error
 
 ACCESS = Access(key_id=Secret("its-name"), key=Secret("hidden"))
@@ -26,7 +27,7 @@ def refusal(url: str, access: Access = ACCESS) -> ConfigurationError:
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "name", "prefix", "address"),
     [
         ("s3://documents", "documents", "", "s3://documents"),
@@ -42,7 +43,7 @@ def test_an_address_names_a_bucket_and_a_folder(
     assert (bucket.name, bucket.prefix, bucket.address) == (name, prefix, address)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     ["s3://", "s3:///a", "s3://key:hidden@bucket/a", "s3://b", "s3://bu cket", "s3://bucket/a?b=c"],
 )
@@ -50,7 +51,7 @@ def test_an_address_without_a_bucket_is_refused(url: str) -> None:
     check_error(refusal(url), "s3://", reason="bad_value", subject="DIALECTIC_STORAGE_URL")
 
 
-@pytest.mark.parametrize("folder", ["a//b", "../a", "a/./b", "a%00", "a%5Cb", "a%0Ab", "x" * 201])
+@each_case("folder", ["a//b", "../a", "a/./b", "a%00", "a%5Cb", "a%0Ab", "x" * 201])
 def test_a_folder_that_could_lead_astray_is_refused(folder: str) -> None:
     error = refusal(f"s3://documents/{folder}")
     check_error(error, reason="bad_folder", subject="DIALECTIC_STORAGE_URL")
@@ -63,7 +64,7 @@ def test_a_bucket_needs_both_halves_of_its_key(missing: str) -> None:
     assert "DIALECTIC_STORAGE_SECRET_ACCESS_KEY" in message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("endpoint", "is_path_style", "asked_at"),
     [
         ("", True, "https://s3.eu-north-1.amazonaws.com"),
@@ -80,7 +81,7 @@ def test_requests_go_to_the_server_with_the_bucket_in_the_path_or_in_the_host(
     assert parse("s3://documents", access).endpoint == asked_at
 
 
-@pytest.mark.parametrize(
+@each_case(
     "endpoint",
     [
         "minio:9000",
@@ -109,7 +110,7 @@ def test_a_server_without_encryption_must_be_allowed() -> None:
     assert parse("s3://documents", allowed).endpoint == "http://127.0.0.1:9000"
 
 
-@pytest.mark.parametrize("region", ["", "eu north", "x" * 65, "a/b"])
+@each_case("region", ["", "eu north", "x" * 65, "a/b"])
 def test_a_region_is_a_name(region: str) -> None:
     error = refusal("s3://documents", replace(ACCESS, region=region))
     assert error.subject == "DIALECTIC_STORAGE_REGION"

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from dialectic.core.event import (
     parse_id,
     render_position,
 )
+from tests.cases import each_case
 
 TENANT, OTHER, USER, COLLEAGUE, SESSION = (UUID(int=n) for n in range(1, 6))
 
@@ -86,7 +86,7 @@ def test_no_text_but_an_id_is_taken_for_one(text: str) -> None:
     assert found is None or format_id(TENANT, found) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("columns", "user_id", "is_told"),
     [
         ({}, USER, True),

@@ -23,6 +23,7 @@ from dialectic.core.job import (
     parse_payload,
 )
 from dialectic.errors import Fate, InvalidPayload
+from tests.cases import each_case
 from tests.problems import refusing
 
 MODEL_ID = UUID("6f1f2e3d-0000-4000-8000-000000000001")
@@ -80,7 +81,7 @@ def test_an_execute_payload_is_told_from_a_plan_by_its_type_alone() -> None:
     assert parse_payload(payload.model_dump(mode="json")) == payload
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("raw", "place"),
     [
         (None, "payload"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from dialectic.core.local_trust import (
     is_loopback,
 )
 from dialectic.errors import ConfigurationError, ExitCode, RemedyAction
+from tests.cases import each_case
 from tests.problems import refusing
 
 LOOPBACK = ["127.0.0.1", "127.1.2.3", "localhost", "LocalHost", "::1", "[::1]"]
@@ -34,12 +34,12 @@ def knock(**headers: str) -> RequestOrigin:
     return RequestOrigin.read({name.replace("_", "-"): value for name, value in headers.items()})
 
 
-@pytest.mark.parametrize("host", LOOPBACK)
+@each_case("host", LOOPBACK)
 def test_a_server_may_open_on_the_machine_itself_without_a_token(host: str) -> None:
     check_opening(host, has_tokens=False)
 
 
-@pytest.mark.parametrize("host", [*PUBLIC, *LOOKALIKES])
+@each_case("host", [*PUBLIC, *LOOKALIKES])
 def test_where_others_can_come_a_server_opens_only_if_it_can_know_them(host: str) -> None:
     check_opening(host, has_tokens=True)
     with refusing(ConfigurationError, subject=host, action=RemedyAction.ADD_USER) as refused:
@@ -47,16 +47,14 @@ def test_where_others_can_come_a_server_opens_only_if_it_can_know_them(host: str
     assert refused.value.exit_code is ExitCode.CONFIGURATION
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000"])
+@each_case("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000"])
 def test_the_owner_needs_no_token_at_the_machine(host: str) -> None:
     assert decide_access("127.0.0.1", knock(host=host), has_tokens=False) is Access.AS_OWNER
     own = knock(host=host, origin=f"http://{host}")
     assert decide_access("127.0.0.1", own, has_tokens=False) is Access.AS_OWNER
 
 
-@pytest.mark.parametrize(
-    "host", [*LOOKALIKES, *PUBLIC, "a/b", "[", "localhost:999999", "u@localhost"]
-)
+@each_case("host", [*LOOKALIKES, *PUBLIC, "a/b", "[", "localhost:999999", "u@localhost"])
 def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
     for header in (host, f"{host}:8000"):
         found = decide_access("127.0.0.1", knock(host=header), has_tokens=False)
@@ -64,7 +62,7 @@ def test_a_name_that_was_made_to_lead_here_is_foreign(host: str) -> None:
     assert decide_access("127.0.0.1", RequestOrigin(None), has_tokens=False) is Access.FOREIGN
 
 
-@pytest.mark.parametrize(
+@each_case(
     "origin",
     [
         *("https://evil.example", "null", "", "http://localhost", "http://localhost:3000"),
@@ -79,7 +77,7 @@ def test_a_page_of_another_origin_is_foreign(origin: str) -> None:
     assert found is Access.FOREIGN
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("site", "access"),
     [
         ("cross-site", Access.FOREIGN),
@@ -95,7 +93,7 @@ def test_a_picture_in_a_page_of_another_site_is_foreign_although_it_names_no_ori
     assert decide_access("127.0.0.1", seen, has_tokens=False) is access
 
 
-@pytest.mark.parametrize("header", FORWARDING_HEADERS)
+@each_case("header", FORWARDING_HEADERS)
 def test_whoever_comes_through_a_proxy_is_not_the_owner(header: str) -> None:
     seen = RequestOrigin.read({"host": "127.0.0.1:8000", header: "203.0.113.9"})
     assert decide_access("127.0.0.1", seen, has_tokens=False) is Access.UNKNOWN

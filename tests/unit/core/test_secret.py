@@ -9,11 +9,12 @@ import pickle
 import pytest
 
 from dialectic.core.access import Secret
+from tests.cases import each_case
 
 KEY = "sk-canary-2f9d"
 
 
-@pytest.mark.parametrize("show", [repr, str, "{}".format, "{!r}".format])
+@each_case("show", [repr, str, "{}".format, "{!r}".format])
 def test_it_does_not_show_itself(show: object) -> None:
     assert callable(show)
     assert KEY not in show(Secret(KEY))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dialectic.core.slug import (
     slugify_name,
 )
 from dialectic.errors import UsageError
+from tests.cases import each_case
 from tests.problems import refusing
 
 HOSTILE_NAMES = [
@@ -59,7 +59,7 @@ HOSTILE_NAMES = [
 names = st.one_of(st.sampled_from(HOSTILE_NAMES), st.text(max_size=400))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "slug"),
     [
         ("openai/gpt-4.1", "openai-gpt-4-1"),
@@ -104,7 +104,7 @@ def test_what_follows_after_a_thousand_characters_still_counts() -> None:
     assert one != other
 
 
-@pytest.mark.parametrize("name", ["CON", "nul", "Aux", "prn.", "com¹", "LPT9"])
+@each_case("name", ["CON", "nul", "Aux", "prn.", "com¹", "LPT9"])
 def test_no_slug_is_the_name_of_a_windows_device(name: str) -> None:
     slug = slugify_name(name, fallback="project")
     assert not is_slug(name.lower().rstrip("."))
@@ -125,14 +125,14 @@ def test_a_short_id_is_the_beginning_of_an_id() -> None:
     assert short_id(uuid.UUID(int=1)) == "00000000"
 
 
-@pytest.mark.parametrize("unique", ["", "1234567", "not-an-id", "../../..", "\uff11" * 8])
+@each_case("unique", ["", "1234567", "not-an-id", "../../..", "\uff11" * 8])
 def test_what_does_not_begin_with_eight_digits_is_no_id(unique: str) -> None:
     assert not is_short_id(unique)
     with refusing(UsageError, reason="not_an_id"):
         short_id(unique)
 
 
-@pytest.mark.parametrize("fallback", ["", "Upper", "a_b", "-a", "a/b"])
+@each_case("fallback", ["", "Upper", "a_b", "-a", "a/b"])
 def test_a_fallback_must_be_a_slug_itself(fallback: str) -> None:
     with refusing(UsageError, reason="not_a_slug"):
         slugify_name("🚀", fallback=fallback)

@@ -20,6 +20,7 @@ from dialectic.core.strict_json import (
     require_object,
     require_text,
 )
+from tests.cases import each_case
 
 VALUES = st.recursive(
     st.none()
@@ -43,7 +44,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert parse_json(text) == json.loads(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "NaN",
@@ -83,7 +84,7 @@ def test_values_are_of_their_kind_or_absent(
             require(value, "it")
 
 
-@pytest.mark.parametrize("value", [-1, 1.0, "1", True, None, [], 10**30 * -1])
+@each_case("value", [-1, 1.0, "1", True, None, [], 10**30 * -1])
 def test_only_whole_numbers_from_zero_up_are_counts(value: Any) -> None:
     assert find_count(value) is None
     assert (find_count(0), find_count(7)) == (0, 7)

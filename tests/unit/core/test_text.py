@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core import text as cleaning
 from dialectic.core.text import clean_part, clean_text
+from tests.cases import each_case
+from tests.properties import examples
 
 ZWSP, ZWNJ, ZWJ, LRM, RLM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f"
 RLO, PDF, LRI, PDI = "\u202e", "\u202c", "\u2066", "\u2069"
@@ -29,7 +30,7 @@ hostile_texts = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -51,7 +52,7 @@ def test_text_that_people_write_is_left_alone(text: str) -> None:
     assert clean_text(text) == (text, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "cleaned", "notes"),
     [
         ("a\0b\0", "ab", ["removed 2 NUL characters"]),
@@ -84,14 +85,14 @@ def test_what_nobody_sees_is_taken_out_and_noted(text: str, cleaned: str, notes:
     assert clean_text(text) == (cleaned, notes)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(hostile_texts)
 def test_cleaning_twice_changes_nothing(text: str) -> None:
     cleaned, _ = clean_text(text)
     assert clean_text(cleaned) == (cleaned, [])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(hostile_texts)
 def test_clean_text_can_be_stored_and_shows_no_control_of_direction(text: str) -> None:
     cleaned, notes = clean_text(text)
@@ -100,7 +101,7 @@ def test_clean_text_can_be_stored_and_shows_no_control_of_direction(text: str) -
     assert bool(notes) == (cleaned != text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(hostile_texts.map(lambda text: text.encode("utf-8", "replace").decode()), st.data())
 def test_it_does_not_matter_where_a_text_was_cut_in_parts(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
@@ -109,7 +110,7 @@ def test_it_does_not_matter_where_a_text_was_cut_in_parts(text: str, data: st.Da
     assert clean_text("".join(parts))[0] == clean_text(text)[0]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(hostile_texts)
 def test_a_part_can_be_stored_and_is_clean_within(text: str) -> None:
     part, _ = clean_part(text)
@@ -132,7 +133,7 @@ def test_plain_ascii_is_never_touched(text: str) -> None:
     assert clean_text(text) == (text, [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "unit",
     ["a", "\0", ZWSP, ZWJ, VS16, "\ud800", "\ud83d\ude00", f"{ZWJ}{VS16}", f"a{ZWJ}",
      f"\U0001f600{ZWJ}", f"{MEEM}{ZWNJ}", "\r", "\r\n", "\0a", f"{RLO}{ZWNJ}"],

@@ -27,6 +27,7 @@ from dialectic.pipeline.assemble import (
 )
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.tokens.counting import count_request_tokens
+from tests.cases import each_case
 
 CARD = ModelCard(
     name="offline/small",
@@ -83,7 +84,7 @@ def test_the_request_holds_the_system_and_the_prompt_and_nothing_else() -> None:
     assert request.messages == (Message(Role.USER, "Write a thesis.\n"),)
 
 
-@pytest.mark.parametrize(("asked", "cap"), [(None, 400), (1, 1), (399, 399), (4_000, 400)])
+@each_case(("asked", "cap"), [(None, 400), (1, 1), (399, 399), (4_000, 400)])
 def test_an_answer_is_capped_by_the_wish_and_by_the_model(asked: int | None, cap: int) -> None:
     assert assemble(replace(MATERIAL, max_output_tokens=asked), CARD).max_output_tokens == cap
 

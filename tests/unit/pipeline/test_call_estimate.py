@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.money.quote import Duration
 from dialectic.pipeline.call_estimate import Task, build_durations
+from tests.cases import each_case
 
 
 def build_task(name: int, *after: int, group: str = "one", takes: float = 1.0) -> Task:
@@ -18,9 +18,7 @@ def add_up(durations: dict[str, Duration]) -> Duration:
     return sum(durations.values(), start=Duration())
 
 
-@pytest.mark.parametrize(
-    ("slots", "expected_s"), [(1, 4.0), (2, 2.0), (3, 2.0), (4, 1.0), (99, 1.0)]
-)
+@each_case(("slots", "expected_s"), [(1, 4.0), (2, 2.0), (3, 2.0), (4, 1.0), (99, 1.0)])
 def test_tasks_that_wait_for_nothing_share_the_slots(slots: int, expected_s: float) -> None:
     tasks = [build_task(n) for n in range(4)]
     assert add_up(build_durations(tasks, slots=slots)) == Duration(expected_s, expected_s * 2)

@@ -100,7 +100,7 @@ def test_three_models_make_57_planned_calls_in_the_standard_process() -> None:
 
 
 @given(processes(), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_in_any_process_calls_are_exact_and_no_bound_lies_below_what_is_expected(
     process: Process, models: int, continuations: int, retries: int
 ) -> None:

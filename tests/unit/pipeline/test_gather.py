@@ -13,6 +13,7 @@ from dialectic.errors import PlanError
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.gather import SELF_CRITIQUE, gather, gather_stage_words
 from dialectic.pipeline.load import Text
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.job_contexts import (
     CRITIQUES,
@@ -42,8 +43,8 @@ def test_the_first_stage_reads_the_request_alone() -> None:
     assert material.folder.stage == "thesis"
 
 
-@pytest.mark.parametrize("author", [1, 2, 3])
-@pytest.mark.parametrize("text", THESES, ids=lambda text: str(text.model_index))
+@each_case("author", [1, 2, 3])
+@each_case("text", THESES, ids=lambda text: str(text.model_index))
 def test_a_turn_reads_its_own_inputs_though_more_is_on_the_table(author: int, text: Text) -> None:
     scene = build_scene(*THESES, *CRITIQUES)
     material = gather(scene, build_job("antithesis"), build_critique(author, text))

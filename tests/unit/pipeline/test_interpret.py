@@ -41,6 +41,7 @@ from dialectic.pipeline.interpret import (
     decide_fate,
     interpret,
 )
+from tests.cases import each_case
 from tests.problems import refusing
 
 
@@ -115,12 +116,12 @@ def test_every_error_of_the_tree_has_the_fate_that_is_promised() -> None:
     assert found == EXPECTED
 
 
-@pytest.mark.parametrize("kind", [kind for kind in list_ours() if kind not in EXPECTED])
+@each_case("kind", [kind for kind in list_ours() if kind not in EXPECTED])
 def test_an_error_that_no_retry_mends_fails_the_job_at_once(kind: type[DialecticError]) -> None:
     assert decide_fate(build_job(), kind(), jitter=random.Random(1)) == Fail(retries_used_up=False)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, fate in EXPECTED.items() if fate is Fate.PAUSE])
+@each_case("kind", [kind for kind, fate in EXPECTED.items() if fate is Fate.PAUSE])
 def test_an_error_that_a_person_can_mend_pauses_the_job(kind: type[DialecticError]) -> None:
     job = build_job(retry_count=3)
     assert decide_fate(job, kind(), jitter=random.Random(1)) == Pause()
@@ -134,7 +135,7 @@ def test_an_error_that_leaves_nothing_to_write_never_reaches_the_decision(
         decide_fate(build_job(), kind(), jitter=random.Random(1))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in RETRIED if kind is not ProviderThrottled])
+@each_case("kind", [kind for kind in RETRIED if kind is not ProviderThrottled])
 def test_an_error_that_may_pass_is_tried_again_until_the_tries_are_used_up(
     kind: type[DialecticError],
 ) -> None:
@@ -247,7 +248,7 @@ def test_where_nobody_wants_more_a_cut_off_answer_is_a_document_marked_incomplet
     assert outcome == Finish("".join([*said, MORE]), is_incomplete=True, flags=("cut_off",))
 
 
-@pytest.mark.parametrize("continuations_max", range(4))
+@each_case("continuations_max", range(4))
 def test_after_so_many_further_turns_the_document_is_what_there_is(continuations_max: int) -> None:
     limits = Limits(continues=True, continuations_max=continuations_max)
     turns = [
@@ -328,8 +329,8 @@ def test_a_turn_that_begins_all_over_again_is_forgiven_once() -> None:
     assert caught.value.remains.was_sent
 
 
-@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH])
-@pytest.mark.parametrize("text", ["", " ", "\n\t\r\n", "\u00a0\u2003"])
+@each_case("finish", [FinishReason.STOP, FinishReason.LENGTH])
+@each_case("text", ["", " ", "\n\t\r\n", "\u00a0\u2003"])
 def test_an_answer_without_words_is_an_error_whatever_its_end(
     finish: FinishReason, text: str
 ) -> None:
@@ -338,16 +339,16 @@ def test_an_answer_without_words_is_an_error_whatever_its_end(
     assert caught.value.retries_max == 1
 
 
-@pytest.mark.parametrize("said", [[], [HEAD]])
-@pytest.mark.parametrize("text", ["", "I would rather not."])
+@each_case("said", [[], [HEAD]])
+@each_case("text", ["", "I would rather not."])
 def test_a_refusal_is_never_a_document_nor_a_part_of_one(text: str, said: list[str]) -> None:
     with refusing(ProviderFiltered, reason="refused", subject="content_filter"):
         interpret(build_reply(FinishReason.FILTER, text, raw="content_filter"), said, ON)
 
 
-@pytest.mark.parametrize("said", [[], [HEAD]])
-@pytest.mark.parametrize("finish", [FinishReason.TOOL, FinishReason.ERROR])
-@pytest.mark.parametrize("raw", ["tool_calls", "no such word", None])
+@each_case("said", [[], [HEAD]])
+@each_case("finish", [FinishReason.TOOL, FinishReason.ERROR])
+@each_case("raw", ["tool_calls", "no such word", None])
 def test_an_end_that_is_none_is_an_error_that_names_the_vendors_word(
     finish: FinishReason, raw: str | None, said: list[str]
 ) -> None:

@@ -25,6 +25,7 @@ from dialectic.errors import (
     StreamTruncated,
 )
 from dialectic.pipeline.interpret import THROTTLED_MAX_S, Fail, Pause, Postpone, Retry, decide_fate
+from tests.cases import each_case
 from tests.unit.pipeline.test_interpret import build_job
 
 FAILED, USED_UP = Fail(retries_used_up=False), Fail(retries_used_up=True)
@@ -56,7 +57,7 @@ TLS = ProviderTransient("The certificate is out of date.", retries_max=1)
 EMPTY = ProviderMalformed("Nothing came.", retries_max=1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "attempts", "end"),
     [
         (ProviderTransient(), 4, USED_UP),
@@ -100,8 +101,8 @@ def test_what_was_met_before_a_person_ran_the_job_again_is_not_held_against_it()
     assert isinstance(decide_fate(job, ProviderMalformed(), jitter=random.Random(1)), Retry)
 
 
-@pytest.mark.parametrize("retries_max", [0, 1, 2, 5])
-@pytest.mark.parametrize("max_retries", [0, 1, 3])
+@each_case("retries_max", [0, 1, 2, 5])
+@each_case("max_retries", [0, 1, 3])
 def test_the_job_allows_no_more_than_its_own_tries_whatever_the_error_allows(
     retries_max: int, max_retries: int
 ) -> None:

@@ -20,6 +20,7 @@ from dialectic.pipeline.outline import (
     list_calls,
 )
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.played_session import World, processes
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
@@ -27,7 +28,7 @@ from tests.unit.small_process import build, build_content, build_input, build_st
 STANDARD = load_process("standard")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("models", "calls"),
     [
         (1, [1, 1, 1, 1, 1, 1, 1]),

@@ -7,7 +7,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.file_locations import (
@@ -27,7 +27,9 @@ from dialectic.core.slug import slugify_name
 from dialectic.errors import Fate, PlanError
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import check_error, refusing
+from tests.properties import examples
 from tests.unit.pipeline.played_session import World, is_hit, processes, with_failures_allowed
 from tests.unit.small_process import (
     CONTENT,
@@ -54,7 +56,7 @@ def play(*models: str) -> World:
 # A whole session --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("models", [1, 2, 3, 4, 5])
+@each_case("models", [1, 2, 3, 4, 5])
 def test_a_session_plans_as_many_documents_as_its_outline_says(models: int) -> None:
     world = play(*[f"offline/m{n}" for n in range(models)])
     n = models
@@ -123,7 +125,7 @@ def compare(one: World, other: World) -> None:
     assert [plan.has_ended for plan in one.plans] == [plan.has_ended for plan in other.plans]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(model_lists, seeds)
 def test_the_standard_process_plans_the_same_in_any_order_with_any_number_of_looks(
     models: list[str], seed: int
@@ -134,7 +136,7 @@ def test_the_standard_process_plans_the_same_in_any_order_with_any_number_of_loo
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(processes(), model_lists, seeds)
 def test_any_process_plans_the_same_in_any_order_with_any_number_of_looks(
     process: Process, models: list[str], seed: int
@@ -149,7 +151,7 @@ def test_any_process_plans_the_same_in_any_order_with_any_number_of_looks(
 LENIENT = build(with_failures_allowed(changed(lambda _: None)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(model_lists, st.sampled_from([5, 20, 50, 90]), seeds)
 def test_what_fails_leaves_the_rest_the_same_in_any_order(
     models: list[str], rate: int, seed: int
@@ -160,7 +162,7 @@ def test_what_fails_leaves_the_rest_the_same_in_any_order(
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(processes(), model_lists, st.sampled_from([5, 30, 80]), seeds)
 def test_no_failure_leaves_a_plan_job_waiting_for_ever(
     process: Process, models: list[str], rate: int, seed: int
@@ -249,7 +251,7 @@ def check_names(world: World) -> None:
             assert sorted(found) == list(range(1, count + 1))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(processes(), model_lists)
 def test_in_any_process_a_models_documents_of_a_kind_are_counted_from_one_without_gaps(
     process: Process, models: list[str]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 from uuid import UUID
 
-import pytest
-
 from dialectic.core.models.messages import UsageSource
 from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
@@ -20,6 +18,7 @@ from dialectic.errors import (
 )
 from dialectic.ledger.holds import Hold, HoldState, Purpose
 from dialectic.pipeline.reserve import price_failure
+from tests.cases import each_case
 from tests.conformance.provider_client import CARD
 
 HOLD = Hold(
@@ -47,7 +46,7 @@ def counted(output_tokens: int) -> Actual:
     return Actual(100, output_tokens, UsageSource.COUNTED)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "paid"),
     [
         (StreamTruncated(remains=SAID), counted(7)),

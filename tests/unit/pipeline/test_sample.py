@@ -6,7 +6,6 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from dialectic.core.job import derive_contribution_id
 from dialectic.core.process.definition import Process
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline, PlannedCall, build_outline, list_calls
+from tests.cases import each_case
 from tests.unit.pipeline.played_session import World, processes
 from tests.unit.small_process import build, changed
 
@@ -35,8 +35,8 @@ def list_of(process: Process, output_type: str, models: int) -> list[PlannedCall
     return [call for call in calls if call.makes.output_type == output_type]
 
 
-@pytest.mark.parametrize("models", [2, 3, 5])
-@pytest.mark.parametrize("readers", [1, 2])
+@each_case("models", [2, 3, 5])
+@each_case("readers", [1, 2])
 def test_each_document_is_read_by_so_many_models_and_none_by_its_author_if_others_do(
     models: int, readers: int
 ) -> None:
@@ -48,8 +48,8 @@ def test_each_document_is_read_by_so_many_models_and_none_by_its_author_if_other
     assert bool(own) is (readers == models)
 
 
-@pytest.mark.parametrize("models", [2, 3, 5])
-@pytest.mark.parametrize("most", [1, 2])
+@each_case("models", [2, 3, 5])
+@each_case("most", [1, 2])
 def test_of_what_was_made_from_a_document_each_model_reads_so_much(models: int, most: int) -> None:
     calls = list_of(build_sampled(per_source_max=most), "pair", models)
     assert len(calls) == models * models * most

@@ -26,6 +26,7 @@ from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Item, Material, Words, gather
 from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.write import Written, write
+from tests.cases import each_case
 from tests.unit.pipeline.job_contexts import (
     PROCESS,
     build_critique,
@@ -155,7 +156,7 @@ def test_documents_under_a_key_of_json_are_cut_out_of_a_whole_answer_only(
     assert len(written.resources) == (0 if is_incomplete else 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("is_first", "iteration", "prefix"),
     [
         (True, 1, ""),

@@ -13,6 +13,7 @@ from dialectic.core.process.check import VARIABLES
 from dialectic.core.process.definition import Stage
 from dialectic.errors import ExitCode, InvalidProcess, NotFound
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import check_error, refusing
 
 SHIPPED = Path(dialectic.__file__).parent / "processes" / "standard"
@@ -53,7 +54,7 @@ def render(name: str, **given: object) -> str:
     return render_template(name, STANDARD.prompts[name], {**GIVEN, **given})
 
 
-@pytest.mark.parametrize("name", sorted(STANDARD.prompts))
+@each_case("name", sorted(STANDARD.prompts))
 def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_given(
     name: str,
 ) -> None:
@@ -64,7 +65,7 @@ def test_every_prompt_of_the_shipped_process_renders_with_what_every_prompt_is_g
     assert "\n\n\n\n" not in text
 
 
-@pytest.mark.parametrize("name", SENT)
+@each_case("name", SENT)
 def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_order(
     name: str,
 ) -> None:
@@ -76,13 +77,13 @@ def test_a_prompt_that_is_sent_holds_the_request_the_feedback_and_its_inputs_in_
     assert text.count("- Think of those who run it.") == 1
 
 
-@pytest.mark.parametrize("name", SENT)
+@each_case("name", SENT)
 def test_what_a_prompt_is_not_given_leaves_no_empty_point(name: str) -> None:
     text = render(name, guidance="", context=[], feedback=[])
     assert not [line for line in text.splitlines() if line.strip() == "-"]
 
 
-@pytest.mark.parametrize("stage", STANDARD.order, ids=lambda stage: stage.slug)
+@each_case("stage", STANDARD.order, ids=lambda stage: stage.slug)
 def test_the_prompt_asks_for_every_document_that_is_cut_out_of_the_answer(stage: Stage) -> None:
     asking = render((stage.steps[-1] if stage.steps else stage).prompt_template_name)
     assert stage.expected_output_artifacts
@@ -103,7 +104,7 @@ def test_every_domain_of_the_standard_process_has_guidance() -> None:
     assert all(overlay.guidance for overlay in STANDARD.overlays.values())
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "no/such/folder", "standard/prompts"])
+@each_case("name", ["nothing", "", "no/such/folder", "standard/prompts"])
 def test_an_unknown_process_is_not_found_and_the_shipped_ones_are_named(name: str) -> None:
     with pytest.raises(NotFound) as caught:
         load_process(name)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from dialectic.core.process.definition import Stage
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.unit.providers.standard_calls import FEEDBACK, TEMPLATES, render
 
 PROCESS = load_process("standard")
 ROLES = [stage.system_prompt_name for stage in PROCESS.order]
 
-every_template = pytest.mark.parametrize("template", TEMPLATES)
+every_template = each_case("template", TEMPLATES)
 
 
-@pytest.mark.parametrize("stage", PROCESS.order, ids=lambda stage: stage.slug)
+@each_case("stage", PROCESS.order, ids=lambda stage: stage.slug)
 def test_every_expected_document_is_asked_for_under_its_heading(stage: Stage) -> None:
     last = stage.steps[-1].prompt_template_name if stage.steps else stage.prompt_template_name
     asked = re.findall(r"^- `(## [^`]+)`: ", PROCESS.prompts[last], re.MULTILINE)
@@ -56,7 +55,7 @@ def test_only_a_prompt_with_feedback_speaks_of_it(template: str) -> None:
 
 
 @every_template
-@pytest.mark.parametrize("domain", PROCESS.file.domains)
+@each_case("domain", PROCESS.file.domains)
 def test_a_rendered_prompt_leaves_no_trace_of_the_template(template: str, domain: str) -> None:
     text = render(template, {"Thesis A": "One."}, feedback=FEEDBACK, domain=domain)
     assert "{{" not in text

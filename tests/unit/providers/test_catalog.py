@@ -10,10 +10,11 @@ import pytest
 from dialectic.core.models.endpoint import BUILT_IN
 from dialectic.core.models.model import ModelCard, parse_tokenizer
 from dialectic.providers.catalog import load_shipped
+from tests.cases import each_case
 
 SHIPPED = load_shipped()
 CARDS = [card for shipped in SHIPPED.values() for card in shipped.cards]
-every_card = pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+every_card = each_case("card", CARDS, ids=lambda card: card.name)
 
 
 def test_every_built_in_endpoint_has_models_and_no_other() -> None:

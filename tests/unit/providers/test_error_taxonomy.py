@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from dialectic.providers.error_taxonomy import (
     is_error,
     read_complaint,
 )
+from tests.cases import each_case
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "providers.md"
 JSON = st.recursive(
@@ -37,7 +37,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "kind"),
     [
         (301, Kind.REDIRECT),
@@ -70,7 +70,7 @@ def test_a_status_alone_has_its_class(status: int, kind: Kind) -> None:
     assert classify(Complaint(status)) is kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "body", "kind"),
     [
         (429, {"error": {"type": "insufficient_quota"}}, Kind.QUOTA),
@@ -128,7 +128,7 @@ def test_codes_tell_what_the_status_does_not(status: int, body: Any, kind: Kind)
     assert classify(read_complaint(status, body)) is kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("quotas", "kind"),
     [
         (["GenerateRequestsPerDayPerProjectPerModel-FreeTier"], Kind.QUOTA),
@@ -160,7 +160,7 @@ def test_a_purse_that_is_only_held_says_when_to_come_back() -> None:
     assert classify(read_complaint(402, {}, {"retry-after": "3"})) is Kind.THROTTLED
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "had", "allowed"),
     [
         ({"message": "prompt is too long: 9001 tokens > 8000 maximum"}, 9001, 8000),
@@ -197,7 +197,7 @@ def test_the_figures_of_what_is_too_long_are_read(
     assert (complaint.had_tokens, complaint.max_tokens) == (had, allowed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "message"),
     [
         ({"error": {"message": "A."}}, "A."),
@@ -232,7 +232,7 @@ def test_whatever_stands_in_a_body_is_classed(status: int, body: Any) -> None:
     assert classify(read_complaint(status, body)) in Kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "expected"),
     [
         ({"error": {"message": "A."}}, True),

@@ -20,6 +20,7 @@ from dialectic.providers.model_list import (
     is_listed,
 )
 from dialectic.settings import Settings
+from tests.cases import each_case
 
 DAY = date(2026, 11, 16)
 
@@ -68,7 +69,7 @@ def test_what_an_endpoint_listed_that_is_no_longer_declared_is_forgotten(catalog
     assert rows == build_listing(catalog, {})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "listed", "expected"),
     [
         ("claude-haiku-4-5", ["claude-haiku-4-5"], True),

@@ -13,7 +13,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.messages import FinishReason, Message, Reply, Request, Role, UsageSource
@@ -22,7 +22,9 @@ from dialectic.errors import ContextWindowError, Fate, ProviderRejected
 from dialectic.providers.base import Provider
 from dialectic.providers.offline import CARDS, OfflineProvider, seeded_latency
 from dialectic.tokens.counting import count_request_tokens
+from tests.cases import each_case
 from tests.problems import refusing
+from tests.properties import examples
 
 ARCHITECT, PRAGMATIST, SKEPTIC = CARDS
 BOUNDLESS = dataclasses.replace(
@@ -250,7 +252,7 @@ class TestWhatItWrites:
         assert list(value) == ["cost", "clarity"]
         assert all(1 <= mark["score"] <= 5 for mark in value.values())
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("instruction", "heading"),
         [
             ("Propose an answer.", "## Business case"),
@@ -437,8 +439,8 @@ HOSTILE = {
 
 
 class TestHostilePrompts:
-    @pytest.mark.parametrize("prompt", HOSTILE.values(), ids=HOSTILE.keys())
-    @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+    @each_case("prompt", HOSTILE.values(), ids=HOSTILE.keys())
+    @each_case("card", CARDS, ids=lambda card: card.name)
     def test_any_prompt_gets_a_well_formed_answer(self, card: ModelCard, prompt: str) -> None:
         text = answer(card, prompt).text
         assert_well_formed(text)
@@ -461,19 +463,19 @@ class TestHostilePrompts:
         prompt = "\n".join(f"- `## Part {n}`" for n in range(10_000))
         assert len(headings_of(answer(BOUNDLESS, prompt).text)) == 40
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(
         st.lists(st.sampled_from([*HOSTILE.values(), "\n", "`## A`", "must ", "“", "|", "# x\n"]))
     )
     def test_any_mixture_gets_a_well_formed_answer(self, parts: list[str]) -> None:
         assert_well_formed(answer(SKEPTIC, "".join(parts)).text)
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(st.text())
     def test_any_text_gets_a_well_formed_answer(self, text: str) -> None:
         assert_well_formed(answer(PRAGMATIST, text).text)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "unit",
         [
             "a",

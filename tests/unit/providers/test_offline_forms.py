@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from dialectic.core.documents.prompts import build_block, render_template
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.processes.loader import load_process, load_words
 from dialectic.providers.offline.composer import VOICES, Composer
 from dialectic.providers.offline.reading import VOCABULARY, read_brief
+from tests.cases import each_case
 from tests.unit.providers.standard_calls import FEEDBACK, ask, calls_of, render
 
 EXAMPLE = load_process(str(Path(__file__).parents[3] / "examples" / "pros-and-cons"))
@@ -102,8 +101,8 @@ class TestAnotherProcess:
         assert any(f"“{argument}” (List A)" in weighed for argument in arguments)
 
 
-@pytest.mark.parametrize("voice", VOICES)
-@pytest.mark.parametrize("frame", VOCABULARY["sections"])
+@each_case("voice", VOICES)
+@each_case("frame", VOCABULARY["sections"])
 def test_every_frame_can_be_filled_in_every_voice(frame: str, voice: str) -> None:
     answered = calls_of("synthesis_pairwise")[0]
     brief = read_brief("", render("synthesis_pairwise", answered.inputs, feedback=FEEDBACK))

@@ -8,12 +8,14 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.artifacts import extract_documents, list_sections
 from dialectic.core.documents.prompts import build_block
 from dialectic.providers.offline import CARDS
+from tests.cases import each_case
+from tests.properties import examples
 from tests.unit.providers.standard_calls import (
     FEEDBACK,
     FEEDBACK_POINTS,
@@ -36,7 +38,7 @@ QUOTE = re.compile(r"“([^“”]+)” \(([A-Z][^()]+)\)")
 MEANT_TO_DIFFER = {"thesis": 0.2, "antithesis_critique": 0.2}
 COUNTS = {2: (2, 4, 8, 4, 2, 2, 2), 3: (3, 9, 27, 9, 3, 3, 3)}
 
-every_run = pytest.mark.parametrize(("count", "feedback"), RUNS, ids=str)
+every_run = each_case(("count", "feedback"), RUNS, ids=str)
 every_template = pytest.mark.parametrize("template", TEMPLATES)
 
 
@@ -381,7 +383,7 @@ class TestContinuation:
             assert len(turns) < 400
         assert all(len(piece) <= 4 * cap for piece in turns[::2])
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(
         template=st.sampled_from(sorted(TEMPLATES)),
         share=st.floats(0.001, 0.999),
@@ -429,7 +431,7 @@ class TestMaterialIsNoInstruction:
         assert "<<<" not in text
 
     @every_template
-    @settings(max_examples=15)
+    @examples(15)
     @given(document=st.text(max_size=300), request=st.text(min_size=1, max_size=200))
     def test_any_document_gets_all_sections(
         self, template: str, document: str, request: str
@@ -475,7 +477,7 @@ class TestCost:
         assert 170_000 < len(prompt) < 300_000
         assert self.cpu_s("synthesis_final", prompt) < 0.100
 
-    @pytest.mark.parametrize(
+    @each_case(
         "unit",
         ["must build a word ", "x", "# heading\n", "- a must never b c d\n", "“a must b” (T) "],
     )

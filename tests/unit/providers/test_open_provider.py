@@ -21,6 +21,7 @@ from dialectic.providers.catalog import open_provider
 from dialectic.providers.errors import QUOTED_CHARS_MAX, RAW_CHARS_MAX
 from dialectic.providers.exchange import AFTERWARDS_S, REASONING_FIRST_BYTE_S, Caps, build_sending
 from dialectic.providers.response import RECORD_CHARS_MAX, TEXT_CHARS_MAX
+from tests.cases import each_case
 
 OPENAI = Endpoint(name="openai", kind=WireFormat.OPENAI, base_url="https://api.openai.com/v1")
 LOCAL = dataclasses.replace(OPENAI, name="local", base_url="http://127.0.0.1:8080/v1")
@@ -42,7 +43,7 @@ def test_every_wire_has_its_adapter(kind: WireFormat) -> None:
     assert open_provider(endpoint, None).endpoint is endpoint
 
 
-@pytest.mark.parametrize(
+@each_case(
     "base_url",
     [
         "",
@@ -78,7 +79,7 @@ def test_opening_reads_no_library_of_the_network() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("endpoint", "extra", "name", "cap"),
     [
         (OPENAI, {}, "max_completion_tokens", 500),

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.messages import Message, Reply, Request, Role
@@ -20,6 +20,7 @@ from dialectic.providers.exchange import Reader
 from dialectic.providers.google import ContentReader
 from dialectic.providers.openai import ChatReader
 from dialectic.providers.response import ResponseBuilder
+from tests.properties import examples
 
 CARD = ModelCard(
     name="play/m",
@@ -52,7 +53,7 @@ EVENTS = st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5), m
 
 
 @pytest.mark.parametrize("kind", [ChatReader, MessageReader, ContentReader])
-@settings(max_examples=60)
+@examples(60)
 @given(events=EVENTS, body=VALUES)
 def test_any_events_are_taken_or_refused(kind: Any, events: list[Any], body: Any) -> None:
     pieces: list[str] = []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.strict_json import MalformedJson
 from dialectic.providers.sse import Event, EventParser, Numbering
+from tests.cases import each_case
 
 
 def parse(*pieces: bytes) -> list[Event]:
@@ -21,7 +22,7 @@ def parse(*pieces: bytes) -> list[Event]:
     return events + ([last] if last else [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("stream", "expected"),
     [
         (b"data: a\n\ndata: b\n\n", [Event("a"), Event("b")]),
@@ -76,7 +77,7 @@ def feed_all(parser: EventParser, piece: bytes, times: int) -> None:
         parser.feed(piece)
 
 
-@pytest.mark.parametrize("start", [b"data: ", b"", b": ", b"data: a\n" * 10 + b"data: "])
+@each_case("start", [b"data: ", b"", b": ", b"data: a\n" * 10 + b"data: "])
 def test_a_line_of_ten_megabytes_is_refused_and_not_held(start: bytes) -> None:
     parser, piece = EventParser(), b"x" * 10_000
     parser.feed(start)

@@ -14,6 +14,7 @@ from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.errors import ForbiddenAddress, ProviderRejected
 from dialectic.providers.http import HttpConnection, OutgoingRequest
 from dialectic.providers.ssrf import GuardedTransport
+from tests.cases import each_case
 from tests.problems import refusing
 
 SENDING = OutgoingRequest(path="/chat", body=b"{}", first_byte_s=5.0, whole_s=5.0)
@@ -31,7 +32,7 @@ def build_endpoint(base_url: str) -> Endpoint:
     return Endpoint(name="theirs", kind=WireFormat.OPENAI, base_url=base_url, is_guarded=True)
 
 
-@pytest.mark.parametrize("base_url", LEADING_INSIDE)
+@each_case("base_url", LEADING_INSIDE)
 def test_what_leads_inside_cannot_be_named_by_a_tenant(base_url: str) -> None:
     with pytest.raises(ForbiddenAddress):
         build_endpoint(base_url)
@@ -41,7 +42,7 @@ def test_what_leads_inside_cannot_be_named_by_a_tenant(base_url: str) -> None:
 
 
 # Whoever is called by its number is looked at all the same, however it came to be called.
-@pytest.mark.parametrize("url", [url for url in LEADING_INSIDE if "nip.io" not in url])
+@each_case("url", [url for url in LEADING_INSIDE if "nip.io" not in url])
 async def test_what_leads_inside_is_refused_before_a_byte_is_sent(url: str) -> None:
     with refusing(ProviderRejected) as caught:
         await send(GuardedTransport(httpx2.AsyncHTTPTransport()), url)

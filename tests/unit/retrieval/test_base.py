@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dialectic.errors import ProviderMalformed
 from dialectic.retrieval.base import check_rows
+from tests.cases import each_case
 from tests.problems import refusing
 
 
@@ -18,7 +18,7 @@ def test_sound_vectors_are_scaled_to_unit_length() -> None:
     assert rows.dtype == np.float32
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "reason"),
     [
         ([[1.0, 2.0]], "other_count"),

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dialectic.retrieval import scoring
 from dialectic.retrieval.base import Piece
 from dialectic.retrieval.extract import Extract, count_floor_tokens, extract
 from dialectic.tokens.counting import get_batch_counter, get_counter
+from tests.cases import each_case
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
@@ -59,7 +61,7 @@ GENERAL = (
 BACKGROUND = "\n\n".join([GENERAL + "The team is committed to the goals of the project."] * 12)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fact",
     [
         "The gasket fails above 417 degrees.",
@@ -169,7 +171,7 @@ def find_open_fence(text: str) -> str:
     return opened
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(TEXTS, BUDGETS)
 @example("a. " * 300, 64)
 @example("```\n" + "x = 1\n\n" * 100, 70)
@@ -199,7 +201,7 @@ def test_it_always_fits_in_the_texts_own_words_and_order(text: str, budget: int)
     assert again.text == short.text
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(TEXTS, BUDGETS, st.integers(0, 200))
 def test_more_room_never_loses_what_was_kept(text: str, budget: int, more: int) -> None:
     small, large = shorten(text, budget), shorten(text, budget + more)
@@ -223,7 +225,7 @@ def test_too_little_room_is_refused(budget: int) -> None:
     assert count_floor_tokens(100_000) == 2_500
 
 
-@pytest.mark.parametrize(
+@each_case(
     "unit",
     [
         "a",

@@ -1,15 +1,14 @@
 """A text becomes sentences, items, rows and code, each where it stands."""
 
-import pytest
-
 from dialectic.retrieval.passages import Kind, split_passages
+from tests.cases import each_case
 
 
 def texts_of(text: str) -> list[str]:
     return [text[one.start : one.end] for one in split_passages(text).passages]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "passages"),
     [
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.model import ModelCard
@@ -14,6 +13,8 @@ from dialectic.retrieval.base import Embedded, Embedder, Piece
 from dialectic.retrieval.pieces import build_reading, cut, cut_evenly
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.retrieval.structure import build_outline, find_shifts
+from tests.cases import each_case
+from tests.properties import examples
 
 EMBEDDER = StaticEmbedder()
 
@@ -78,7 +79,7 @@ LINES = st.lists(
 
 
 @given(LINES)
-@settings(max_examples=150)
+@examples(150)
 def test_pieces_cover_any_text_and_every_reading_fits(lines: list[str]) -> None:
     text = "\n".join(lines)
     embedders: tuple[Embedder, ...] = (EMBEDDER, WordReader())
@@ -105,7 +106,7 @@ def test_pieces_of_one_length_stand_under_their_headings_and_end_with_lines() ->
 
 
 @given(LINES)
-@settings(max_examples=50)
+@examples(50)
 def test_sections_cover_any_text_without_a_gap(lines: list[str]) -> None:
     text = "\n".join(lines)
     sections = build_outline(text).sections
@@ -158,7 +159,7 @@ def test_cutting_again_gives_the_same() -> None:
     assert cut(text, EMBEDDER) == cut(text, EMBEDDER)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "build",
     [
         lambda n: "a" * n,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dialectic.retrieval.scoring import weigh
+from tests.cases import each_case
+from tests.properties import examples
 
 # What stands between two blanks, and the words in it.
 RUNS = {
@@ -29,7 +30,7 @@ RUNS = {
 PASSAGES = st.lists(st.lists(st.sampled_from(sorted(RUNS)), max_size=8), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(PASSAGES)
 @example([])
 @example([[], ["--"], ["roof", "Roof,", "roof/valve"], ["roof/valve"]])
@@ -46,13 +47,13 @@ def test_each_passage_has_its_own_words_once_and_shares_those_it_shares(
         assert len({*words} & {*others}) == len(mine & theirs)
 
 
-@pytest.mark.parametrize("mark", ["- ", "* ", "+ ", "3. ", "12) ", "  7.\t"])
+@each_case("mark", ["- ", "* ", "+ ", "3. ", "12) ", "  7.\t"])
 def test_the_mark_of_an_item_is_none_of_its_words(mark: str) -> None:
     plain, item = weigh(["The roof leaks.", f"{mark}The roof leaks."]).words
     assert item == plain
 
 
-@pytest.mark.parametrize("text", ["3.", "3.\nroof", "3.5 roof", "(3) roof", "1234567890. roof"])
+@each_case("text", ["3.", "3.\nroof", "3.5 roof", "(3) roof", "1234567890. roof"])
 def test_a_number_that_is_no_mark_is_a_word(text: str) -> None:
     none, found = weigh(["roof", text]).words
     assert set(found) - set(none)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import tokie
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError, ProviderRejected
@@ -21,6 +21,7 @@ from dialectic.retrieval.static_embedder import (
     load_static_model,
 )
 from tests.problems import refusing
+from tests.properties import examples
 
 EMBEDDER = StaticEmbedder()
 TOKENIZER = tokie.Tokenizer.from_json(str(base.get_package(PACKAGE) / VOCABULARY))
@@ -67,7 +68,7 @@ def test_weights_that_were_tampered_with_are_refused() -> None:
     assert isinstance(base.get_package("wordllama"), Path)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(alphabet="ab  \n\n\tThe.,-#|12\r\x00\u00a0é中😀\u2581</s>unk", max_size=60))
 def test_reading_word_by_word_finds_the_tokens_of_the_whole(text: str) -> None:
     assert EMBEDDER.count(text) == TOKENIZER.count_tokens(text)

@@ -15,6 +15,7 @@ from dialectic_simulator.framing import Frame, join_frames
 from dialectic_simulator.response import Call, build_chat, word_retry_after
 from dialectic_simulator.routes import WIRES, find_target, has_key
 from dialectic_simulator.script import Facts, Manner
+from tests.cases import each_case
 
 TEXT = "0123456789" * 4
 
@@ -105,7 +106,7 @@ def test_a_wait_is_told_as_it_is_or_as_a_date() -> None:
     assert word_retry_after("date 60", 0.0) == "Thu, 01 Jan 1970 00:01:00 GMT"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "expected"),
     [
         ("POST", "/v1/chat/completions", ("default", "openai", "chat", "", False)),
@@ -144,7 +145,7 @@ def test_one_path_of_two_vendors_is_told_apart_by_a_header() -> None:
     assert (target.wire, target.route) == (WireName.ANTHROPIC, Route.MODELS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "query", "expected"),
     [
         ({"authorization": "Bearer x"}, {}, True),

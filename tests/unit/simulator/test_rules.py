@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dialectic.core.models.messages import Message, Role
 from dialectic_simulator import build_script
 from dialectic_simulator.conversation import Ask, Route, WireName
 from dialectic_simulator.routes import Target
 from dialectic_simulator.rules import Counts, choose_manner
+from tests.cases import each_case
 
 TARGET = Target("default", WireName.OPENAI, Route.CHAT)
 USER, ASSISTANT = Role.USER, Role.ASSISTANT
@@ -24,7 +23,7 @@ def build_ask(*turns: str, **changes: Any) -> Ask:
 ASK = build_ask("Plan a hall.", "# Hall", "Continue.")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("conditions", "applies"),
     [
         ({}, True),

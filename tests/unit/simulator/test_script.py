@@ -15,6 +15,7 @@ from dialectic_simulator import TABLE, Fault, build_script, load_script
 from dialectic_simulator.conversation import WireName
 from dialectic_simulator.faults import EVERY_WIRE
 from dialectic_simulator.script import Manner, Rule, Section, merge_manners, parse_numbers
+from tests.cases import each_case
 from tests.problems import refusing
 
 
@@ -37,7 +38,7 @@ def test_facts_are_found_by_name_then_by_the_first_pattern() -> None:
     assert script.find_facts("sim-b").input_usd_per_million == Decimal("0.15")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "words"),
     [
         ({"sed": 1}, "`sed`: there is no such key. Did you mean `seed`?"),
@@ -108,7 +109,7 @@ def test_what_is_wrong_is_named_with_its_place(content: dict[str, Any], words: s
     assert words in caught.value.message
 
 
-@pytest.mark.parametrize("fault", TABLE, ids=lambda fault: fault.name)
+@each_case("fault", TABLE, ids=lambda fault: fault.name)
 def test_a_fault_is_accepted_exactly_where_it_makes_sense(fault: Fault) -> None:
     for wire in (None, *WireName):
         rule: dict[str, Any] = {"fault": fault.name}
@@ -179,7 +180,7 @@ def test_numbers_may_have_no_end() -> None:
     assert 3 in parse_numbers(3)
 
 
-@pytest.mark.parametrize("value", ["", "-3", "1-2-3", "x", True, -1, 2.0, None, [1]])
+@each_case("value", ["", "-3", "1-2-3", "x", True, -1, 2.0, None, [1]])
 def test_what_is_no_number_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"[0-9]"):
         parse_numbers(value)

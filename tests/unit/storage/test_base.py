@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dialectic.errors import ConfigurationError
 from dialectic.storage.base import FileStore, open_store
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY
 
@@ -21,14 +20,14 @@ async def test_an_address_opens_a_store(tmp_path: Path) -> None:
     assert await open_store(f"file://localhost{tmp_path}/with%20space%20%231").read(KEY) == b"x"
 
 
-@pytest.mark.parametrize("url", ["s3://key:secret@bucket/x", "", "/var/lib", "http://[", "C:\\x"])
+@each_case("url", ["s3://key:secret@bucket/x", "", "/var/lib", "http://[", "C:\\x"])
 def test_an_address_of_another_kind_is_refused_without_repeating_its_secrets(url: str) -> None:
     with refusing(ConfigurationError, "DIALECTIC_STORAGE_URL") as caught:
         open_store(url)
     assert "secret" not in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "file://relative/path",

@@ -36,6 +36,7 @@ from dialectic.tokens.counting import (
     limit_tokens,
 )
 from dialectic.tokens.encodings import load_encoding
+from tests.cases import each_case
 from tests.problems import refusing
 
 CARD = ModelCard(
@@ -66,9 +67,7 @@ def with_tokenizer(name: str) -> ModelCard:
 # -- by characters ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("🚀🚀🚀🚀", 1)]
-)
+@each_case(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("🚀🚀🚀🚀", 1)])
 def test_every_begun_group_of_characters_is_a_token(text: str, tokens: int) -> None:
     assert get_counter("chars:4")(text) == tokens
 
@@ -79,7 +78,7 @@ def test_a_count_covers_the_text_and_wastes_less_than_a_token(text: str, size: i
     assert tokens * size >= len(text) > (tokens - 1) * size or text == ""
 
 
-@pytest.mark.parametrize("name", ["", "chars", "chars:0", "words:4", "o200k"])
+@each_case("name", ["", "chars", "chars:0", "words:4", "o200k"])
 def test_an_unknown_tokenizer_is_refused_by_its_name(name: str) -> None:
     with refusing(ConfigurationError, "chars:N", reason="no_tokenizer", subject=name):
         get_counter(name)
@@ -88,10 +87,8 @@ def test_an_unknown_tokenizer_is_refused_by_its_name(name: str) -> None:
 # -- by vocabulary ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
-@pytest.mark.parametrize(
-    "text", ["", "Hello, world!", PROSE, "<|endoftext|>", "世界" * 400, "👩‍👩‍👧"]
-)
+@each_case("name", ["o200k_base", "cl100k_base"])
+@each_case("text", ["", "Hello, world!", PROSE, "<|endoftext|>", "世界" * 400, "👩‍👩‍👧"])
 def test_a_count_by_vocabulary_is_that_of_its_tokens(name: str, text: str) -> None:
     assert get_counter(name)(text) == len(load_encoding(name).encode_ordinary(text))
 

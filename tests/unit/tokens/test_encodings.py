@@ -25,6 +25,7 @@ from dialectic.tokens.encodings import (
     load_encoding,
     split_paragraphs,
 )
+from tests.cases import each_case
 from tests.problems import check_error, refusing
 
 every_encoding = pytest.mark.parametrize("name", ENCODINGS)
@@ -163,7 +164,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@each_case("kind", HOSTILE)
 def test_a_hostile_text_is_counted_to_its_end(kind: str) -> None:
     encoding, text = load_encoding("o200k_base"), HOSTILE[kind]
     tenth = len(encoding.encode_ordinary(text[: len(text) // 10]))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.errors import InvalidUpload
 from dialectic.uploads.kinds import UploadKind, decide_kind, decode_text, is_document
+from tests.cases import each_case
 from tests.problems import refusing
 
 WORDS = "Größe, 大小, 📐\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "data", "kind"),
     [
         ("notes.txt", b"words", "text"),
@@ -30,7 +30,7 @@ def test_a_file_is_what_its_bytes_say(name: str, data: bytes, kind: str) -> None
     assert decide_kind(name, data) is UploadKind(kind)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "data", "reason"),
     [
         ("paper.pdf", b"words", "damaged"),
@@ -51,7 +51,7 @@ def test_a_file_of_another_kind_is_refused_with_what_to_do(
     assert caught.value.message.startswith(name)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+@each_case("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_a_text_is_decoded_by_its_mark_else_as_utf_8(encoding: str) -> None:
     assert decode_text("x", WORDS.encode(encoding)) == WORDS
 
@@ -60,7 +60,7 @@ def test_a_mark_of_the_other_byte_order_is_known() -> None:
     assert decode_text("x", b"\xfe\xff" + WORDS.encode("utf-16-be")) == WORDS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "reason", "names"),
     [
         (b"Gr\xf6\xdfe", "not_text", ("UTF-8", "byte 2")),

@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
 from dialectic.uploads.kinds import LIMITS, UploadKind
 from dialectic.uploads.read import read_upload
+from tests.cases import each_case
 from tests.problems import refusing
+from tests.properties import examples
 from tests.unit.uploads.sample_files import build_bomb, build_docx, build_pdf, encrypt_pdf
 
 
@@ -79,7 +80,7 @@ def test_a_pdf_that_only_forbids_printing_is_read_and_one_with_a_password_is_not
         read_upload("a.pdf", encrypt_pdf(data, "secret"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "data", "reason"),
     [
         ("scan.pdf", build_pdf("", ""), "no_text"),
@@ -136,7 +137,7 @@ def test_the_reader_is_given_nothing_of_our_environment(monkeypatch: pytest.Monk
     assert read_upload("a.pdf", build_pdf("words")).text == "words\n"
 
 
-@examples(max_examples=5)
+@examples(5)
 @given(st.sampled_from(["pdf", "docx"]), st.integers(0, 2**32))
 def test_a_damaged_document_is_read_or_refused(kind: str, seed: int) -> None:
     chance = random.Random(seed)

@@ -26,6 +26,7 @@ from dialectic.api.middleware.body_limits import (
 from dialectic.core.access import Caller
 from dialectic.db.tables.records import Account
 from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
+from tests.cases import each_case
 
 # -- slow bodies ----------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ def find_refusal(place: AbstractContextManager[None]) -> type[DialecticError] | 
         return type(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sending", "upload", "tenant_id", "refusal"),
     [
         ([], ARCHIVE, OURS, None),

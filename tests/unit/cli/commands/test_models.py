@@ -16,6 +16,7 @@ from dialectic.providers.model_list import Row, State, build_listing, describe_r
 from dialectic.providers.offline import CARDS
 from dialectic.settings import Settings
 from dialectic.tokens.counting import CountMethod, TokenCount
+from tests.cases import each_case
 
 NEXT = Row("openai/next", State.UNCONFIGURED, "listed on 2026-11-16", listed=ListedModel("next"))
 
@@ -25,7 +26,7 @@ def rows(tmp_path: Path) -> list[Row]:
     return [*build_listing(build_catalog(Settings(home=tmp_path)), {}), NEXT]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("price", "shown"),
     [("0", "0.00"), ("2", "2.00"), ("2.5", "2.50"), ("0.15", "0.15"), ("0.075", "0.075")],
 )

@@ -12,6 +12,7 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 
 PROMPTS = {"role": "You write.", "ask": "{{ request }} {{ inputs }} {{ guidance }}"}
 CONTENT: dict[str, Any] = {
@@ -65,10 +66,8 @@ def find_line(lines: list[str], words: str) -> str:
     return found
 
 
-@pytest.mark.parametrize(
-    "pen", [build_plain_pen(), build_frame_pen(), build_frame_pen(100), build_frame_pen(40)]
-)
-@pytest.mark.parametrize("models", [1, 2, 12])
+@each_case("pen", [build_plain_pen(), build_frame_pen(), build_frame_pen(100), build_frame_pen(40)])
+@each_case("models", [1, 2, 12])
 def test_every_line_of_a_box_is_as_long_as_the_pen_says_and_no_line_is_longer(
     pen: Pen, models: int
 ) -> None:

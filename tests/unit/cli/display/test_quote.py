@@ -19,6 +19,7 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
 from dialectic.providers.offline import CARDS
+from tests.cases import each_case
 
 PEN = dataclasses.replace(
     CARDS[0],
@@ -35,7 +36,7 @@ def draw(quote: Quote) -> str:
     return "\n".join(draw_quote(quote))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "shown"),
     [
         (0, "$0.0000"),
@@ -52,7 +53,7 @@ def test_money_is_shown_as_exactly_as_it_matters(amount: int, shown: str) -> Non
     assert format_roughly(amount, is_play=True) == shown.replace("$", "play ")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "shown"),
     [
         (0.0, "1 s"),

@@ -21,6 +21,7 @@ from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
 from dialectic.providers.offline import CARDS
+from tests.cases import each_case
 from tests.problems import list_codes, list_commands
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def test_commands_about_a_session_name_the_server() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "status", "goes_on"),
     [
         ("contribution_generation_complete", "complete", True),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.artifacts import list_sections, raise_headings
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "title"),
     [
         ("# Plan", "Plan"),
@@ -51,7 +51,7 @@ def test_the_ends_are_those_a_reader_would_find(depths: list[int]) -> None:
             assert body == "\n".join(f"{'#' * depths[i]} t{i}" for i in owned)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "# x" + " " * 500_000 + "y",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dialectic.core.documents.artifacts import extract_documents, list_sections
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.text import clean_text
+from tests.cases import each_case
 
 RISKS = ExpectedDocument(key="risks", title="Risks", heading="## Risks")
 GAPS = ExpectedDocument(key="gaps", title="Gaps", heading="## Gaps")
@@ -43,7 +44,7 @@ def test_a_stage_that_expects_nothing_misses_nothing() -> None:
     assert extract_documents("## Risks\nMany.", []) == extract_documents("", [])
 
 
-@pytest.mark.parametrize("text", ["", "   \n\n", "Risks", "Many risks.", "## Gaps\nRisks", "\x00"])
+@each_case("text", ["", "   \n\n", "Risks", "Many risks.", "## Gaps\nRisks", "\x00"])
 def test_an_answer_without_the_heading_misses_the_document(text: str) -> None:
     assert cut(text) is None
 
@@ -71,7 +72,7 @@ def test_a_heading_of_another_level_is_another_heading() -> None:
     assert cut("# Risks\nOne.\n### Risks\nTwo.") is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "heading",
     [
         "## RISKS",
@@ -87,7 +88,7 @@ def test_a_heading_may_be_written_in_the_ways_of_markdown(heading: str) -> None:
     assert cut(f"{heading}\nMany.\n\n##\nRest.") == "Many."
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "##Risks",
@@ -128,14 +129,14 @@ def test_one_apostrophe_is_as_good_as_the_other(apostrophe: str) -> None:
 # Code fences ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fence", ["```", "~~~", "`````", "  ```"])
+@each_case("fence", ["```", "~~~", "`````", "  ```"])
 def test_a_heading_inside_a_code_fence_is_text(fence: str) -> None:
     code = f"{fence}\n## Risks\nNot these.\n## Gaps\n{fence}"
     assert cut(code) is None
     assert cut(f"## Risks\nMany.\n{code}\nMore.\n## Gaps\nFew.") == f"Many.\n{code}\nMore."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("opening", "inside", "closing"),
     [
         ("````", "```", "````"),
@@ -152,12 +153,12 @@ def test_a_fence_is_closed_by_its_own_kind_and_length_only(
     assert cut(text) == "Yes."
 
 
-@pytest.mark.parametrize("line", ["```code``` in a line", "``two``", "    ```", "a ```"])
+@each_case("line", ["```code``` in a line", "``two``", "    ```", "a ```"])
 def test_backticks_that_open_no_fence_hide_nothing(line: str) -> None:
     assert cut(f"{line}\n## Risks\nMany.") == "Many."
 
 
-@pytest.mark.parametrize("opening", ["```markdown", "```md", "``` Markdown ", "~~~md"])
+@each_case("opening", ["```markdown", "```md", "``` Markdown ", "~~~md"])
 def test_an_answer_that_is_wrapped_into_one_fence_is_read_without_it(opening: str) -> None:
     fence = opening[:3]
     text = f"\n{opening}\n## Risks\nMany.\n```python\n# code\n```\n## Gaps\nFew.\n{fence}\n"
@@ -186,7 +187,7 @@ def test_any_line_end_ends_a_heading_and_stays_in_the_document(end: str) -> None
 # JSON -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "document"),
     [
         ("  Go on.\n", "Go on."),
@@ -203,14 +204,14 @@ def test_any_line_end_ends_a_heading_and_stays_in_the_document(end: str) -> None
         ("\u0000x\ud800", "x\ufffd"),
     ],
 )
-@pytest.mark.parametrize("frame", ["{}", "Here it is:\n```json\n{}\n```\nDone.", " {} "])
+@each_case("frame", ["{}", "Here it is:\n```json\n{}\n```\nDone.", " {} "])
 def test_a_document_can_be_the_value_of_a_key(
     value: object, document: str | None, frame: str
 ) -> None:
     assert cut(frame.replace("{}", json.dumps({"other": 1, "plan": value})), PLAN) == document
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -301,7 +302,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_case("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_read_in_time_that_grows_with_its_length_alone(text: str) -> None:
     started_s = time.thread_time()
     extract_documents(text, [RISKS, GAPS, PLAN])
@@ -328,7 +329,7 @@ def test_sections_of_a_level_are_listed_with_their_titles_and_texts() -> None:
 # -- JSON that is nearly right --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         '{"plan": "One, two.",}',
@@ -362,6 +363,6 @@ def test_json_is_not_read_out_of_an_answer_that_was_cut_off() -> None:
     assert (half.found, half.missing) == ({"risks": "Many."}, ("plan",))
 
 
-@pytest.mark.parametrize("words", ["```json\n", '{"', ",}", '"\\', "{,"])
+@each_case("words", ["```json\n", '{"', ",}", '"\\', "{,"])
 def test_repairs_take_time_that_grows_with_the_answer_alone(words: str) -> None:
     extract_documents(words * 100_000, [PLAN])

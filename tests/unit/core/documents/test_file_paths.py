@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dialectic.core.documents.file_locations import (
@@ -41,7 +41,9 @@ from dialectic.core.documents.file_locations import (
 from dialectic.core.documents.file_paths import PATH_CHARS_MAX, build_path, fold_sources, parse_path
 from dialectic.core.slug import SLUG_CHARS_MAX, is_slug, slugify_name
 from dialectic.errors import UsageError
+from tests.cases import each_case
 from tests.problems import refusing
+from tests.properties import examples
 
 THESIS = StageFolder("city-garden", "0a1b2c3d", 1, 1, "thesis")
 ANTITHESIS = StageFolder("city-garden", "0a1b2c3d", 1, 2, "antithesis")
@@ -180,19 +182,19 @@ places: st.SearchStrategy[Place] = st.one_of(
 )
 
 
-@pytest.mark.parametrize(("place", "path"), EXAMPLES, ids=[path for _, path in EXAMPLES])
+@each_case(("place", "path"), EXAMPLES, ids=[path for _, path in EXAMPLES])
 def test_the_layout_is_the_one_the_user_was_promised(place: Place, path: str) -> None:
     assert build_path(place) == path
     assert parse_path(path) == place
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(places)
 def test_reading_back_a_path_gives_the_place_it_was_built_from(place: Place) -> None:
     assert parse_path(build_path(place)) == place
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(places)
 def test_a_path_is_safe_on_every_file_system(place: Place) -> None:
     path = build_path(place)
@@ -205,7 +207,7 @@ def test_a_path_is_safe_on_every_file_system(place: Place) -> None:
         assert is_slug(part.partition(".")[0]) or "_" in part or part[0] in "PC"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(places, st.data())
 def test_a_path_that_was_tampered_with_is_refused_or_is_another_path(
     place: Place, data: st.DataObject
@@ -230,7 +232,7 @@ def test_any_text_is_either_a_path_or_refused(text: str) -> None:
         assert build_path(parse_path(text)) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         "",
@@ -291,13 +293,13 @@ def test_turns_are_counted_from_zero(turn: int) -> None:
         RawResponse(THESIS, first_thesis, turn)
 
 
-@pytest.mark.parametrize("stage", ["", "Thesis", "the_sis", "42", "../x", "con", "x" * 41])
+@each_case("stage", ["", "Thesis", "the_sis", "42", "../x", "con", "x" * 41])
 def test_a_stage_folder_needs_a_proper_slug(stage: str) -> None:
     with refusing(UsageError, reason="bad_part", subject="stage"):
         StageFolder("garden", "0a1b2c3d", 1, 1, stage)
 
 
-@pytest.mark.parametrize("short", ["", "0a1b2c3", "0A1B2C3D", "0a1b2c3d4", "0a1b2c3g", "../../.."])
+@each_case("short", ["", "0a1b2c3", "0A1B2C3D", "0a1b2c3d4", "0a1b2c3g", "../../.."])
 def test_a_short_id_has_eight_hexadecimal_digits(short: str) -> None:
     with refusing(UsageError, reason="bad_part", subject="session"):
         StageFolder("garden", short, 1, 1, "thesis")
@@ -305,19 +307,19 @@ def test_a_short_id_has_eight_hexadecimal_digits(short: str) -> None:
         Reducing(short)
 
 
-@pytest.mark.parametrize("kind", ["", "Thesis", "thesis_continuation_3", "a__b", "final_synthesis"])
+@each_case("kind", ["", "Thesis", "thesis_continuation_3", "a__b", "final_synthesis"])
 def test_a_type_that_could_be_misread_is_refused(kind: str) -> None:
     with refusing(UsageError, reason="bad_part", subject="contribution_type"):
         ContributionName("m", 1, kind)
 
 
-@pytest.mark.parametrize("key", ["", "product-requirements", "Product", "1_a", "a__b", "x" * 41])
+@each_case("key", ["", "product-requirements", "Product", "1_a", "a__b", "x" * 41])
 def test_a_document_key_is_written_in_words_and_underscores(key: str) -> None:
     with refusing(UsageError, reason="bad_part", subject="document_key"):
         StageDocument(THESIS, first_thesis, key)
 
 
-@pytest.mark.parametrize("sources", [(), ("",), ("a_b",), ("x" * 64, "y" * 64)])
+@each_case("sources", [(), ("",), ("a_b",), ("x" * 64, "y" * 64)])
 def test_sources_are_slugs_that_fit_into_a_name(sources: tuple[str, ...]) -> None:
     with refusing(UsageError, reason="bad_part", subject="sources"):
         From(sources)

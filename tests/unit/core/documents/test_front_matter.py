@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import enum
 
-import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dialectic.core.documents import front_matter
@@ -17,7 +16,9 @@ from dialectic.core.documents.front_matter import (
     split_document,
 )
 from dialectic.errors import UsageError
+from tests.cases import each_case
 from tests.problems import refusing
+from tests.properties import examples
 
 HOSTILE_TEXTS = [
     "", " ", "no", "Yes", "y", "on", "null", "~", "true", "012", "0o7", "0x1F", "1e3", "1:30",
@@ -49,7 +50,7 @@ bodies = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(fields, bodies)
 @example({}, "---\nstatus: draft\n---\n")
 @example({"---": "---"}, "---")
@@ -103,7 +104,7 @@ def test_an_enumeration_of_text_is_written_as_text() -> None:
     assert render_document({"stage": Stage.THESIS}, "") == "---\nstage: thesis\n---\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("status: no", "no"),
@@ -125,7 +126,7 @@ def test_fields_written_by_hand_keep_what_was_written(text: str, expected: Field
     assert split_document(f"---\n{text}\n---\nbody") == ({"status": expected}, "body")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("", ({}, "")),
@@ -144,7 +145,7 @@ def test_documents_from_elsewhere_are_read_too(
     assert split_document(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("matter", "reason", "subject"),
     [
         ("just words", "not_a_mapping", None),

@@ -15,6 +15,7 @@ from dialectic.core.documents.manifest import (
     describe_manifest,
     rename_sources,
 )
+from tests.cases import each_case
 
 THESIS = UUID(int=7)
 KEPT = Entry(
@@ -82,9 +83,7 @@ def spoil(change: str) -> Any:
     return told
 
 
-@pytest.mark.parametrize(
-    "change", ["no items", "unknown key", "no number", "no label", "no id", "no item"]
-)
+@each_case("change", ["no items", "unknown key", "no number", "no label", "no id", "no item"])
 def test_a_stranger_s_manifest_that_is_none_is_refused(change: str) -> None:
     assert check_manifest(MANIFEST.as_json()) == MANIFEST.as_json()
     with pytest.raises(ValueError, match=r"\w"):

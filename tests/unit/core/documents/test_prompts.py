@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.documents.prompts import build_block, list_variables, render_template
 from dialectic.errors import InvalidProcess
+from tests.cases import each_case
 from tests.problems import refusing
 
 BLOCK = re.compile(r"\A<<<BEGIN (.+?) \[([0-9a-f]{12})\]>>>\n(.*)\n<<<END \[\2\]>>>\Z", re.DOTALL)
@@ -80,7 +81,7 @@ def test_a_value_is_inserted_as_it_is_and_never_rendered(value: str) -> None:
     assert render_template("p", "[{{ request }}]", {"request": value}) == f"[{value}]\n"
 
 
-@pytest.mark.parametrize("code", TEMPLATE_CODE)
+@each_case("code", TEMPLATE_CODE)
 def test_template_code_in_a_list_of_values_stays_literal(code: str) -> None:
     template = "{% for item in items %}\n{{ item }}\n{% endfor %}"
     assert render_template("p", template, {"items": [code, code]}) == f"{code}\n{code}\n"
@@ -92,7 +93,7 @@ def test_a_value_that_was_rendered_is_not_rendered_again_in_the_next_template() 
     assert twice == "Request: {{ 7 * 7 }}\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "wanted"),
     [
         ("nothing at all", set()),
@@ -127,7 +128,7 @@ def test_a_variable_that_nobody_gives_is_an_error_that_names_it_and_the_prompt()
         render_template("thesis", "For {{ audience }}.", {"request": "x"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template",
     [
         "{% if %}",
@@ -146,7 +147,7 @@ def test_a_template_that_cannot_be_rendered_is_refused_by_its_name(template: str
         render_template("broken", template, {"request": "x"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     "template",
     [
         "{{ ''.__class__.__mro__ }}",

@@ -24,6 +24,7 @@ from dialectic.core.documents.stitching import (
     says_the_same,
     seems_finished,
 )
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[4]
 
@@ -100,7 +101,7 @@ def test_a_text_cut_many_times_is_joined_to_the_text_it_was(cuts: list[int]) -> 
     assert join(turns) == Joined(DOCUMENT)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 24, 60, 241])
+@each_case("size", [1, 2, 3, 7, 24, 60, 241])
 def test_turns_of_any_size_are_joined_to_the_text_they_were(size: int) -> None:
     turns = [DOCUMENT[at : at + size] for at in range(0, len(DOCUMENT), size)]
     assert join(turns) == Joined(DOCUMENT)
@@ -115,7 +116,7 @@ def test_a_code_block_behind_another_is_no_fence_that_is_opened_again() -> None:
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("src/**/*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_place_in_a_real_page_is_taken_for_a_repetition(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     # Every third place, of all the pages there are.
@@ -139,7 +140,7 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize("kind", REPEATED)
+@each_case("kind", REPEATED)
 def test_what_a_text_repeats_by_itself_stays(kind: str) -> None:
     text = f"# Lines\n\n{REPEATED[kind]}"
     wrong = [cut for cut in range(len(text) + 1) if join([text[:cut], text[cut:]]).text != text]
@@ -170,8 +171,8 @@ def test_nothing_but_the_beginning_of_a_turn_is_ever_left_out(turns: list[str]) 
 HEAD, REST = DOCUMENT[:500], DOCUMENT[500:]
 
 
-@pytest.mark.parametrize("cut", range(200, 1_100, 7))
-@pytest.mark.parametrize("chars", [40, 150])
+@each_case("cut", range(200, 1_100, 7))
+@each_case("chars", [40, 150])
 def test_words_within_a_line_that_are_said_again_are_left_out(cut: int, chars: int) -> None:
     """A model that begins anew does so at a word."""
     text = "A plain paragraph of words, each of which is another: " + " ".join(
@@ -231,13 +232,13 @@ OPENINGS = [
 ]
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
+@each_case("opening", OPENINGS)
 def test_a_line_about_going_on_is_left_out_where_a_line_was_cut(opening: str) -> None:
     cut = DOCUMENT.index("writes the rem") + 9
     assert join([DOCUMENT[:cut], opening + DOCUMENT[cut:]]) == Joined(DOCUMENT, (PREAMBLE,))
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
+@each_case("opening", OPENINGS)
 def test_after_a_line_about_going_on_a_line_may_be_begun_once_more(opening: str) -> None:
     cut = DOCUMENT.index("writes the rem") + 9
     begin = DOCUMENT.rfind("\n", 0, cut) + 1
@@ -252,7 +253,7 @@ def test_after_a_line_about_going_on_a_new_paragraph_stays_one() -> None:
     assert joined == Joined(f"{said}\n\n{rest}", (PREAMBLE,))
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
+@each_case("opening", OPENINGS)
 def test_a_line_about_going_on_stays_where_it_may_be_a_line_of_the_text(opening: str) -> None:
     assert join(["One line.\n", f"{opening}Another.\n"]) == Joined(
         f"One line.\n{opening}Another.\n"
@@ -287,7 +288,7 @@ def test_joining_takes_time_that_grows_with_the_text_alone() -> None:
 # -- what a text looks like where it stops --------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("Half a wo", "perhaps of a word"),
@@ -309,19 +310,17 @@ def test_a_fence_is_open_until_it_is_closed_by_one_of_its_kind() -> None:
     assert find_open_fence("text\n```") is None, "a line that is cut may become anything"
 
 
-@pytest.mark.parametrize(
-    "text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "```\nx\n```", "“Yes!”"]
-)
+@each_case("text", ["Done.\n", "| a |\n", "`code`", "```\nx\n```\n", "```\nx\n```", "“Yes!”"])
 def test_a_text_can_end_where_nothing_hangs(text: str) -> None:
     assert seems_finished(text)
 
 
-@pytest.mark.parametrize("text", ["", "Half a wo", "and then,", "namely:\n", "```\nx = 1;\n"])
+@each_case("text", ["", "Half a wo", "and then,", "namely:\n", "```\nx = 1;\n"])
 def test_a_text_cannot_end_where_something_hangs(text: str) -> None:
     assert not seems_finished(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "```python\nx = 1\n",
@@ -335,7 +334,7 @@ def test_what_was_opened_and_not_closed_is_seen(text: str) -> None:
     assert is_unclosed(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.models.endpoint import check_base_url, is_public
 from dialectic.errors import ForbiddenAddress
+from tests.cases import each_case
 
 PRIVATE = [
     *("127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255"),
@@ -33,12 +34,12 @@ CLOSED_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each_case("address", PRIVATE)
 def test_what_is_not_public_is_not_called(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each_case("address", PUBLIC)
 def test_what_is_public_may_be_called(address: str) -> None:
     assert is_public(address)
     host = f"[{address}]" if ":" in address else address
@@ -65,15 +66,13 @@ def test_a_private_address_is_refused_in_every_notation(address: IPv4Address) ->
             check_base_url(f"https://{host}/v1")
 
 
-@pytest.mark.parametrize(
-    "host", [*ODD_FORMS, *CLOSED_NAMES, *(f"[{a}]" for a in PRIVATE if ":" in a)]
-)
+@each_case("host", [*ODD_FORMS, *CLOSED_NAMES, *(f"[{a}]" for a in PRIVATE if ":" in a)])
 def test_a_host_that_may_lead_inside_is_refused(host: str) -> None:
     with pytest.raises(ForbiddenAddress):
         check_base_url(f"https://{host}/v1")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *(

@@ -15,6 +15,7 @@ from dialectic.core.models.endpoint import BUILT_IN, Endpoint, WireFormat
 from dialectic.core.models.endpoint_config import Declared, Place, parse_endpoints
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError, ExitCode
+from tests.cases import each_case
 from tests.problems import check_error
 
 FILE = "/home/config.toml"
@@ -130,7 +131,7 @@ def test_a_model_may_cost_nothing_if_one_says_so() -> None:
     assert card.input_credits_per_token == 0
 
 
-@pytest.mark.parametrize("price", ["0.15", "2.5", "1e-3", "123456.789", "0.1", "3"])
+@each_case("price", ["0.15", "2.5", "1e-3", "123456.789", "0.1", "3"])
 def test_a_price_is_kept_as_it_was_written(price: str) -> None:
     (card,) = parse(LOCAL + with_line(TINY, f"output_usd_per_million = {price}"))["local"].cards
     assert card.output_credits_per_token == Decimal(price)
@@ -142,7 +143,7 @@ def test_any_price_of_six_places_is_kept_exactly(price: Decimal) -> None:
     assert card.input_credits_per_token == price
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         "http://127.0.0.1:8080/v1",
@@ -192,7 +193,7 @@ def test_a_built_in_endpoint_speaks_what_it_speaks() -> None:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "words"),
     [
         ('kind = "ollama"', "kind` in {file} is 'ollama'; it must be one of openai, anthropic, g"),
@@ -236,7 +237,7 @@ def test_a_wrong_line_of_an_endpoint_is_named_with_what_is_allowed(line: str, wo
     assert "sesame" not in message, "what may be a key is not repeated"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "words"),
     [
         (
@@ -292,7 +293,7 @@ def test_what_an_endpoint_lacks_is_named(key: str) -> None:
     check_error(refuse(text), str(FILE), reason="missing", subject=f"endpoints.local.{key}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "key",
     [
         "context_window_tokens",
@@ -308,7 +309,7 @@ def test_what_a_model_lacks_is_named_for_nothing_is_free_unless_one_says_so(key:
     check_error(refuse(LOCAL + text), str(FILE), reason="missing", subject=place)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "reason", "shown"),
     [
         ("offline", "name_taken", "'offline'"),
@@ -328,7 +329,7 @@ def test_a_name_that_would_be_trouble_is_refused(name: str, reason: str, shown: 
     assert f"`endpoints.{name}` in {FILE}" in message.replace("\\u00e9", "é")
 
 
-@pytest.mark.parametrize("name", ['""', '"a b"', '"a,b"', '"a*2"', '"a\\tb"', f'"{201 * "a"}"'])
+@each_case("name", ['""', '"a b"', '"a,b"', '"a*2"', '"a\\tb"', f'"{201 * "a"}"'])
 def test_a_model_whose_name_could_not_be_asked_for_is_refused(name: str) -> None:
     check_error(refuse(LOCAL + TINY.replace("tiny", name)), "`wire_name`", reason="not_a_name")
 
@@ -395,7 +396,7 @@ def test_a_model_that_makes_vectors_has_a_size_and_a_price_and_writes_nothing() 
     assert (card.max_output_tokens, card.output_credits_per_token) == (0, Decimal(0))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "why"),
     [
         ("dimensions = 0", "a whole number from 1 to 16000"),

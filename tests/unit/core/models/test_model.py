@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX, ModelCard, parse_model_list
 from dialectic.errors import ExitCode, UsageError
+from tests.cases import each_case
 
 CARD = ModelCard(
     name="anyone/model/with/parts",
@@ -23,7 +24,7 @@ CARD = ModelCard(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "names"),
     [
         ("a/b", ["a/b"]),
@@ -40,7 +41,7 @@ def test_a_list_is_read_in_its_order_with_its_repeats(text: str, names: list[str
     assert parse_model_list(text) == names
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("", "No model is named"),

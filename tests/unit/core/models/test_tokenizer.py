@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
-
 from dialectic.core.models.model import Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
+from tests.cases import each_case
 from tests.problems import refusing
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "parsed"),
     [
         ("o200k_base", Tokenizer("o200k_base", 0, None)),
@@ -29,7 +28,7 @@ def test_a_name_is_read_with_its_factor(name: str, parsed: Tokenizer) -> None:
     assert parse_tokenizer(name) == parsed
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from dialectic.core.models.usage import (
     Counted,
     judge_usage,
 )
+from tests.cases import each_case
 
 COUNTED = Counted(input_tokens=1_000, output_tokens=200, output_cap_tokens=4_000)
 
@@ -33,7 +33,7 @@ def test_what_is_missing_is_counted_and_says_so() -> None:
     assert judge_usage(None, COUNTED) == Actual(1_000, 200, UsageSource.COUNTED)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reported", "settled", "flags"),
     [
         ((-1, 230), (1_000, 230), (NEGATIVE,)),

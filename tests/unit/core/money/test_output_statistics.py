@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
-
 from dialectic.core.money.output_statistics import (
     NOTHING,
     SCALE_MAX,
@@ -14,6 +12,7 @@ from dialectic.core.money.output_statistics import (
     Sample,
     Size,
 )
+from tests.cases import each_case
 
 THESIS, CRITIQUE = ("thesis", "thesis"), ("antithesis", "antithesis")
 SAMPLE = Sample(
@@ -68,7 +67,7 @@ def test_who_thinks_before_speaking_is_paid_for_more_than_others_read() -> None:
     assert learned.find_density("shop/pen") == 3.0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "scale"), [(10_000, 1.0), (40_000, 2.0), (10**9, SCALE_MAX), (1, 1 / SCALE_MAX)]
 )
 def test_half_of_a_surprise_is_taken_to_be_the_models_way_within_reason(

@@ -35,6 +35,7 @@ from dialectic.errors import (
     SpendNeedsApproval,
     UsageError,
 )
+from tests.cases import each_case
 from tests.problems import refusing
 
 CARD = ModelCard(
@@ -126,7 +127,7 @@ def test_an_answer_is_kept_within_the_budget() -> None:
     assert cap(Funds(None, 10**6, 30_000)) == (30_000 - 3_300) // 15
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("purse", "reason", "names"),
     [
         (Funds(3_299), "wallet", ("$0.0183", "$0.003299")),
@@ -242,7 +243,7 @@ def test_what_passes_is_within_the_share(estimate: int, available: int, fraction
 # -- amounts as people write and read them ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "amount"),
     [
         ("20", 20_000_000),
@@ -257,7 +258,7 @@ def test_an_amount_is_read_exactly(text: str, amount: int) -> None:
     assert parse_usd(text) == amount
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", " ", "-5", "+5", "NaN", "inf", "-inf", "1e3", "1e999"),
@@ -276,13 +277,13 @@ def test_what_is_no_amount_is_refused_by_name(text: str) -> None:
         parse_usd(text)
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "0.000000", "1000000.000001", "99999999999999999999"])
+@each_case("text", ["0", "0.0", "0.000000", "1000000.000001", "99999999999999999999"])
 def test_an_amount_out_of_range_says_the_range(text: str) -> None:
     with refusing(UsageError, reason="out_of_range", limit=1_000_000):
         parse_usd(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "shown"),
     [
         (55_000, "$0.0550"),

@@ -7,7 +7,6 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from dialectic.core.money.quote import (
     list_steps,
 )
 from dialectic.providers.offline import CARDS
+from tests.cases import each_case
 
 CARD = CARDS[0]
 amounts = st.builds(Amount, *[st.integers(0, 10**9)] * 4)
@@ -51,7 +51,7 @@ def build(*lines: Line) -> Quote:
 # -- prices ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("read", "written", "price"),
     [(0, 0, 0), (1, 0, 1), (10, 0, 1), (11, 0, 2), (10, 10, 5), (1, 1, 1), (3, 1, 1), (7, 1, 2)],
 )

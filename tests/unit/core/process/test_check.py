@@ -14,6 +14,7 @@ from dialectic.core.process.check import KINDS_READ, VARIABLES, build_process
 from dialectic.core.process.definition import Strategy
 from dialectic.errors import ExitCode, InvalidProcess
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.small_process import (
     CONTENT,
@@ -250,7 +251,7 @@ def test_two_of_the_same_name_are_refused(change: Change, words: str) -> None:
     assert words in refuse(changed(change))
 
 
-@pytest.mark.parametrize("name", ["con", "aux", "com1", "nul"])
+@each_case("name", ["con", "aux", "com1", "nul"])
 def test_a_name_that_no_file_system_takes_is_refused(name: str) -> None:
     assert f"stage {name!r}: `slug`: " in refuse(build_content(build_stage(name)))
     message = refuse(build_content(build_stage("thesis", output_type=name)))
@@ -294,7 +295,7 @@ def test_a_missing_prompt_is_told_by_the_field_that_wants_it(change: Change, wor
     assert words in refuse(changed(change))
 
 
-templates = pytest.mark.parametrize(
+templates = each_case(
     ("name", "place"),
     [
         ("role", "stage 'thesis': `system_prompt_name`"),
@@ -312,7 +313,7 @@ def test_a_template_that_uses_what_nobody_gives_is_refused(name: str, place: str
 
 
 @templates
-@pytest.mark.parametrize("broken", ["{% if %}", "{{ x", "{{ 1 | dance }}", "{% for %}"])
+@each_case("broken", ["{% if %}", "{{ x", "{{ 1 | dance }}", "{% for %}"])
 def test_a_broken_template_is_refused_with_its_line(name: str, place: str, broken: str) -> None:
     message = refuse(prompts={**PROMPTS, name: f"{PROMPTS[name]}\n{broken}"})
     assert f"{place}: prompts/{name}.md: " in message
@@ -549,7 +550,7 @@ def test_stages_that_are_no_chain_are_refused(change: Change, words: str) -> Non
 # Domains and overlays ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("overlay", "words"),
     [
         ({}, "`domain`: it is missing"),

@@ -16,6 +16,7 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
 from dialectic.errors import NotFound
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.small_process import (
     CONTENT,
@@ -106,7 +107,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("path", WORDS, ids=lambda path: ".".join(map(str, path)))
+@each_case("path", WORDS, ids=lambda path: ".".join(map(str, path)))
 def test_the_hash_changes_with_any_word_of_the_process(path: tuple[Any, ...]) -> None:
     definition = copy.deepcopy(STANDARD)
     node = definition
@@ -116,7 +117,7 @@ def test_the_hash_changes_with_any_word_of_the_process(path: tuple[Any, ...]) ->
     assert read_back(definition).content_hash != read_back(STANDARD).content_hash
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"granularity_strategy": "per_model"},

@@ -18,6 +18,7 @@ from dialectic.core.process.reductions import (
 from dialectic.errors import InvalidProcess, RemedyAction, UsageError
 from dialectic.pipeline.outline import build_outline
 from dialectic.processes.loader import load_process
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.small_process import build, changed
 
@@ -75,7 +76,7 @@ def test_more_than_there_is_cannot_be_left_out() -> None:
 # -- budgets ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("budget", "rungs"),
     [(10**9, 0), (57, 0), (56, 1), (48, 1), (47, 2), (45, 2), (44, 3), (36, 3), (35, None)],
 )
@@ -140,7 +141,7 @@ def change_step(stage: int, step: int, **keys: Any) -> dict[str, Any]:
     return changed(change)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         (

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.messages import Role
@@ -30,7 +30,9 @@ from dialectic.pipeline.fit.measure import FLOOR_TOKENS, SHARES, Candidate, Draf
 from dialectic.pipeline.fit.parts import Kind, Part, PartKey
 from dialectic.pipeline.gather import Item, Material
 from dialectic.tokens.counting import count_request_tokens
+from tests.cases import each_case
 from tests.problems import refusing
+from tests.properties import examples
 from tests.unit.pipeline.test_assemble import CARD, EVERYTHING, MATERIAL, WORDS, build_chunk
 
 
@@ -105,7 +107,7 @@ materials = st.builds(
 cards = st.builds(wide, st.integers(500, 12_000), st.integers(1, 3_000))
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(materials, cards)
 def test_it_always_fits_or_raises_and_touches_no_protected_part(
     material: Material, card: ModelCard
@@ -143,7 +145,7 @@ def check(material: Material, card: ModelCard, fitted: Fitted, scissors: Scissor
         assert (scissors.asked, scissors.weighed) == ([], [])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(materials, cards)
 def test_the_same_prompt_is_always_made_of_the_same_texts(
     material: Material, card: ModelCard
@@ -159,7 +161,7 @@ def test_the_same_prompt_is_always_made_of_the_same_texts(
 LONG = "1" + "x" * 999
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.integers(800, 7_000))
 def test_what_is_worth_least_goes_first_and_no_more_than_is_needed(
     values: list[int], room: int
@@ -236,7 +238,7 @@ def test_a_smaller_target_is_met_where_a_provider_counts_more_than_we_do() -> No
     assert [entry.is_compressed for entry in fitted.manifest.items] == [True, False]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("had", "most", "target"),
     [(None, None, 900), (None, 800, 900), (1_200, 600, 500), (1_010, 1_000, 900), (0, 0, 900)],
 )

@@ -29,6 +29,7 @@ from dialectic.pipeline.fit.shorten import GAP, build_purpose, clip
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Outlook, judge_outlook
 from dialectic.retrieval.base import Piece
+from tests.cases import each_case
 from tests.problems import refusing
 from tests.unit.pipeline.test_assemble import CARD, EVERYTHING, WORDS
 
@@ -94,7 +95,7 @@ def answer(text: str, reason: FinishReason = FinishReason.STOP) -> Answer:
     return Answer(request, Reply(text, reason, None, usage, None), 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kept"),
     [
         ("  All of it.\n", "All of it."),
