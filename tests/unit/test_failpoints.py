@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
 
-import dialectic
 from dialectic.errors import ConfigurationError, ProviderTransient
 from dialectic.failpoints import ACTIONS, POINTS, Failpoints
 from tests.cases import each_case
@@ -78,52 +68,3 @@ def test_what_is_not_known_is_refused_with_what_is(text: str) -> None:
 def test_a_point_nobody_has_heard_of_is_a_mistake_of_ours() -> None:
     with pytest.raises(AssertionError):
         Failpoints.parse("").reach("somewhere")
-
-
-def test_every_point_stands_somewhere_in_the_program() -> None:
-    reached = [
-        node.args[0].value
-        for path in Path(dialectic.__file__).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "reach"
-        and isinstance(node.args[0], ast.Constant)
-    ]
-    assert set(map(str, reached)) == set(POINTS)
-
-
-REACH = """
-import sys
-from dialectic.failpoints import Failpoints
-from tests.problems import refusing
-failpoints = Failpoints.parse(sys.argv[1])
-failpoints.reach("before_commit")
-print("went on", flush=True)
-"""
-
-
-@contextmanager
-def reaching(setting: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that comes to a point."""
-    command = [sys.executable, "-c", REACH, setting]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def test_a_killed_process_is_gone_at_once() -> None:
-    with reaching("before_commit=kill") as process:
-        assert process.communicate()[0] == ""
-        assert process.returncode == -signal.SIGKILL
-
-
-def test_a_stopped_process_goes_on_when_it_is_told_to() -> None:
-    with reaching("before_commit=stop") as process:
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
-        process.send_signal(signal.SIGCONT)
-        assert process.communicate()[0] == "went on\n"
-        assert process.returncode == 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -65,18 +63,6 @@ def test_an_address_that_cannot_be_asked_is_refused_without_repeating_it(base_ur
         open_provider(dataclasses.replace(OPENAI, base_url=base_url), Secret("k"))
     assert "openai" in caught.value.message
     assert "sesame" not in caught.value.message
-
-
-def test_opening_reads_no_library_of_the_network() -> None:
-    program = (
-        "import sys\n"
-        "from dialectic.core.models.endpoint import Endpoint, WireFormat\n"
-        "from dialectic.providers.catalog import open_provider\n"
-        "for kind in WireFormat:\n"
-        "    open_provider(Endpoint(name='x', kind=kind, base_url='http://h/v1'), None)\n"
-        "assert 'httpx2' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @each_case(

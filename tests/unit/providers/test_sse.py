@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from itertools import pairwise
 
@@ -93,17 +92,6 @@ def test_an_event_of_many_lines_is_bounded_too() -> None:
     parser = EventParser(bytes_max=10_000)
     with pytest.raises(MalformedJson):
         feed_all(parser, b"data: some words\n", 1_000)
-
-
-def test_work_grows_with_the_length_and_not_faster() -> None:
-    def seconds(pieces: int) -> float:
-        start = time.process_time()
-        feed_all(EventParser(), b"x", pieces)
-        return time.process_time() - start
-
-    # Twenty times the bytes in one line would take 400 times as long if each were copied anew.
-    short, long = min(seconds(20_000) for _ in range(3)), seconds(400_000)
-    assert long < short * 100
 
 
 def is_repeat(*events: tuple[str | None, str]) -> list[bool]:

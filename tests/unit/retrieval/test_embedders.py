@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dialectic.errors import ConfigurationError, KeyMissing
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.retrieval.embedders import PIECE_TOKENS_MAX, Embedders, RemoteEmbedder, open_embedder
-from dialectic.retrieval.minilm_embedder import MiniLMEmbedder
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.settings import Settings
 from tests.problems import check_error, refusing
@@ -88,16 +86,3 @@ def test_models_that_make_vectors_are_never_asked_for_an_answer(tmp_path: Path) 
     named = {card.name for card in catalog.cards.values()} | {e.card.name for e in catalog.entries}
     assert not named & set(catalog.embeddings)
     assert {"local/tiny", "openai/text-embedding-3-large"} <= set(catalog.embeddings)
-
-
-async def test_minilm_gives_the_same_unit_vectors_each_time_whatever_stands_beside() -> None:
-    embedder = MiniLMEmbedder()
-    texts = ["a boat on the sea", "a ship at sea", "tax law", "x " * 900]
-    embedded = await embedder.embed(texts)
-    assert embedded.rows.shape == (4, 384)
-    assert embedded.tokens == sum(min(embedder.count(text), 254) for text in texts)
-    np.testing.assert_allclose(np.linalg.norm(embedded.rows, axis=1), 1, rtol=1e-5)
-    alone = (await embedder.embed(texts[:1])).rows[0]
-    np.testing.assert_array_equal(embedded.rows[0], alone)
-    assert embedded.rows[0] @ embedded.rows[1] > 0.7 > embedded.rows[0] @ embedded.rows[2]
-    np.testing.assert_array_equal((await embedder.embed(texts)).rows, embedded.rows)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialectic.core.models.model import ModelCard
-from dialectic.retrieval import pieces as chunk
 from dialectic.retrieval.base import Embedded, Embedder, Piece
 from dialectic.retrieval.pieces import build_reading, cut, cut_evenly
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from dialectic.retrieval.structure import build_outline, find_shifts
-from tests.cases import each_case
 from tests.properties import examples
 
 EMBEDDER = StaticEmbedder()
@@ -157,36 +155,3 @@ def test_a_long_section_is_cut_where_its_subject_changes() -> None:
 def test_cutting_again_gives_the_same() -> None:
     text = "# A\n\n" + "Words about ships. And of law. " * 200
     assert cut(text, EMBEDDER) == cut(text, EMBEDDER)
-
-
-@each_case(
-    "build",
-    [
-        lambda n: "a" * n,
-        lambda n: "\n" * n,
-        lambda n: " " * n,
-        lambda n: "👩\u200d" * (n // 2),
-        lambda n: ">" * n,
-        lambda n: "# a\n" * (n // 4),
-        lambda n: "- x\n" * (n // 4),
-        lambda n: "```\n" * (n // 4),
-        lambda n: "a. " * (n // 3),
-        lambda n: "".join("  " * (i % 40) + "- x\n" for i in range(n // 43)),
-    ],
-    ids="letter newline blank joined quote heading item fence sentence nested".split(),
-)
-def test_hostile_text_is_read_in_proportion_to_its_length(build: Callable[[int], str]) -> None:
-    read = []
-    for length in (chunk.SLICE_CHARS * 2, chunk.SLICE_CHARS * 8):
-        reader = WordReader()
-        text = build(length)
-        require_lossless(text, cut(text, reader))
-        require_lossless(text, cut_evenly(text, reader))
-        read.append(reader.chars_read)
-    # Four times the text, and a little more for what is not a whole slice.
-    assert read[1] <= 4.5 * read[0]
-
-
-def test_a_word_without_end_is_cut() -> None:
-    text = "a" * 200_000
-    require_lossless(text, cut(text, EMBEDDER))

@@ -1,19 +1,5 @@
 """A store of a test's own."""
 
-from __future__ import annotations
+from tests.disk_store import root, store
 
-from pathlib import Path
-
-import pytest
-
-from dialectic.storage.local import DiskStore
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "outer" / "store"
-
-
-@pytest.fixture
-def store(root: Path) -> DiskStore:
-    return DiskStore(root)
+__all__ = ["root", "store"]

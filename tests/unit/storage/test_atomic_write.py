@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -15,19 +12,6 @@ import pytest
 
 from dialectic.storage.local import DiskStore
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
-
-
-def run_to_its_end(program: str, root: Path, key: str) -> int:
-    return subprocess.run([sys.executable, "-c", program, str(root), key], check=False).returncode
-
-
-def kill_after_lines(program: str, root: Path, key: str, lines: int) -> None:
-    command = [sys.executable, "-c", program, str(root), key]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        for _ in range(lines):
-            assert child.stdout.readline()
-        child.send_signal(signal.SIGKILL)
 
 
 async def test_many_writers_of_one_key_take_turns(store: DiskStore, root: Path) -> None:
@@ -117,55 +101,3 @@ async def test_writing_and_deleting_at_once_leaves_one_or_the_other(
         assert all_files(root) in ([key], [])
     await store.delete(key)
     assert names_in(root) == []
-
-
-DIE_BEFORE_THE_RENAME = """
-import asyncio, os, sys
-from pathlib import Path
-from dialectic.storage.local import DiskStore
-os.rename = lambda *names, **folders: os._exit(9)
-asyncio.run(DiskStore(Path(sys.argv[1])).write(sys.argv[2], b"half-way" * 1000))
-"""
-
-
-async def test_a_writer_that_dies_leaves_the_old_file_and_nothing_that_lasts(
-    store: DiskStore, root: Path
-) -> None:
-    await store.write(KEY, b"old")
-    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
-    assert await store.read(KEY) == b"old"
-    assert len(all_files(root)) == 2
-    assert await store.list("") == [KEY]
-
-    await store.write(KEY, b"old")
-    assert all_files(root) == [KEY]
-
-
-async def test_deleting_a_key_clears_what_a_dead_writer_left(store: DiskStore, root: Path) -> None:
-    assert run_to_its_end(DIE_BEFORE_THE_RENAME, root, KEY) == 9
-    assert await store.list("") == []
-    await store.delete(KEY)
-    assert names_in(root) == []
-
-
-WRITE_FOREVER = """
-import asyncio, sys
-from pathlib import Path
-from dialectic.storage.local import DiskStore
-async def main():
-    store = DiskStore(Path(sys.argv[1]))
-    while True:
-        for letter in (b"a", b"b"):
-            await store.write(sys.argv[2], letter * 3_000_000)
-            print(letter, flush=True)
-asyncio.run(main())
-"""
-
-
-async def test_a_killed_writer_leaves_one_whole_version(store: DiskStore, root: Path) -> None:
-    for lines in range(1, 6):
-        kill_after_lines(WRITE_FOREVER, root, KEY, lines)
-        content = await store.read(KEY)
-        assert content in (b"a" * 3_000_000, b"b" * 3_000_000)
-        await store.write(KEY, b"recovered")
-        assert all_files(root) == [KEY]

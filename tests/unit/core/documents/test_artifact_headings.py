@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,20 +47,3 @@ def test_the_ends_are_those_a_reader_would_find(depths: list[int]) -> None:
             ends = [i for i in range(start + 1, len(depths)) if depths[i] <= level]
             owned = range(start + 1, ends[0] if ends else len(depths))
             assert body == "\n".join(f"{'#' * depths[i]} t{i}" for i in owned)
-
-
-@each_case(
-    "text",
-    [
-        "# x" + " " * 500_000 + "y",
-        "# x" + " #" * 250_000 + "y",
-        "# x" + "#" * 500_000 + "y",
-        "# a\n" * 100_000,
-        "## a\n### b\n" * 50_000,
-    ],
-    ids=["spaces", "hashes and spaces", "hashes", "many", "nested"],
-)
-def test_no_heading_takes_long(text: str) -> None:
-    start = time.process_time()
-    list_sections(text, 1)
-    assert time.process_time() - start < 2.0

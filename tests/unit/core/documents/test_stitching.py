@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,8 +24,6 @@ from dialectic.core.documents.stitching import (
     seems_finished,
 )
 from tests.cases import each_case
-
-ROOT = Path(__file__).parents[4]
 
 DOCUMENT = """\
 # A hall for the village
@@ -111,17 +108,6 @@ def test_a_code_block_behind_another_is_no_fence_that_is_opened_again() -> None:
     text = "```sh\nmake run\n```\n\n```sh\nmake test\n```\n"
     for cut in range(1, len(text)):
         assert join([text[:cut], text[cut:]]).text == text
-
-
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("src/**/*.md")])
-
-
-@each_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_place_in_a_real_page_is_taken_for_a_repetition(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    # Every third place, of all the pages there are.
-    places = range(1, len(text), 3)
-    assert [cut for cut in places if join([text[:cut], text[cut:]]).text != text] == []
 
 
 REPEATED = {
