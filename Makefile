@@ -42,10 +42,10 @@ setup: .venv/.stamp-dev ## Make .venv with all that development needs
 run: .venv/.stamp-$(SET) ## Run one whole dialectic into out/; PROMPT="..." says on what
 	@.venv/bin/dialectic run --yes --out out -- "$$RUN_PROMPT"
 
-test: .venv/.stamp-dev ## Run all tests; ARGS="..." goes to pytest
-	@$(PYTEST) -n 3 tests
+test: .venv/.stamp-dev ## Run all tests, properties with all their examples; ARGS="..." goes to pytest
+	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 3 tests
 
-check: lint types test ## Check the code, its form and its types, then run all tests
+check: lint types test ## Check the code, its form, its arrows and its types, then run all tests
 
 fmt: .venv/.stamp-dev ## Put the code into its form
 	@.venv/bin/ruff check --quiet --fix-only .
@@ -59,7 +59,8 @@ lint: .venv/.stamp-dev ## Check the form of the code, its rules, and that import
 types: .venv/.stamp-dev ## Check the types
 	@.venv/bin/mypy $(CODE)
 
-unit: .venv/.stamp-dev ## Run the tests that need no database
+# In one process: a second one would import and collect everything again, for half a minute of work.
+unit: .venv/.stamp-dev ## Run the tests that need no database, no process and no long time
 	@$(PYTEST) tests/unit
 
 golden: .venv/.stamp-dev ## Record what the product does now in tests/golden; the diff shows what changed
@@ -77,8 +78,9 @@ demo: .venv/.stamp-$(SET) ## Show a whole dialectic between offline models, in a
 bench: .venv-bench/.stamp-bench ## Measure against the peers; BENCH="..." goes to the benchmarks
 	@.venv-bench/bin/python -m bench $(BENCH)
 
-fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description
+fuzz: .venv/.stamp-dev ## Send the API thousands of requests made from its description; try every property at length
 	@API_EXAMPLES=100 $(PYTEST) tests/scenario/test_api_schema.py
+	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -n 2 tests/unit tests/thorough
 
 chaos: .venv/.stamp-dev ## Kill, starve and cut off a running engine, for some minutes
 	@.venv/bin/python -m chaos

@@ -18,6 +18,7 @@ import pytest
 from dialectic.errors import DialecticError, RemedyAction
 
 E = TypeVar("E", bound=DialecticError)
+PROBLEM = "application/problem+json"
 _MARK = re.compile(r"\[([a-z]+(?:_[a-z]+)*)\]$", re.MULTILINE)
 _ADVICE = re.compile(r"^ *(?:ok  |FAIL)? *(?:try|on the server): (.+)$", re.MULTILINE)
 
@@ -81,3 +82,16 @@ def read_error(said: str) -> dict[str, Any]:
     """Read the error that a command with `--json` left as the last line of stderr."""
     error: dict[str, Any] = json.loads(said.splitlines()[-1])["error"]
     return error
+
+
+def check_problem(answer: Any, status: int, code: str) -> dict[str, Any]:
+    """See that an answer is a problem, and the one that is expected."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
+    problem: dict[str, Any] = answer.json()
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["type"] == f"urn:dialectic:problem:{code}"
+    assert problem["title"]
+    assert problem["detail"]
+    assert problem["instance"] == answer.request.url.path
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    return problem

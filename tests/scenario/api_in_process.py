@@ -33,20 +33,6 @@ from tests.conftest import build_engine
 from tests.waiting import PATIENCE_S, until
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
-PROBLEM = "application/problem+json"
-
-
-def check_problem(answer: Any, status: int, code: str) -> dict[str, Any]:
-    """See that an answer is a problem, and the one that is expected."""
-    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
-    problem: dict[str, Any] = answer.json()
-    assert (problem["status"], problem["code"]) == (status, code)
-    assert problem["type"] == f"urn:dialectic:problem:{code}"
-    assert problem["title"]
-    assert problem["detail"]
-    assert problem["instance"] == answer.request.url.path
-    assert problem["request_id"] == answer.headers["x-request-id"]
-    return problem
 
 
 @dataclass(frozen=True, slots=True)

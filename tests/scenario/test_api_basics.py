@@ -13,7 +13,8 @@ import pytest
 from dialectic.db.pool import Address
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
-from tests.scenario.api_in_process import PROMPT, House, check_problem, open_house
+from tests.problems import check_problem
+from tests.scenario.api_in_process import PROMPT, House, open_house
 
 
 @pytest.fixture(scope="module")

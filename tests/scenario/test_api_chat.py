@@ -18,7 +18,8 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.job_table import database_of_a_module
-from tests.scenario.api_in_process import Guest, House, check_problem, open_house
+from tests.problems import check_problem
+from tests.scenario.api_in_process import Guest, House, open_house
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 
 SCRIPT: dict[str, Any] = {

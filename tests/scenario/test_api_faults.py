@@ -22,7 +22,8 @@ from dialectic.db.pool import Address, Connection
 from dialectic.db.tables.records import SQL
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
-from tests.scenario.api_in_process import PROMPT, Guest, House, check_problem, open_house
+from tests.problems import check_problem
+from tests.scenario.api_in_process import PROMPT, Guest, House, open_house
 from tests.unit.storage.test_archive import HOSTILE
 from tests.waiting import PATIENCE_S, until_someone_waits
 

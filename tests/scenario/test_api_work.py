@@ -22,7 +22,8 @@ from dialectic.db.pool import Address, Connection
 from dialectic.db.tables.records import Account
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
-from tests.scenario.api_in_process import Guest, House, check_problem, open_house
+from tests.problems import check_problem
+from tests.scenario.api_in_process import Guest, House, open_house
 from tests.waiting import until_someone_waits
 
 MODELS = ["offline/skeptic", "offline/architect"]

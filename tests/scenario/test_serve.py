@@ -26,8 +26,8 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.job_table import database_of_a_module
-from tests.problems import list_codes, list_commands
-from tests.scenario.api_in_process import House, check_problem, open_house
+from tests.problems import check_problem, list_codes, list_commands
+from tests.scenario.api_in_process import House, open_house
 from tests.scenario.paid_models import MODELS, TEXT, configure
 from tests.scenario.test_run import copy_home, wait_for
 from tests.waiting import PATIENCE_S

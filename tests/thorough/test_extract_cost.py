@@ -1,5 +1,7 @@
 """Extracting takes time in proportion to the text."""
 
+from __future__ import annotations
+
 import time
 
 from tests.cases import each_case

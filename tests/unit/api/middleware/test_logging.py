@@ -12,7 +12,7 @@ import pytest
 
 from dialectic.api.metrics import Metrics
 from dialectic.api.middleware.logging import LoggingMiddleware
-from tests.scenario.api_in_process import check_problem
+from tests.problems import check_problem
 
 
 @pytest.mark.parametrize("path", ["/anywhere", "/api/v1/projects"])
