@@ -37,7 +37,7 @@ class App:
         if incoming is None:
             return
         line = Line(send, scope["state"][TRANSPORT], self.desk.gates)
-        told = self._find_told(incoming) or self._find_target(incoming)
+        told = self._find_told(incoming) or self._resolve_target(incoming)
         if isinstance(told, Target):
             await self._serve(told, incoming, line, receive)
         else:
@@ -57,8 +57,8 @@ class App:
             case _:
                 return None
 
-    def _find_target(self, incoming: Incoming) -> Target | Response:
-        """Find what a call is meant for; to one that leads nowhere, say what there is."""
+    def _resolve_target(self, incoming: Incoming) -> Target | Response:
+        """Resolve what a call is meant for; to one that leads nowhere, say what there is."""
         target = find_target(incoming.method, incoming.path, incoming.headers)
         if target is None:
             return _complain(f"There is no {incoming.method} {incoming.path} here.")

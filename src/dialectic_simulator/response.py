@@ -33,10 +33,10 @@ from dialectic_simulator.stream_damage import (
     damage_events,
     damage_frames,
     damage_json,
-    find_middle,
     is_damaging_json,
+    pick_middle,
 )
-from dialectic_simulator.text import decide_rest, find_document, find_written, is_endless
+from dialectic_simulator.text import decide_rest, is_endless, read_written, write_document
 from dialectic_simulator.truncation import build_pieces, cut_tokens, split_tokens
 from dialectic_simulator.wire import Headers, Json, Wire
 
@@ -124,8 +124,8 @@ def decide_cap(call: Call) -> int:
 
 def decide_answer(call: Call) -> Answer:
     """Decide what is said, how it ends, and what is reported about it."""
-    manner, written = call.manner, find_written(call.ask)
-    document = find_document(call.ask, manner, seed=call.seed, edition=call.edition)
+    manner, written = call.manner, read_written(call.ask)
+    document = write_document(call.ask, manner, seed=call.seed, edition=call.edition)
     tokens = split_tokens(decide_rest(document, written, manner), call.facts.tokenizer)
     cap = decide_cap(call)
     if manner.cut_after_tokens is not None and (manner.cut_each_turn or not written):
@@ -217,7 +217,7 @@ def _build_stream(call: Call, answer: Answer) -> Response:
     if fault == "200_html":
         return build_plain(call, {}, at_s=_decide_first_byte_s(call))
     events = call.wire.build_events(answer)
-    middle = find_middle(events, manner.fault_after_tokens)
+    middle = pick_middle(events, manner.fault_after_tokens)
     numbered = damage_events(events, fault, middle, call.wire)
     framing = choose_framing(call.wire.framing, fault)
     first_byte_s = _decide_first_byte_s(call)

@@ -168,8 +168,8 @@ class Script(_Part):
     )
     rules: tuple[Rule, ...] = ()
 
-    def find_facts(self, model: str) -> Facts:
-        """Find what is true of a model: by its name, by the first pattern, else the usual."""
+    def get_facts(self, model: str) -> Facts:
+        """Get what is true of a model: by its name, by the first pattern, else the usual."""
         if (facts := self.models.get(model)) is not None:
             return facts
         fitting = (self.models[name] for name in self.models if fnmatch.fnmatchcase(model, name))

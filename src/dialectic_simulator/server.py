@@ -109,7 +109,7 @@ async def open_simulator(
     At the end it hangs up on everybody at once: nobody waits for a stream that never ends.
     """
     app = App(as_script(script), clock=clock)
-    await asyncio.to_thread(_load_vocabularies, app.desk.script)
+    await asyncio.to_thread(_warm_vocabularies, app.desk.script)
     with contextlib.closing(bind(host, port)) as listening:
         server = _build_server(app)
         await server.startup(sockets=[listening])
@@ -128,10 +128,10 @@ def as_script(script: Script | Mapping[str, Any] | Path | str | None) -> Script:
     return build_script(script or {})
 
 
-def _load_vocabularies(script: Script) -> None:
+def _warm_vocabularies(script: Script) -> None:
     """Load what the first answer would have to wait for; half a second, once in a process."""
     used = {facts.tokenizer for facts in script.models.values()}
-    used.add(script.find_facts("").tokenizer)
+    used.add(script.get_facts("").tokenizer)
     for name in used.intersection(ENCODINGS):
         load_encoding(name)
 

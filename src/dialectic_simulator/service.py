@@ -36,7 +36,7 @@ from dialectic_simulator.routes import (
 )
 from dialectic_simulator.rules import Counts, choose_manner
 from dialectic_simulator.script import Facts, Manner, Script, Section
-from dialectic_simulator.text import find_edition, find_written, read_opening
+from dialectic_simulator.text import choose_edition, read_opening, read_written
 from dialectic_simulator.truncation import count_ask_tokens
 from dialectic_simulator.vectors import build_vector, spoil_vector
 from dialectic_simulator.wire import Json, refuse
@@ -100,7 +100,7 @@ class Desk:
     def list_models(self) -> dict[str, Facts]:
         """List the models that are shown: those the script names, else the usual ones."""
         named = {name: facts for name, facts in self.script.models.items() if "*" not in name}
-        return named or {name: self.script.find_facts(name) for name in USUAL_MODELS}
+        return named or {name: self.script.get_facts(name) for name in USUAL_MODELS}
 
     def open_visit(self, target: Target, incoming: Incoming) -> Visit:
         """Take a call in: read it, write it down and choose its manner, before anything waits."""
@@ -112,12 +112,12 @@ class Desk:
         call = Call(
             wire=WIRES[target.wire],
             ask=ask,
-            facts=self.script.find_facts(ask.model),
+            facts=self.script.get_facts(ask.model),
             manner=manner,
             seed=self.script.seed,
             input_tokens=0,
             try_number=try_number,
-            edition=self._find_edition(target, ask, manner),
+            edition=self._choose_edition(target, ask, manner),
             now_s=self._wall_clock(),
         )
         is_faulty = manner.fault != NO_FAULT and trouble is None
@@ -140,15 +140,15 @@ class Desk:
         )
         return Visit(target, self._limits[target.endpoint], number, call, trouble)
 
-    def _find_edition(self, target: Target, ask: Ask, manner: Manner) -> int:
+    def _choose_edition(self, target: Target, ask: Ask, manner: Manner) -> int:
         """Count the openings of a conversation; one that goes on finds the one it began with."""
         if not manner.vary or not ask.turns:
             return 1
         task, _ = read_opening(ask.turns)
         key = json.dumps([target.endpoint, ask.model, ask.system, task, ask.variant])
-        if find_written(ask):
+        if read_written(ask):
             editions = self._counts.openings[key]
-            return find_edition(ask, manner, seed=self.script.seed, editions=editions)
+            return choose_edition(ask, manner, seed=self.script.seed, editions=editions)
         self._counts.openings[key] += 1
         return self._counts.openings[key]
 

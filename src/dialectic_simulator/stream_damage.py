@@ -86,8 +86,8 @@ def choose_framing(framing: Framing, fault: str) -> Framing:
     return _FRAMINGS[fault](framing) if fault in _FRAMINGS else framing
 
 
-def find_middle(events: Sequence[Event], after_tokens: int | None) -> int:
-    """Find the event of text before which a stream goes wrong, by the tokens sent until then."""
+def pick_middle(events: Sequence[Event], after_tokens: int | None) -> int:
+    """Pick the event of text before which a stream goes wrong, by the tokens sent until then."""
     total = sum(event.tokens for event in events)
     wanted = total // 2 if after_tokens is None else after_tokens
     sent = 0
@@ -149,15 +149,15 @@ def damage_frames(
         case "reset_before_first_byte":
             return [], End.RESET
         case "split_utf8":
-            return [part for f in frames for part in split_frame(f, _find_split(f.data))], End.DONE
+            return [part for f in frames for part in split_frame(f, _pick_split(f.data))], End.DONE
         case "trickle":
             return _build_trickle(frames), End.DONE
         case _:
             return frames, End.DONE
 
 
-def _find_split(data: bytes) -> int:
-    """Find a place inside a character; the middle if all are single bytes."""
+def _pick_split(data: bytes) -> int:
+    """Pick a place inside a character; the middle if all are single bytes."""
     inside = (at for at, byte in enumerate(data) if byte & 0b1100_0000 == 0b1000_0000)
     return next(inside, len(data) // 2)
 

@@ -21,8 +21,8 @@ read_opening = functools.lru_cache(maxsize=64)(read_conversation)
 compose_cached = functools.lru_cache(maxsize=64)(compose_document)
 
 
-def find_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
-    """Find the whole document that answers a conversation."""
+def write_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
+    """Write the whole document that answers a conversation."""
     if manner.text is not None:
         return manner.text
     task, _ = read_opening(ask.turns)
@@ -32,17 +32,17 @@ def find_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
     return document.encode("utf-8", "replace").decode()
 
 
-def find_written(ask: Ask) -> str:
-    """Find what was said of the document in the turns so far."""
+def read_written(ask: Ask) -> str:
+    """Read what was said of the document in the turns so far."""
     return read_opening(ask.turns)[1]
 
 
-def find_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
-    """Find which of several documents a conversation goes on with: that which begins like it."""
-    written = find_written(ask)
+def choose_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
+    """Choose which of several documents a conversation continues: the one that begins like it."""
+    written = read_written(ask)
 
     def likeness(edition: int) -> int:
-        document = find_document(ask, manner, seed=seed, edition=edition)
+        document = write_document(ask, manner, seed=seed, edition=edition)
         return measure_common(document, written)
 
     return max(range(1, max(1, editions) + 1), key=likeness)
@@ -54,7 +54,7 @@ def decide_rest(document: str, written: str, manner: Manner) -> str:
         return document
     if manner.empty:
         return ""
-    place = find_place(document, written)
+    place = measure_written(document, written)
     if place == len(document) and is_endless(manner):
         return _build_note(written)
     return manner.preamble + document[max(0, place - manner.overlap) :]
@@ -65,8 +65,8 @@ def is_endless(manner: Manner) -> bool:
     return manner.always_length or manner.fault == "always_length"
 
 
-def find_place(document: str, written: str) -> int:
-    """Find how much of a document was said, also if that was trimmed, shortened or edited."""
+def measure_written(document: str, written: str) -> int:
+    """Measure how much of a document was said, also if that was trimmed, shortened or edited."""
     if document.startswith(written):
         return len(written)
     if (place := _find_place_in_words(document, written)) is not None:

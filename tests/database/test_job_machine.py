@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 from dialectic.app import sessions
 from dialectic.core.job import Job, JobStatus
-from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, find_rule
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, read_rule
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, LeaseLost
@@ -546,7 +546,7 @@ async def test_no_job_moves_under_a_fixed_snapshot(machine: Machine) -> None:
             async with machine.begin(isolation) as connection:
                 with pytest.raises(asyncpg.PostgresError) as caught:
                     await complete(connection, job)
-                assert find_rule(caught.value) == "jobs_move_under_read_committed"
+                assert read_rule(caught.value) == "jobs_move_under_read_committed"
     await machine.complete(child)
     assert await machine.status(parent.id) == JobStatus.COMPLETED
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from dialectic.core.job import ENDED, JobStatus
-from dialectic.db.pool import WORKER_ROLE, Address, Connection, find_rule
+from dialectic.db.pool import WORKER_ROLE, Address, Connection, read_rule
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
@@ -209,7 +209,7 @@ async def test_what_a_job_is_about_never_changes(machine: Machine) -> None:
     ):
         with pytest.raises(asyncpg.PostgresError) as caught:
             await machine.fetch(f"update dialectic_generation_jobs set {change}")
-        assert find_rule(caught.value) == "job_never_changes"
+        assert read_rule(caught.value) == "job_never_changes"
         assert caught.value.sqlstate == FORBIDDEN
     assert (await machine.look(job_id))["status"] == JobStatus.PENDING
 
@@ -231,14 +231,14 @@ async def test_a_claim_takes_exactly_the_next_token(machine: Machine) -> None:
                 step,
             )
         assert caught.value.sqlstate == FORBIDDEN
-        assert find_rule(caught.value) == "claim_has_a_new_token"
+        assert read_rule(caught.value) == "claim_has_a_new_token"
 
 
 async def test_a_token_is_never_taken_back(machine: Machine) -> None:
     await machine.take(await machine.insert())
     with pytest.raises(asyncpg.PostgresError) as caught:
         await machine.fetch("update dialectic_generation_jobs set attempt_count = 0")
-    assert find_rule(caught.value) == "claim_has_a_new_token"
+    assert read_rule(caught.value) == "claim_has_a_new_token"
 
 
 async def test_a_job_is_processed_only_under_a_lease(machine: Machine) -> None:

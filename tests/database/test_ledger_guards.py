@@ -10,7 +10,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, connect, find_rule
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, connect, read_rule
 from dialectic.engine import Engine
 from dialectic.errors import NotFound
 from dialectic.ledger import audit, holds, wallets
@@ -199,7 +199,7 @@ async def test_not_even_the_owner_changes_what_is_written(
     with pytest.raises(asyncpg.PostgresError) as refused:
         await admin.execute(deed)
     assert refused.value.sqlstate == "DJ002"
-    assert find_rule(refused.value) == rule
+    assert read_rule(refused.value) == rule
 
 
 # -- the audit -------------------------------------------------------------------------------------

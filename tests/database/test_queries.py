@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 
 import dialectic
-from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, find_rule
+from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, Database, read_rule
 from dialectic.db.queries import list_areas, load_queries
 from dialectic.postgres import embedded
 from tests.database.connections import connected
@@ -424,7 +424,7 @@ async def test_money_for_a_call_is_set_aside_and_paid_by_keys_alone(
     async with watched(resting, "force_generic_plan") as (connection, plans):
         with pytest.raises(asyncpg.PostgresError) as caught:
             await connection.execute(call)
-        assert find_rule(caught.value) == refusal
+        assert read_rule(caught.value) == refusal
     assert set().union(*(find_indexes(plan) for _, plan in plans)) == {index}
 
 

@@ -122,7 +122,7 @@ def build_problem(request: Request, error: DialecticError) -> Response:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
     told = (kind.status, kind.code, title)
-    return _build(request, told, _tell(error, title), headers, help_with=find_help(error))
+    return _build(request, told, _tell(error, title), headers, help_with=build_help(error))
 
 
 UNEXPECTED = (
@@ -152,8 +152,8 @@ def _tell(error: DialecticError, title: str) -> str:
     return error.message
 
 
-def find_help(error: DialecticError) -> Help:
-    """Find the reason of an error and what helps, without what is for the operator alone."""
+def build_help(error: DialecticError) -> Help:
+    """Build the reason of an error and what helps, without what is for the operator alone."""
     if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return Help()
     if isinstance(error, OF_THE_OPERATOR):

@@ -182,11 +182,11 @@ def _choose_remedy(session_id: UUID, status: str) -> Remedy:
 
 
 async def _publish(engine: Engine, account: Account, session_id: UUID) -> None:
-    async def find_project(connection: Connection) -> UUID:
+    async def get_project_id(connection: Connection) -> UUID:
         project_id: UUID = (await records.load_session(connection, session_id))["project_id"]
         return project_id
 
-    project_id = await engine.db.transact(account.tenant_id, find_project)
+    project_id = await engine.db.transact(account.tenant_id, get_project_id)
     await publish_project(engine, account.tenant_id, project_id)
 
 

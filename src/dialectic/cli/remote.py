@@ -290,13 +290,13 @@ class RemoteBackend:
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         tenant_id = (await self._client.get_me()).tenant_id
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
-        await self._load_cards()
+        await self._ensure_cards()
         told = self._client.events(after=after, session=session_id)
         async with contextlib.aclosing(show_events(told, seq)) as news:
             async for one in news:
                 yield one
 
-    async def _load_cards(self) -> None:
+    async def _ensure_cards(self) -> None:
         if not self._cards:
             rows = await self.list_models()
             self._cards = {row.name: row.card for row in rows if row.card is not None}

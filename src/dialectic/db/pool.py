@@ -261,7 +261,7 @@ class Database:
             except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
                 refusal = REFUSALS.get(getattr(error, "sqlstate", None))
                 if refusal is not None:
-                    raise refusal(f"{error}.", reason=find_rule(error)) from error
+                    raise refusal(f"{error}.", reason=read_rule(error)) from error
                 if has_code(error, *NEVER_PASSES):
                     raise
                 if isinstance(error, COLLISIONS):
@@ -336,8 +336,8 @@ def given_up_in_time(
         timer.cancel()
 
 
-def find_rule(error: BaseException) -> str:
-    """Find the name of the rule that a statement broke: constraints and our functions have one."""
+def read_rule(error: BaseException) -> str:
+    """Read the name of the rule that a statement broke: constraints and our functions have one."""
     return str(getattr(error, "constraint_name", None) or "")
 
 

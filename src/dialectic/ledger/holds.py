@@ -27,7 +27,7 @@ from dialectic.core.money.price import (
     build_funds_error,
     format_credits,
 )
-from dialectic.db.pool import Connection, Database, find_rule
+from dialectic.db.pool import Connection, Database, read_rule
 from dialectic.db.queries import load_queries
 from dialectic.errors import Conflict, FundsError, LeaseLost, NotFound, Remedy, RemedyAction
 
@@ -311,11 +311,11 @@ def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoRetur
     if new is not None and code == OVER_BUDGET:
         raise build_overspending(new, json.loads(error.detail or "{}")) from error
     if code == MISSING:
-        raise NotFound(f"Nothing was paid: {error}.", reason=find_rule(error)) from error
+        raise NotFound(f"Nothing was paid: {error}.", reason=read_rule(error)) from error
     if code == DONE_OTHERWISE:
-        raise Conflict(f"Nothing was paid: {error}.", reason=find_rule(error)) from error
+        raise Conflict(f"Nothing was paid: {error}.", reason=read_rule(error)) from error
     if code == ATTEMPT_OVER:
-        raise LeaseLost(f"Nothing was called: {error}.", reason=find_rule(error)) from error
+        raise LeaseLost(f"Nothing was called: {error}.", reason=read_rule(error)) from error
     raise error
 
 

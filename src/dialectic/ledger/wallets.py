@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.money.price import Funds
-from dialectic.db.pool import Connection, Database, find_rule
+from dialectic.db.pool import Connection, Database, read_rule
 from dialectic.db.queries import load_queries
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction
 from dialectic.ledger.holds import DONE_OTHERWISE, MISSING, name_session
@@ -159,9 +159,9 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
         return await connection.fetchval(statement, *arguments)
     except asyncpg.PostgresError as error:
         if error.sqlstate == MISSING:
-            raise NotFound(f"{str(error).capitalize()}.", reason=find_rule(error)) from error
+            raise NotFound(f"{str(error).capitalize()}.", reason=read_rule(error)) from error
         if error.sqlstate == DONE_OTHERWISE:
             raise Conflict(
-                f"Nothing was put in: {error} credits.", reason=find_rule(error)
+                f"Nothing was put in: {error} credits.", reason=read_rule(error)
             ) from error
         raise

@@ -275,7 +275,7 @@ class _Desk:
         stage = self.process.load_stage(call.makes.stage_slug)
         step = stage.load_step(call.step_name) if stage.steps else None
         template_name = (step or stage).prompt_template_name
-        headers = Counter(_find_header(stage, step, read) for read in call.reads)
+        headers = Counter(_get_header(stage, step, read) for read in call.reads)
         headers["Outcome of an iteration"] = len(self._list_outcomes(call))
         key = (stage.slug, template_name, tuple(headers.items()), reader.card.tokenizer)
         if key not in self._frames:
@@ -312,11 +312,11 @@ class _Desk:
         kind = (key.stage_slug, key.output_type)
         if (kind, key.model_index) not in self._lengths:
             author = self.authors[key.model_index - 1]
-            length = fit_length(self._find_size(kind, author), author)
+            length = fit_length(self._estimate_size(kind, author), author)
             self._lengths[(kind, key.model_index)] = length
         return self._lengths[(kind, key.model_index)]
 
-    def _find_size(self, kind: Kind, author: Author) -> Size:
+    def _estimate_size(self, kind: Kind, author: Author) -> Size:
         name = author.card.name
         if (own := self.learned.find_size(kind, name)) is not None:
             return own
@@ -355,7 +355,7 @@ def list_expected_bytes(process: Process) -> dict[Kind, float]:
     }
 
 
-def _find_header(stage: Stage, step: Step | None, read: DocumentKey) -> str:
+def _get_header(stage: Stage, step: Step | None, read: DocumentKey) -> str:
     rules: Sequence[InputRule] = (step or stage).inputs_required
     return next(
         rule.header

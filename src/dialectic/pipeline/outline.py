@@ -175,8 +175,8 @@ def _play(
             calls=len(documents),
             origins_per_model=len({d.origin for d in documents if d.model_index == 1}),
             origins=len({d.origin for d in documents}),
-            group_own=_find_one(Counter((d.model_index, d.origin) for d in documents).values()),
-            group_all=_find_one(Counter(d.origin for d in documents).values()),
+            group_own=_get_common(Counter((d.model_index, d.origin) for d in documents).values()),
+            group_all=_get_common(Counter(d.origin for d in documents).values()),
             ranks=tuple(ranks),
         ),
         tuple(documents),
@@ -184,8 +184,8 @@ def _play(
     )
 
 
-def _find_one(numbers: Iterable[int]) -> int:
-    """Find the number that all of them are; 0 if they differ."""
+def _get_common(numbers: Iterable[int]) -> int:
+    """Get the number that all of them are; 0 if they differ."""
     found = set(numbers)
     return found.pop() if len(found) == 1 else 0
 

@@ -156,7 +156,7 @@ def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = N
     """Read whatever a provider says of an error, in whatever form; a status of 200 says nothing."""
     error = read_error(body)
     codes = tuple(code.lower() for code in _list_codes(error))
-    message = _find_message(error)
+    message = _read_message(error)
     too_long = _find_too_long(message)
     figures = too_long.groupdict() if too_long else {}
     return Complaint(
@@ -214,7 +214,7 @@ def _list_quotas(detail: dict[str, Any]) -> Iterator[str]:
             yield quota
 
 
-def _find_message(error: dict[str, Any]) -> str:
+def _read_message(error: dict[str, Any]) -> str:
     for key in ("message", "detail", "error"):
         if (message := find_text(error.get(key))) is not None:
             return message

@@ -93,7 +93,7 @@ def extract(
     each = count_each or (lambda texts: [count(one) for one in texts])
     weighed, costs = item.weigh_and_price(count, each)
     worth = _rate_pieces(pieces, rows, purpose)
-    homes = _find_homes(pieces, parts)
+    homes = _compute_homes(pieces, parts)
     order = _Choice(parts, weighed, costs, worth, homes).order(int(budget_tokens * SLACK))
     kept, short = _fit(text, parts, order, budget_tokens, count)
     if not kept:
@@ -166,8 +166,8 @@ def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDAr
     return (near - near.min()) / spread if spread > 1e-9 else np.zeros(len(pieces))
 
 
-def _find_homes(pieces: Sequence[Piece], parts: Passages) -> NDArray[np.intp]:
-    """Find the piece each passage begins in."""
+def _compute_homes(pieces: Sequence[Piece], parts: Passages) -> NDArray[np.intp]:
+    """Compute the piece each passage begins in."""
     import numpy as np
 
     starts = np.array([piece.start for piece in pieces] or [0])

@@ -109,7 +109,7 @@ class _Reader:
                 self._read_prose(Kind.ITEM)
             elif not bare or _RULE.match(line):
                 self._at += 1
-            elif mark := _find_fence(line):
+            elif mark := _read_fence(line):
                 self._read_code(mark)
             elif heading := _HEADING.match(line):
                 self._read_heading(len(heading[1]))
@@ -196,7 +196,7 @@ class _Reader:
             not bare
             or _is_plain_item(line)
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
-            or _find_fence(line) != ""
+            or _read_fence(line) != ""
             or self._is_table()
         )
 
@@ -206,8 +206,8 @@ def _is_plain_item(line: str) -> bool:
     return line[:2] in _ITEM_BEGINNINGS and line[2:3].isalnum()
 
 
-def _find_fence(line: str) -> str:
-    """Find the signs that open a fence; after backquotes no others may stand in their line."""
+def _read_fence(line: str) -> str:
+    """Read the signs that open a fence; after backquotes no others may stand in their line."""
     found = _FENCE.match(line)
     return "" if found is None or (found[1][0] == "`" and "`" in found[2]) else found[1]
 

@@ -116,7 +116,7 @@ def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
     texts = _list_texts(request)
     frames = MESSAGE_OVERHEAD_TOKENS * len(texts) + REPLY_PRIMER_TOKENS
     tokens = sum(_count(text, tokenizer) for text in texts) + frames
-    margin = _find_margin(tokenizer)
+    margin = _compute_margin(tokenizer)
     if margin == 1:
         return TokenCount(tokens, CountMethod.EXACT, tokens)
     return TokenCount(tokens, CountMethod.ESTIMATE, ceil(tokens * margin))
@@ -124,16 +124,16 @@ def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
 
 def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
     """Find how many tokens we may count of what must not have more than this, however it is."""
-    return floor(upper_tokens / _find_margin(parse_tokenizer(tokenizer)))
+    return floor(upper_tokens / _compute_margin(parse_tokenizer(tokenizer)))
 
 
 def bound_tokens(tokens: int, tokenizer: str) -> int:
     """Find how many tokens something has at most of which we count so many."""
-    return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
+    return ceil(tokens * _compute_margin(parse_tokenizer(tokenizer)))
 
 
-def _find_margin(tokenizer: Tokenizer) -> Fraction:
-    """Find how far a count by this tokenizer may be off."""
+def _compute_margin(tokenizer: Tokenizer) -> Fraction:
+    """Compute how far a count by this tokenizer may be off."""
     if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
         return BLIND_MARGIN
     return Fraction(1) if tokenizer.factor is None else MARGIN

@@ -22,7 +22,7 @@ from tests.problems import refusing
 def test_an_empty_script_answers_everything_as_usual() -> None:
     script = build_script({})
     assert script.endpoint_names == ["default"]
-    assert script.find_facts("anything").tokenizer == "o200k_base"
+    assert script.get_facts("anything").tokenizer == "o200k_base"
     assert script.default.fault == "none"
 
 
@@ -33,9 +33,9 @@ def test_facts_are_found_by_name_then_by_the_first_pattern() -> None:
         "sim-b": {"max_output_tokens": 3, "input_usd_per_million": 0.15},
     }
     script = build_script({"models": models})
-    found = [script.find_facts(name).max_output_tokens for name in ("sim-a", "x", "sim-b")]
+    found = [script.get_facts(name).max_output_tokens for name in ("sim-a", "x", "sim-b")]
     assert found == [1, 2, 3]
-    assert script.find_facts("sim-b").input_usd_per_million == Decimal("0.15")
+    assert script.get_facts("sim-b").input_usd_per_million == Decimal("0.15")
 
 
 @each_case(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dialectic.core.models.messages import Message, Role
 from dialectic_simulator.conversation import Ask
 from dialectic_simulator.script import Manner
-from dialectic_simulator.text import decide_rest, find_place, measure_common
+from dialectic_simulator.text import decide_rest, measure_common, measure_written
 from dialectic_simulator.truncation import (
     build_pieces,
     count_ask_tokens,
@@ -57,7 +57,7 @@ def test_a_request_is_counted_with_what_frames_it() -> None:
 @given(prose, st.integers(0, 120))
 def test_a_beginning_is_found_to_the_character(document: str, length: int) -> None:
     written = document[:length]
-    assert find_place(document, written) == len(written)
+    assert measure_written(document, written) == len(written)
 
 
 @given(prose, st.integers(0, 120))
@@ -65,7 +65,7 @@ def test_a_beginning_without_its_blanks_is_found_behind_its_last_word(
     document: str, length: int
 ) -> None:
     written = document[:length]
-    place = find_place(document, "".join(written.split()))
+    place = measure_written(document, "".join(written.split()))
     assert document[:place].split() == [] or document[:place].rstrip() == document[:place]
     assert "".join(document[:place].split()) == "".join(written.split())
 
@@ -73,11 +73,11 @@ def test_a_beginning_without_its_blanks_is_found_behind_its_last_word(
 def test_a_shortened_middle_is_found_by_its_end() -> None:
     document = "".join(f"Sentence number {n} says something of its own.\n" for n in range(40))
     written = document[:100] + "[…]" + document[900:1_200]
-    assert find_place(document, written) == 1_200
+    assert measure_written(document, written) == 1_200
 
 
 def test_what_is_not_of_the_document_goes_on_after_what_is_common() -> None:
-    assert find_place("abcdef", "abXYZ") == 2
+    assert measure_written("abcdef", "abXYZ") == 2
 
 
 @given(prose, prose)

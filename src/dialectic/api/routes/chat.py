@@ -212,7 +212,7 @@ def build_message(row: dict[str, Any]) -> MessageView:
 @router.post("/chat", response_model=ReplyView, responses={**STREAMED, **more_problems(402, 502)})
 async def send_message(wish: ChatWish, act: Spending, request: Request) -> Response:
     """Ask one model; one call, or as many as a long answer takes if you wish so."""
-    system = await _find_system(act, wish)
+    system = await _load_system(act, wish)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
@@ -236,7 +236,7 @@ async def send_message(wish: ChatWish, act: Spending, request: Request) -> Respo
     return await _stream(request, asked, pieces)
 
 
-async def _find_system(act: WriteRequest, wish: ChatWish) -> str:
+async def _load_system(act: WriteRequest, wish: ChatWish) -> str:
     prompt_id = wish.system_prompt_id
     if prompt_id is None:
         return wish.system_instruction

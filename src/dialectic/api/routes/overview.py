@@ -148,12 +148,12 @@ async def look_at_session(
 ) -> OverviewView:
     """Look at everything about a session at once: stages, jobs, errors, contributions."""
 
-    async def find_news(connection: Connection) -> Page:
+    async def load_news(connection: Connection) -> Page:
         await records.load_session(connection, session_id)
         return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
 
     # Taken first: what happens in between is looked at, and told as an event as well.
-    news = await context.transact(find_news)
+    news = await context.transact(load_news)
     seen = await sessions.load_overview(context.engine, context.account, session_id)
     left = await quote_session(context.engine, context.account, session_id) if quote else None
     return OverviewView(

@@ -28,7 +28,7 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
         try:
             row, facts = await _find_written(backend, found)
         except NotFound:
-            session_id = await _find_session(backend, found)
+            session_id = await _get_session_id(backend, found)
             await show_session(backend, session_id, as_json=as_json)
             return ExitCode.DONE
         if prompt:
@@ -64,7 +64,7 @@ async def _find_written(backend: Backend, text: str) -> tuple[dict[str, Any], li
     return row, _describe(row)
 
 
-async def _find_session(backend: Backend, text: str) -> UUID:
+async def _get_session_id(backend: Backend, text: str) -> UUID:
     try:
         return await backend.get_session_id(text)
     except DialecticError:

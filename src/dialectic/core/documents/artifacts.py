@@ -155,7 +155,7 @@ def _read_json(text: str) -> tuple[dict[str, Any], bool]:
     is not closed is not closed here either.
     """
     outer = text[text.find("{") : text.rfind("}") + 1]
-    inner = _find_fenced_json(text)
+    inner = _read_fenced_json(text)
     tries = [outer, _drop_trailing_commas(outer), inner, _drop_trailing_commas(inner)]
     for attempt, words in enumerate(tries):
         try:
@@ -167,8 +167,8 @@ def _read_json(text: str) -> tuple[dict[str, Any], bool]:
     return {}, False
 
 
-def _find_fenced_json(text: str) -> str:
-    """Find what stands in the first fence that says it holds JSON."""
+def _read_fenced_json(text: str) -> str:
+    """Read what stands in the first fence that says it holds JSON."""
     begin = re.search(r"^```json[ \t]*\n", text, re.MULTILINE)
     if begin is None:
         return ""

@@ -289,19 +289,19 @@ def _continue_after(text: str, turn: str, restarted: int) -> str:
 def _measure_overlap(text: str, turn: str) -> int:
     """Measure how much of a turn repeats the end of the text; 0 if it does not."""
     tail, head = text[-ECHO_CHARS_MAX:], turn[:ECHO_CHARS_MAX]
-    if found := _find_echo(tail, head):
+    if found := _count_echo(tail, head):
         return found
     plain_tail, plain_head = _fold(tail), _fold(head)
-    if (plain_tail, plain_head) != (tail, head) and (found := _find_echo(plain_tail, plain_head)):
+    if (plain_tail, plain_head) != (tail, head) and (found := _count_echo(plain_tail, plain_head)):
         return _unfold(head, found)
     begin = len(plain_head) - len(plain_head.lstrip())
-    if begin and (found := _find_echo(plain_tail, plain_head[begin:], as_lines=True)):
+    if begin and (found := _count_echo(plain_tail, plain_head[begin:], as_lines=True)):
         return _unfold(head, begin + found)
     return 0
 
 
-def _find_echo(tail: str, head: str, *, as_lines: bool = False) -> int:
-    """Find the longest beginning of `head` that is the end of `tail` and not the text's own."""
+def _count_echo(tail: str, head: str, *, as_lines: bool = False) -> int:
+    """Count the characters of `head` that repeat the end of `tail` and are not the text's own."""
     starts = _list_echoes(tail, head)
     # One that holds another one repeats itself, and so may the text: nothing is certain then.
     if len(starts) != 1:

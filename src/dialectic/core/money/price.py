@@ -159,7 +159,7 @@ def decide_output_cap(
     spendable, unasked = purse.spendable_credits, purse.compute_unasked_credits(fraction)
     lower = spendable if spendable is None or unasked is None else min(unasked, Decimal(spendable))
     for limit in (lower, spendable):
-        cap = _find_affordable(limit, rates, upper_tokens, possible)
+        cap = _compute_affordable(limit, rates, upper_tokens, possible)
         if cap >= useful:
             return cap
     raise build_funds_error(purse, rates.cost(upper_tokens, useful))
@@ -179,10 +179,10 @@ def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_t
     return possible
 
 
-def _find_affordable(
+def _compute_affordable(
     limit_credits: Decimal | int | None, rates: Rates, input_tokens: int, possible_tokens: int
 ) -> int:
-    """Find how many output tokens a limit pays for beside the input; -1 if not even that."""
+    """Compute how many output tokens a limit pays for after the input; -1 if not even that."""
     if limit_credits is None:
         return possible_tokens
     left = _EXACT.subtract(Decimal(limit_credits), rates.exact_cost(input_tokens, 0))

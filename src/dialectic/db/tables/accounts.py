@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.core.access import Role, Scope, TokenKind
-from dialectic.db.pool import Connection, Database, find_rule
+from dialectic.db.pool import Connection, Database, read_rule
 from dialectic.db.queries import load_queries
 from dialectic.db.tables.records import Account
 from dialectic.errors import Forbidden, NotFound
@@ -239,10 +239,10 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
         return await connection.fetchval(statement, *arguments)
     except asyncpg.PostgresError as error:
         if error.sqlstate == NO_SUCH:
-            raise NotFound(f"{str(error).capitalize()}.", reason=find_rule(error)) from error
+            raise NotFound(f"{str(error).capitalize()}.", reason=read_rule(error)) from error
         if error.sqlstate == NOT_ALLOWED:
             raise Forbidden(
-                f"{error}. Ask an owner of the organisation.", reason=find_rule(error)
+                f"{error}. Ask an owner of the organisation.", reason=read_rule(error)
             ) from error
         raise
 

@@ -65,8 +65,8 @@ class Abstractor:
 
         return await asyncio.to_thread(work)
 
-    async def find_room(self, label: str, purpose: str, budget_tokens: int) -> int:
-        """Find how long a text may be that the writer can read, beside what it is to write."""
+    async def compute_room(self, label: str, purpose: str, budget_tokens: int) -> int:
+        """Compute how long a text may be that the writer can read before it writes its answer."""
         request = self._build_request(label, "", purpose, budget_tokens)
         framed = await asyncio.to_thread(count_request_tokens, request, self.writer)
         most = compute_input_max(self.writer, request.max_output_tokens)

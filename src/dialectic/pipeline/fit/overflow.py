@@ -69,7 +69,7 @@ def measure_room(material: Material, card: ModelCard) -> int | None:
     return min(room, sum(measure_items(material.words.inputs, card)) - 1)
 
 
-def _find_cap(card: ModelCard, wanted: int | None) -> int:
+def _compute_cap(card: ModelCard, wanted: int | None) -> int:
     return min(wanted or card.max_output_tokens, card.max_output_tokens)
 
 
@@ -88,7 +88,7 @@ def find_need(
     """Find the combine job that a turn needs before it can be; None if merging has no room."""
     payload = material.payload
     assert isinstance(payload, ExecutePayload), "only steps say what is to be done"
-    if measure_merge(card, _find_cap(card, scene.max_output_tokens)) < ROOM_TOKENS_MIN:
+    if measure_merge(card, _compute_cap(card, scene.max_output_tokens)) < ROOM_TOKENS_MIN:
         return None
     versions = [
         Input(contribution_id=scene.texts[given.contribution_id].version_id, rule=given.rule)
@@ -144,7 +144,7 @@ async def deal_level(
     rules = scene.process.load_stage(job.stage_slug).load_step(payload.step_name).inputs_required
     texts = [scene.texts[given.contribution_id] for given in payload.inputs]
     headers = [rules[given.rule].header for given in payload.inputs]
-    cap = _find_cap(card, scene.max_output_tokens)
+    cap = _compute_cap(card, scene.max_output_tokens)
     room = Room(payload.room_tokens, measure_merge(card, cap), cap)
     items = label_documents(scene, headers, texts, job.id)
     sizes = await asyncio.to_thread(measure_items, items, card)

@@ -186,7 +186,7 @@ class TextShortener:
         """Have an abstract written; an extract takes its place where none of use comes."""
         assert self.abstractor is not None, "asked only where a process wants abstracts"
         writer, text, spent = self.abstractor.writer, part.text, 0
-        room = await self.abstractor.find_room(part.label, self.purpose, key.budget_tokens)
+        room = await self.abstractor.compute_room(part.label, self.purpose, key.budget_tokens)
         if room < key.budget_tokens:
             return await self._extract(part, key)  # its writer would read less than it is to write
         if await asyncio.to_thread(get_counter(writer.tokenizer), text) > room:

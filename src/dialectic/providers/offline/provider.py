@@ -123,7 +123,7 @@ def _checked_input_tokens(card: ModelCard, request: Request) -> int:
 
 def read_conversation(messages: Sequence[Message]) -> tuple[str, str]:
     """Read what is asked for, and what of the answer was said in the turns so far."""
-    task_index = _find_task(messages)
+    task_index = _locate_task(messages)
     written = "".join(
         message.content for message in messages[task_index:] if message.role is Role.ASSISTANT
     )
@@ -137,8 +137,8 @@ def compose_document(model: str, system: str, task: str, *, seed: str, variant: 
     return compose(model, system, task, Random(_digest(seed, variant, model, system, task)))
 
 
-def _find_task(messages: Sequence[Message]) -> int:
-    """Find the user turn that is being answered: the last that is not a call to continue."""
+def _locate_task(messages: Sequence[Message]) -> int:
+    """Locate the user turn that is being answered: the last that is not a call to continue."""
     for index in range(len(messages) - 1, 0, -1):
         message = messages[index]
         if message.role is Role.USER and not _is_call_to_continue(message.content):

@@ -158,7 +158,7 @@ def read_brief(system: str, prompt: str) -> Brief:
     words_max = _WORDS_MAX.search(outside)
     labels = [label for label, _ in named]
     return Brief(
-        task=_find_task(wanted, f"{system}\n{outside}", labels),
+        task=_decide_task(wanted, f"{system}\n{outside}", labels),
         subject=subject,
         short=short,
         topics=_find_topics(told, short),
@@ -268,8 +268,8 @@ def _find_ticked(text: str) -> Iterator[tuple[str, str, str]]:
         yield from ((m[1], m[2], line[m.end() :]) for m in found if len(m[1]) <= len(found[0][1]))
 
 
-def _find_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str]) -> str:
-    """Tell the kind of work by the headings that are wanted, else by the instructions."""
+def _decide_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str]) -> str:
+    """Decide the kind of work by the headings that are wanted, else by the instructions."""
     kinds = {section.kind for section in wanted}
     text = _sample(instructions, 20_000)
     if labels and not wanted and _CONDENSE.search(text):
