@@ -28,8 +28,8 @@ STREAMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a command said and how it left."""
+class CommandResult:
+    """What a command printed, and its exit code."""
 
     code: int
     stdout: str
@@ -42,7 +42,7 @@ class Told:
         return found[1]
 
 
-class Nursery:
+class CommandPool:
     """The process that has the program loaded; started by the first command."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Nursery:
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], stdin: str, *, patience_s: float
-    ) -> Told:
+    ) -> CommandResult:
         """Run a command to its end; one that has none within this time fails."""
         ours, theirs = socket.socketpair()
         streams = [_open_stream(text) for text in (stdin, "", "")]
@@ -65,10 +65,10 @@ class Nursery:
                 self._open_line().sendmsg([order.encode()], passed)
             theirs.close()
             code = _await_end(ours, patience_s)
-            told = Told(code, _read_stream(streams[1]), _read_stream(streams[2]))
+            result = CommandResult(code, _read_stream(streams[1]), _read_stream(streams[2]))
         # Whoever is told to abort says where it stood.
-        assert code != -signal.SIGABRT, f"{words} came to no end: {told.stderr}"
-        return told
+        assert code != -signal.SIGABRT, f"{words} came to no end: {result.stderr}"
+        return result
 
     def _open_line(self) -> socket.socket:
         if self._line is None:
@@ -97,17 +97,17 @@ def _read_stream(stream: IO[bytes]) -> str:
 
 def _await_end(line: socket.socket, patience_s: float) -> int:
     line.settimeout(patience_s)
-    with line.makefile("r") as told:
-        pid = int(told.readline())
+    with line.makefile("r") as result:
+        pid = int(result.readline())
         try:
-            return int(told.readline())
+            return int(result.readline())
         except TimeoutError:
             os.kill(pid, signal.SIGABRT)
     line.settimeout(None)
     return int(line.recv(20))
 
 
-nursery = Nursery()
+command_pool = CommandPool()
 
 
 # -- in the process that has the program loaded ---------------------------------------------------

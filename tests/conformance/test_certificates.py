@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class SecureServer:
     """A secure server that says nothing, and the file that trusts its certificate."""
 
     port: int
@@ -60,7 +60,9 @@ def make_certificate(folder: Path, *, days: int) -> tuple[Path, Path]:
 
 
 @pytest.fixture(params=[-1, 30], ids=["expired", "valid"])
-async def office(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Office]:
+async def secure_server(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[SecureServer]:
     certificate, key = make_certificate(tmp_path, days=request.param)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
@@ -69,16 +71,16 @@ async def office(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         writer.close()
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=context) as server:
-        yield Office(server.sockets[0].getsockname()[1], certificate)
+        yield SecureServer(server.sockets[0].getsockname()[1], certificate)
 
 
 @row(23, "TLS expired")
-@pytest.mark.parametrize("office", [-1], ids=["expired"], indirect=True)
+@pytest.mark.parametrize("secure_server", [-1], ids=["expired"], indirect=True)
 async def test_a_provider_whose_certificate_has_run_out_is_tried_once_more_only(
-    client: Client, office: Office, monkeypatch: pytest.MonkeyPatch
+    client: Client, secure_server: SecureServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(office.certificate))
-    client.options = {"base_url": f"{office.url}/v1"}
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure_server.certificate))
+    client.options = {"base_url": f"{secure_server.url}/v1"}
 
     error = await client.fail(ProviderTransient)
 
@@ -88,11 +90,11 @@ async def test_a_provider_whose_certificate_has_run_out_is_tried_once_more_only(
 
 
 @row(23, "TLS of a stranger")
-@pytest.mark.parametrize("office", [30], ids=["valid"], indirect=True)
+@pytest.mark.parametrize("secure_server", [30], ids=["valid"], indirect=True)
 async def test_a_provider_whose_certificate_nobody_signed_is_tried_once_more_only(
-    client: Client, office: Office
+    client: Client, secure_server: SecureServer
 ) -> None:
-    client.options = {"base_url": f"{office.url}/v1"}
+    client.options = {"base_url": f"{secure_server.url}/v1"}
 
     error = await client.fail(ProviderTransient)
 
@@ -101,7 +103,7 @@ async def test_a_provider_whose_certificate_nobody_signed_is_tried_once_more_onl
     assert not error.remains.was_sent
 
 
-async def test_a_bucket_behind_such_a_certificate_is_not_used(office: Office) -> None:
-    access = Access(endpoint=office.url, key_id=Secret("its-name"), key=Secret("hidden"))
+async def test_a_bucket_behind_such_a_certificate_is_not_used(secure_server: SecureServer) -> None:
+    access = Access(endpoint=secure_server.url, key_id=Secret("its-name"), key=Secret("hidden"))
     with refusing(StorageUnavailable, "certificate", reason="refused"):
         await open_store("s3://documents", access).write("tenant/x.md", b"x")

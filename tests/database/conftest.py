@@ -9,7 +9,7 @@ import pytest
 from dialectic.db.pool import Address
 from dialectic.engine import Engine
 from dialectic.postgres import embedded
-from tests.database.job_table import AdminConnection, Machine, database_of_a_module, forget_jobs
+from tests.database.job_table import AdminConnection, JobTable, database_of_a_module, forget_jobs
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def module_address(server: embedded.Server, template: str) -> Iterator[Address]:
 
 
 @pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
+async def job_table(engine: Engine, admin: AdminConnection) -> AsyncIterator[JobTable]:
     """A session of this test's own; its module has a database of its own."""
-    async with Machine.open(engine) as opened:
+    async with JobTable.open(engine) as opened:
         yield opened
     await forget_jobs(admin)

@@ -12,7 +12,7 @@ from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.db.pool import Database
 from dialectic.limits import admission
 from dialectic.limits.admission import HealthCache, Outcome, Permit, Report
-from tests.database.job_table import Machine
+from tests.database.job_table import JobTable
 
 ANSWERED = Report(Outcome.ANSWERED, used_tokens=0)
 FAILED = Report(Outcome.FAILED, used_tokens=0, message="It is down.")
@@ -68,21 +68,21 @@ async def ask(db: Database, endpoint: Endpoint, job: Job, tokens: int = 0) -> Ve
 class Caller:
     """One worker that calls one endpoint, with jobs that are being processed."""
 
-    machine: Machine
+    job_table: JobTable
     endpoint: Endpoint
     jobs: list[Job] = field(default_factory=list)
 
     @classmethod
-    async def open(cls, machine: Machine, *, jobs: int = 1, **limits: Any) -> Caller:
-        ids = await machine.insert_all([{}] * jobs)
-        return cls(machine, build_endpoint(**limits), await machine.take_all(ids))
+    async def open(cls, job_table: JobTable, *, jobs: int = 1, **limits: Any) -> Caller:
+        ids = await job_table.insert_all([{}] * jobs)
+        return cls(job_table, build_endpoint(**limits), await job_table.take_all(ids))
 
     async def ask(self, nth: int = 0, *, tokens: int = 0) -> Verdict:
-        return await ask(self.machine.db, self.endpoint, self.jobs[nth], tokens)
+        return await ask(self.job_table.db, self.endpoint, self.jobs[nth], tokens)
 
     async def tell(self, told: Report, nth: int = 0, *, tokens: int = 0) -> None:
         permit = Permit(self.endpoint, self.jobs[nth], tokens, is_awaited=True)
-        await admission.report(self.machine.db, HealthCache(), permit, told)
+        await admission.report(self.job_table.db, HealthCache(), permit, told)
 
     async def tell_often(self, told: Report, count: int) -> None:
         for _ in range(count):
@@ -90,5 +90,5 @@ class Caller:
 
     async def describe(self) -> dict[str, Any]:
         """What a person is told of the endpoint."""
-        rows = await admission.list_endpoints(self.machine.db)
+        rows = await admission.list_endpoints(self.job_table.db)
         return next(row for row in rows if row["endpoint"] == self.endpoint.name)

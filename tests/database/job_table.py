@@ -1,4 +1,4 @@
-"""The job machine within reach: jobs put in by hand, moves as a worker makes them, a clock that
+"""The table of jobs within reach: jobs put in by hand, moves as a worker makes them, a clock that
 tests set. Everything goes through the product's own statements, on a real database."""
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ async def insert_jobs(db: Database, tenant_id: UUID, new: Iterable[jobs.NewJob])
 
 
 @dataclass(slots=True)
-class Machine:
+class JobTable:
     """One session's jobs, seen and moved as a worker does, at a time that the test sets.
 
     The pool has a single connection, so that the clock of that connection is the clock of all.
@@ -120,12 +120,12 @@ class Machine:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, engine: Engine) -> AsyncIterator[Machine]:
+    async def open(cls, engine: Engine) -> AsyncIterator[JobTable]:
         """Open the machine for a session of its own, in an account of its own."""
         account = await new_account(engine)
         begun = await make_session(engine, account)
         async with Database.open(engine.address, WORKER_ROLE, size=1, patience_s=5.0) as db:
-            machine = cls(
+            job_table = cls(
                 replace(engine, db=db),
                 db,
                 engine.address,
@@ -133,8 +133,8 @@ class Machine:
                 begun.session_id,
                 begun.project_id,
             )
-            await machine.advance(0)
-            yield machine
+            await job_table.advance(0)
+            yield job_table
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, or jump back."""

@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """A session whose jobs are run, and those who run them."""
+class RunningSession:
+    """A session whose jobs are run, and the engines of its person and of its worker."""
 
     engine: Engine
     worker_engine: Engine
@@ -41,7 +41,9 @@ class Workshop:
     admin: AdminConnection
 
     @classmethod
-    async def open(cls, engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
+    async def open(
+        cls, engine: Engine, worker_engine: Engine, admin: AdminConnection
+    ) -> RunningSession:
         account = await new_account(engine)
         begun = await make_session(engine, account)
         return cls(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
@@ -143,7 +145,7 @@ async def finish(engine: Engine, job: Job) -> None:
 
 
 @dataclass(slots=True)
-class Gates:
+class GatedJobs:
     """Jobs that say when an attempt has begun, and go on when they are let through."""
 
     begun: asyncio.Queue[Job] = field(default_factory=asyncio.Queue)

@@ -27,7 +27,7 @@ from tests.database.job_table import (
     new_account,
     working,
 )
-from tests.database.running_worker import Gates, Workshop, finish
+from tests.database.running_worker import GatedJobs, RunningSession, finish
 from tests.waiting import PATIENCE_S, until
 
 
@@ -37,12 +37,12 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def shop(
+async def session(
     engine: Engine, worker_engine: Engine, admin: AdminConnection
-) -> AsyncIterator[Workshop]:
+) -> AsyncIterator[RunningSession]:
     account = await new_account(engine)
     begun = await make_session(engine, account, models=MODELS[:2], until=STAGE)
-    yield Workshop(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
+    yield RunningSession(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
     await forget_jobs(admin)
 
 
@@ -71,76 +71,76 @@ def put_silence(engine: Engine) -> tuple[Engine, Silent]:
     return replace(engine, catalog=replace(engine.catalog, providers={"offline": silent})), silent
 
 
-async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(shop: Workshop) -> None:
-    engine, silent = put_silence(shop.worker_engine)
-    ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(session: RunningSession) -> None:
+    engine, silent = put_silence(session.worker_engine)
+    ids = await sessions.generate(session.engine, session.account, session.session_id)
     async with working(engine, run_job):
         called = {await silent.next_of(silent.called) for _ in ids}
-        await sessions.cancel(shop.engine, shop.account, shop.session_id)
+        await sessions.cancel(session.engine, session.account, session.session_id)
         assert {await silent.next_of(silent.left) for _ in ids} == called == set(MODELS[:2])
-    rows = [await shop.look(job_id) for job_id in ids]
+    rows = [await session.look(job_id) for job_id in ids]
     assert {(row["status"], row["attempt_count"]) for row in rows} == {("cancelled", 1)}
     assert all(row["errors"] == [] for row in rows)
 
 
-async def test_a_deleted_project_hangs_up_on_every_call_it_makes(shop: Workshop) -> None:
-    engine, silent = put_silence(shop.worker_engine)
-    ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+async def test_a_deleted_project_hangs_up_on_every_call_it_makes(session: RunningSession) -> None:
+    engine, silent = put_silence(session.worker_engine)
+    ids = await sessions.generate(session.engine, session.account, session.session_id)
     async with working(engine, run_job):
         for _ in ids:
             await silent.next_of(silent.called)
-        await shop.engine.db.transact(
-            shop.account.tenant_id,
-            lambda c: c.execute("delete from dialectic_projects where id = $1", shop.project_id),
+        await session.engine.db.transact(
+            session.account.tenant_id,
+            lambda c: c.execute("delete from dialectic_projects where id = $1", session.project_id),
         )
         for _ in ids:
             await silent.next_of(silent.left)
 
 
-async def test_a_paused_session_lets_its_calls_end(shop: Workshop) -> None:
-    gates = Gates()
-    (job_id,) = await shop.insert()
-    async with working(shop.worker_engine, gates.run):
-        job = await gates.next_begun()
-        await sessions.pause(shop.engine, shop.account, shop.session_id)
-        await until_beaten(shop, job.id)
-        gates.gate(1).set()
-        await shop.until_status("completed", job_id)
-    assert gates.cancelled == []
+async def test_a_paused_session_lets_its_calls_end(session: RunningSession) -> None:
+    gated_jobs = GatedJobs()
+    (job_id,) = await session.insert()
+    async with working(session.worker_engine, gated_jobs.run):
+        job = await gated_jobs.next_begun()
+        await sessions.pause(session.engine, session.account, session.session_id)
+        await until_beaten(session, job.id)
+        gated_jobs.gate(1).set()
+        await session.until_status("completed", job_id)
+    assert gated_jobs.cancelled == []
 
 
 async def test_a_job_that_has_saved_its_work_is_not_disturbed_while_it_tidies_up(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     """Its files are carried to storage after the commit: the lease is gone, and nobody took it."""
-    gates = Gates()
+    gated_jobs = GatedJobs()
     saved: asyncio.Queue[Job] = asyncio.Queue()
 
     async def run(engine: Engine, job: Job) -> None:
         if job.payload_json["word"] == "saves":
             await finish(engine, job)
             saved.put_nowait(job)
-        await gates.run(engine, job)
+        await gated_jobs.run(engine, job)
 
-    (other,) = await shop.insert()
-    await shop.insert(payload=Work(word="saves"))
-    async with working(shop.worker_engine, run):
+    (other,) = await session.insert()
+    await session.insert(payload=Work(word="saves"))
+    async with working(session.worker_engine, run):
         for _ in range(2):
-            await gates.next_begun()
+            await gated_jobs.next_begun()
         held = await asyncio.wait_for(saved.get(), PATIENCE_S)
         assert held.id != other
         for _ in range(3):
-            await until_beaten(shop, other)
-        assert gates.cancelled == []
-        gates.gate(1).set()
-        await shop.until_status("completed", other)
+            await until_beaten(session, other)
+        assert gated_jobs.cancelled == []
+        gated_jobs.gate(1).set()
+        await session.until_status("completed", other)
 
 
-async def until_beaten(shop: Workshop, job_id: UUID) -> None:
+async def until_beaten(session: RunningSession, job_id: UUID) -> None:
     """Wait until the job's worker has pushed out its leases once more."""
-    before = (await shop.look(job_id))["lease_until"]
+    before = (await session.look(job_id))["lease_until"]
 
     async def beaten() -> bool:
-        return bool((await shop.look(job_id))["lease_until"] > before)
+        return bool((await session.look(job_id))["lease_until"] > before)
 
-    await until(shop.engine.address, beaten)
+    await until(session.engine.address, beaten)

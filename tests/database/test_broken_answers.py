@@ -15,7 +15,7 @@ from dialectic.pipeline.run import run_job
 from dialectic.providers.base import OnText
 from dialectic.providers.offline import OfflineProvider
 from tests.database.job_table import MODELS, AdminConnection, make_session, working
-from tests.database.running_worker import Workshop
+from tests.database.running_worker import RunningSession
 
 
 class BrokenProvider:
@@ -34,19 +34,21 @@ class BrokenProvider:
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
-async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(shop: Workshop) -> None:
-    begun = await make_session(shop.engine, shop.account, models=MODELS[:1], until="thesis")
-    catalog = replace(shop.engine.catalog, providers={"offline": BrokenProvider()})
-    job_ids = await sessions.generate(shop.engine, shop.account, begun.session_id)
-    async with working(replace(shop.worker_engine, catalog=catalog), run_job) as worker:
-        await shop.until_status("completed", *job_ids)
+async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(
+    session: RunningSession,
+) -> None:
+    begun = await make_session(session.engine, session.account, models=MODELS[:1], until="thesis")
+    catalog = replace(session.engine.catalog, providers={"offline": BrokenProvider()})
+    job_ids = await sessions.generate(session.engine, session.account, begun.session_id)
+    async with working(replace(session.worker_engine, catalog=catalog), run_job) as worker:
+        await session.until_status("completed", *job_ids)
         while worker.in_flight:  # its files are still on their way
-            await shop.look(job_ids[0])
-    (row,) = await shop.admin.fetch(
+            await session.look(job_ids[0])
+    (row,) = await session.admin.fetch(
         "select * from dialectic_contributions where session_id = $1", begun.session_id
     )
     assert row["content"].startswith("Half \ufffd a face,  and on.")
@@ -55,6 +57,6 @@ async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(shop: Wo
         "cleaned: removed 1 NUL character",
     ]
     assert (row["raw_finish_reason"], row["provider_request_id"]) == ("stop", "id\ufffd")
-    key = f"{shop.account.tenant_id}/{row['raw_response_storage_path']}"
-    record = json.loads(await shop.engine.files.read(key))
+    key = f"{session.account.tenant_id}/{row['raw_response_storage_path']}"
+    record = json.loads(await session.engine.files.read(key))
     assert record["response"]["text"].startswith("Half \ud83d a face, \x00 and on.")

@@ -41,7 +41,7 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
 from tests.database.endpoint_fixture import Caller
-from tests.database.job_table import Machine
+from tests.database.job_table import JobTable
 from tests.problems import refusing
 
 REQUEST = Request("remote/model", "Be brief.", (Message(Role.USER, "Why?"),), 1000)
@@ -53,8 +53,8 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def machine(engine: Engine) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         yield opened
 
 
@@ -85,9 +85,9 @@ class Line:
 
     @classmethod
     async def open(
-        cls, machine: Machine, engine: Engine, *script: ProviderError, **limits: Any
+        cls, job_table: JobTable, engine: Engine, *script: ProviderError, **limits: Any
     ) -> Line:
-        caller = await Caller.open(machine, jobs=2, **limits)
+        caller = await Caller.open(job_table, jobs=2, **limits)
         name = caller.endpoint.name
         card = replace(
             CARDS[0],
@@ -97,8 +97,8 @@ class Line:
         )
         provider = Scripted(list(script))
         catalog = Catalog({card.name: card}, {name: provider}, endpoints={name: caller.endpoint})
-        ours = replace(engine, db=machine.db, catalog=catalog)
-        return cls(caller, ours, card, provider, machine.account.wallet_id)
+        ours = replace(engine, db=job_table.db, catalog=catalog)
+        return cls(caller, ours, card, provider, job_table.account.wallet_id)
 
     async def call(self, nth: int = 0, card: ModelCard | None = None) -> None:
         job, wallet_id, card = self.caller.jobs[nth], self.wallet_id, card or self.card
@@ -121,20 +121,20 @@ class Line:
 
 
 async def test_a_model_without_an_endpoint_is_called_without_asking(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine)
+    line = await Line.open(job_table, engine)
     line.engine = replace(line.engine, catalog=replace(line.engine.catalog, endpoints={}))
     await line.call()
     assert line.provider.sent == 1
-    assert await admission.list_endpoints(machine.db) == []
+    assert await admission.list_endpoints(job_table.db) == []
 
 
 async def test_a_call_that_failed_leaves_its_place_and_its_tokens_to_others(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
     line = await Line.open(
-        machine, engine, ProviderTransient("Down."), max_concurrency=1, tokens_per_minute=1100
+        job_table, engine, ProviderTransient("Down."), max_concurrency=1, tokens_per_minute=1100
     )
     await line.fail(ProviderTransient)
     await line.call(1)
@@ -142,25 +142,25 @@ async def test_a_call_that_failed_leaves_its_place_and_its_tokens_to_others(
 
 
 async def test_a_call_counts_what_it_used_and_not_what_it_might_have(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, tokens_per_minute=1500)
+    line = await Line.open(job_table, engine, tokens_per_minute=1500)
     for _ in range(3):
         await line.call()
     assert line.provider.sent == 3, "thirty tokens each, although each might have taken a thousand"
 
 
 async def test_when_the_limits_are_reached_nothing_is_sent(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, requests_per_minute=6)
+    line = await Line.open(job_table, engine, requests_per_minute=6)
     await line.call()
     with pytest.raises(EndpointBusy) as caught:
         await line.call(1)
     assert 10 < caught.value.wait_s < 11
     assert line.provider.sent == 1
-    (held,) = await machine.db.transact(
-        machine.account.tenant_id,
+    (held,) = await job_table.db.transact(
+        job_table.account.tenant_id,
         lambda c: c.fetch("select job_id from token_wallet_holds"),
     )
     assert held["job_id"] == line.caller.jobs[0].id, "nothing is held for who was sent away"
@@ -172,9 +172,9 @@ async def test_when_the_limits_are_reached_nothing_is_sent(
     ids=lambda limit: next(iter(limit), "none"),
 )
 async def test_who_has_leave_and_no_money_leaves_its_turn_to_others(
-    machine: Machine, engine: Engine, limit: dict[str, int]
+    job_table: JobTable, engine: Engine, limit: dict[str, int]
 ) -> None:
-    line = await Line.open(machine, engine, **limit)
+    line = await Line.open(job_table, engine, **limit)
     for _ in range(12):
         await line.fail_to_pay(0)
     assert line.provider.sent == 0
@@ -183,14 +183,14 @@ async def test_who_has_leave_and_no_money_leaves_its_turn_to_others(
 
 
 async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, *[ProviderTransient("HTTP 500.")] * 11)
+    line = await Line.open(job_table, engine, *[ProviderTransient("HTTP 500.")] * 11)
     await line.fail(ProviderTransient, 10)
-    await machine.advance(15.0)
+    await job_table.advance(15.0)
     await line.fail_to_pay(1)
     circuits = {
-        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(machine.db)
+        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(job_table.db)
     }
     assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
     await line.fail(ProviderTransient)
@@ -200,39 +200,39 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
 
 
 async def test_when_an_endpoint_asks_for_patience_nobody_else_calls_it_meanwhile(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, ProviderThrottled("Slowly.", retry_after_s=7.0))
+    line = await Line.open(job_table, engine, ProviderThrottled("Slowly.", retry_after_s=7.0))
     await line.fail(ProviderThrottled)
     with pytest.raises(EndpointBusy) as caught:
         await line.call(1)
     assert caught.value.wait_s == 7.0
-    await machine.advance(7.0)
+    await job_table.advance(7.0)
     await line.call(1)
     assert line.provider.sent == 2
 
 
 async def test_an_endpoint_that_keeps_failing_is_left_alone_until_one_call_finds_it_well(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
     failures = [*[ProviderTransient("HTTP 500.")] * 5, *[ProviderMalformed("HTML.")] * 5]
-    line = await Line.open(machine, engine, *failures)
+    line = await Line.open(job_table, engine, *failures)
     await line.fail(ProviderTransient, 5)
     await line.fail(ProviderMalformed, 5)
     for nth in range(2):
         with refusing(CircuitOpen, "HTML."):
             await line.call(nth)
     assert line.provider.sent == 10
-    await machine.advance(15.0)
+    await job_table.advance(15.0)
     await line.call(1)
     await line.call(0)
     assert line.provider.sent == 12
 
 
 async def test_an_empty_account_pauses_whoever_comes_next_without_a_call(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, ProviderQuota("No money."))
+    line = await Line.open(job_table, engine, ProviderQuota("No money."))
     await line.fail(ProviderQuota)
     with refusing(ProviderQuota, reason="nothing_sent"):
         await line.call(1)
@@ -240,20 +240,20 @@ async def test_an_empty_account_pauses_whoever_comes_next_without_a_call(
 
 
 async def test_an_answer_is_not_lost_because_nobody_hears_how_it_went(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    line = await Line.open(machine, engine, max_concurrency=1)
+    line = await Line.open(job_table, engine, max_concurrency=1)
     waiting = asyncio.Event()
 
     class Slow(Scripted):
         async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply:
             waiting.set()
-            await machine.db.fetch("select set_config('statement_timeout', '50', false)")
+            await job_table.db.fetch("select set_config('statement_timeout', '50', false)")
             return await Scripted.complete(self, card, request, on_text)
 
     catalog = replace(line.engine.catalog, providers={line.caller.endpoint.name: Slow()})
     line.engine = replace(line.engine, catalog=catalog)
-    async with machine.begin() as other:
+    async with job_table.begin() as other:
         task = asyncio.create_task(line.call())
         await waiting.wait()
         await other.fetch(

@@ -29,7 +29,7 @@ from dialectic.errors import (
 from dialectic.limits import admission
 from dialectic.limits.admission import HealthCache, Outcome, build_failure
 from tests.database.endpoint_fixture import ANSWERED, FAILED, QUOTA, Caller, ask, build_endpoint
-from tests.database.job_table import Machine, Work
+from tests.database.job_table import JobTable, Work
 from tests.problems import refusing
 
 FIRST_PROBE_S = 15.0
@@ -41,13 +41,13 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def machine(engine: Engine) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         yield opened
 
 
-async def open_circuit(machine: Machine, *, jobs: int = 1) -> Caller:
-    caller = await Caller.open(machine, jobs=jobs)
+async def open_circuit(job_table: JobTable, *, jobs: int = 1) -> Caller:
+    caller = await Caller.open(job_table, jobs=jobs)
     await caller.tell_often(FAILED, 10)
     return caller
 
@@ -65,18 +65,18 @@ async def state(caller: Caller) -> str:
     [(0, 9, "closed"), (0, 10, "open"), (5, 5, "open"), (6, 5, "closed"), (50, 49, "closed")],
 )
 async def test_it_opens_when_half_of_at_least_ten_calls_in_a_minute_fail(
-    machine: Machine, answered: int, failed: int, expected: str
+    job_table: JobTable, answered: int, failed: int, expected: str
 ) -> None:
-    caller = await Caller.open(machine)
+    caller = await Caller.open(job_table)
     await caller.tell_often(ANSWERED, answered)
     await caller.tell_often(FAILED, failed)
     assert await state(caller) == expected
 
 
 async def test_an_answer_opens_nothing_however_many_calls_failed_before_it(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    caller = await Caller.open(machine)
+    caller = await Caller.open(job_table)
     await caller.tell_often(FAILED, 9)
     await caller.tell(ANSWERED)
     assert await state(caller) == "closed"
@@ -84,10 +84,10 @@ async def test_an_answer_opens_nothing_however_many_calls_failed_before_it(
     assert await state(caller) == "open"
 
 
-async def test_what_failed_long_ago_does_not_count(machine: Machine) -> None:
-    caller = await Caller.open(machine)
+async def test_what_failed_long_ago_does_not_count(job_table: JobTable) -> None:
+    caller = await Caller.open(job_table)
     await caller.tell_often(FAILED, 9)
-    await machine.advance(61.0)
+    await job_table.advance(61.0)
     await caller.tell_often(FAILED, 9)
     assert await state(caller) == "closed"
     await caller.tell(FAILED)
@@ -95,12 +95,12 @@ async def test_what_failed_long_ago_does_not_count(machine: Machine) -> None:
 
 
 async def test_failures_of_a_minute_count_together_however_they_are_spread(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    caller = await Caller.open(machine)
+    caller = await Caller.open(job_table)
     for _ in range(9):
         await caller.tell(FAILED)
-        await machine.advance(5.0)
+        await job_table.advance(5.0)
     await caller.tell(FAILED)
     assert await state(caller) == "open"
 
@@ -121,11 +121,11 @@ async def test_failures_of_a_minute_count_together_however_they_are_spread(
     ids=lambda value: type(value).__name__,
 )
 async def test_only_what_speaks_against_the_endpoint_counts_against_it(
-    machine: Machine, error: ProviderError | ContextWindowError, outcome: Outcome
+    job_table: JobTable, error: ProviderError | ContextWindowError, outcome: Outcome
 ) -> None:
     told = build_failure(error)
     assert told.outcome is outcome
-    caller = await Caller.open(machine)
+    caller = await Caller.open(job_table)
     await caller.tell_often(told, 12)
     opens = outcome in (Outcome.FAILED, Outcome.QUOTA)
     assert await state(caller) == ("open" if opens else "closed")
@@ -144,9 +144,9 @@ def test_the_report_of_a_failure_tells_what_it_cost_if_anyone_knows() -> None:
 
 
 async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_back(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    caller = await open_circuit(machine)
+    caller = await open_circuit(job_table)
     verdict = await caller.ask()
     assert (verdict.verdict, verdict.wait_s, verdict.failure) == (
         "open",
@@ -154,35 +154,35 @@ async def test_while_it_is_open_nobody_calls_and_everyone_knows_when_to_come_bac
         "It is down.",
     )
     with refusing(CircuitOpen, "It is down.", subject=caller.endpoint.name) as caught:
-        await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[0])
+        await admission.admit(job_table.db, HealthCache(), caller.endpoint, caller.jobs[0])
     assert caught.value.wait_s == FIRST_PROBE_S
-    await machine.advance(FIRST_PROBE_S - 0.1)
+    await job_table.advance(FIRST_PROBE_S - 0.1)
     assert not (await caller.ask()).may_go
 
 
-async def test_of_sixteen_who_ask_at_once_exactly_one_probes(machine: Machine) -> None:
-    caller = await open_circuit(machine, jobs=16)
-    await machine.advance(FIRST_PROBE_S)
+async def test_of_sixteen_who_ask_at_once_exactly_one_probes(job_table: JobTable) -> None:
+    caller = await open_circuit(job_table, jobs=16)
+    await job_table.advance(FIRST_PROBE_S)
     for job in caller.jobs:
-        await machine.beat(job)
-    async with machine.others(16) as others:
+        await job_table.beat(job)
+    async with job_table.others(16) as others:
         verdicts = await asyncio.gather(*(ask(others, caller.endpoint, job) for job in caller.jobs))
     assert sum(verdict.may_go for verdict in verdicts) == 1
     assert {verdict.verdict for verdict in verdicts} == {"go", "open"}
     assert await state(caller) == "probing"
 
 
-async def test_calls_that_were_under_way_when_it_opened_change_nothing(machine: Machine) -> None:
-    caller = await open_circuit(machine, jobs=2)
+async def test_calls_that_were_under_way_when_it_opened_change_nothing(job_table: JobTable) -> None:
+    caller = await open_circuit(job_table, jobs=2)
     await caller.tell(ANSWERED, 1)
     await caller.tell(FAILED, 1)
     assert await state(caller) == "open"
     assert (await caller.ask()).wait_s == FIRST_PROBE_S
 
 
-async def test_a_probe_that_succeeds_closes_it(machine: Machine) -> None:
-    caller = await open_circuit(machine, jobs=2)
-    await machine.advance(FIRST_PROBE_S)
+async def test_a_probe_that_succeeds_closes_it(job_table: JobTable) -> None:
+    caller = await open_circuit(job_table, jobs=2)
+    await job_table.advance(FIRST_PROBE_S)
     assert (await caller.ask(0)).may_go
     assert not (await caller.ask(1)).may_go
     await caller.tell(ANSWERED, 0)
@@ -192,90 +192,92 @@ async def test_a_probe_that_succeeds_closes_it(machine: Machine) -> None:
     assert await state(caller) == "closed", "what failed before is forgotten"
 
 
-async def test_each_probe_that_fails_doubles_the_wait_up_to_five_minutes(machine: Machine) -> None:
-    caller = await open_circuit(machine)
+async def test_each_probe_that_fails_doubles_the_wait_up_to_five_minutes(
+    job_table: JobTable,
+) -> None:
+    caller = await open_circuit(job_table)
     waits_s = []
     for _ in range(7):
         verdict = await caller.ask()
         waits_s.append(verdict.wait_s)
-        await machine.advance(verdict.wait_s)
+        await job_table.advance(verdict.wait_s)
         assert (await caller.ask()).may_go
         await caller.tell(FAILED)
     assert waits_s == pytest.approx([15, 30, 60, 120, 240, 300, 300])
 
 
 async def test_the_probe_of_a_chat_is_the_only_one_until_it_ends_or_is_given_up(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    caller = await open_circuit(machine, jobs=2)
-    await machine.advance(FIRST_PROBE_S)
+    caller = await open_circuit(job_table, jobs=2)
+    await job_table.advance(FIRST_PROBE_S)
     chat = replace(caller.jobs[0], id=uuid4())
-    assert (await ask(machine.db, caller.endpoint, chat)).may_go
+    assert (await ask(job_table.db, caller.endpoint, chat)).may_go
     assert not (await caller.ask(1)).may_go
-    await machine.advance(61)
+    await job_table.advance(61)
     assert (await caller.ask(1)).may_go, "its process may have died"
 
 
-async def test_a_probe_whose_worker_died_is_followed_by_another(machine: Machine) -> None:
-    caller = await open_circuit(machine, jobs=2)
-    await machine.advance(FIRST_PROBE_S)
-    await machine.beat(*caller.jobs)
+async def test_a_probe_whose_worker_died_is_followed_by_another(job_table: JobTable) -> None:
+    caller = await open_circuit(job_table, jobs=2)
+    await job_table.advance(FIRST_PROBE_S)
+    await job_table.beat(*caller.jobs)
     assert (await caller.ask(0)).may_go
-    await machine.lose_lease(caller.jobs[0])
-    await machine.take(caller.jobs[0].id, worker="second")
+    await job_table.lose_lease(caller.jobs[0])
+    await job_table.take(caller.jobs[0].id, worker="second")
     assert (await caller.ask(1)).may_go
     await caller.tell(FAILED, 0)
     assert await state(caller) == "probing", "the dead one has nothing to say"
 
 
-async def test_one_endpoints_circuit_is_not_anothers(machine: Machine) -> None:
-    caller = await open_circuit(machine)
+async def test_one_endpoints_circuit_is_not_anothers(job_table: JobTable) -> None:
+    caller = await open_circuit(job_table)
     other = build_endpoint()
-    assert (await ask(machine.db, other, caller.jobs[0])).may_go
+    assert (await ask(job_table.db, other, caller.jobs[0])).may_go
 
 
 # -- empty accounts and refused keys ---------------------------------------------------------------
 
 
-async def test_an_empty_account_opens_it_at_once_and_for_long(machine: Machine) -> None:
-    caller = await Caller.open(machine, jobs=2)
+async def test_an_empty_account_opens_it_at_once_and_for_long(job_table: JobTable) -> None:
+    caller = await Caller.open(job_table, jobs=2)
     await caller.tell(QUOTA)
     with refusing(ProviderQuota, "No money.", reason="nothing_sent", subject=caller.endpoint.name):
-        await admission.admit(machine.db, HealthCache(), caller.endpoint, caller.jobs[1])
-    await machine.advance(3599.0)
+        await admission.admit(job_table.db, HealthCache(), caller.endpoint, caller.jobs[1])
+    await job_table.advance(3599.0)
     assert (await caller.ask(1)).verdict == "quota"
-    await machine.advance(1.0)
+    await job_table.advance(1.0)
     assert (await caller.ask(1)).may_go
 
 
 async def test_a_person_who_resumes_lets_one_call_try_an_empty_account(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    caller = await Caller.open(machine, jobs=2)
+    caller = await Caller.open(job_table, jobs=2)
     await caller.tell(QUOTA)
     name = caller.endpoint.name
 
     class Asks(Work):
         model_name: str = f"{name}/model"
 
-    paused = await machine.take(await machine.insert(payload=Asks()))
-    await machine.pause(paused)
-    other = await Caller.open(machine)
+    paused = await job_table.take(await job_table.insert(payload=Asks()))
+    await job_table.pause(paused)
+    other = await Caller.open(job_table)
     await other.tell(QUOTA)
 
-    async with machine.others(1, APP_ROLE) as db:
-        await sessions.resume(replace(engine, db=db), machine.account, machine.session_id)
+    async with job_table.others(1, APP_ROLE) as db:
+        await sessions.resume(replace(engine, db=db), job_table.account, job_table.session_id)
     assert [(await caller.ask(n)).verdict for n in range(2)] == ["go", "open"]
     assert (await other.ask()).verdict == "quota", "nobody waits for that one"
     await caller.tell(ANSWERED, 0)
     assert (await caller.ask(1)).may_go
 
 
-async def test_a_refused_key_is_noted_until_a_call_is_answered(machine: Machine) -> None:
-    caller = await Caller.open(machine)
+async def test_a_refused_key_is_noted_until_a_call_is_answered(job_table: JobTable) -> None:
+    caller = await Caller.open(job_table)
     await caller.tell(build_failure(ProviderAuth("The key is not known.")))
     noted = await caller.describe()
-    assert noted["key_refused_at"] == machine.clock
+    assert noted["key_refused_at"] == job_table.clock
     assert (noted["key_message"], noted["circuit"]) == ("The key is not known.", "closed")
     assert not (await caller.ask()).is_calm, "whoever calls now is to say how it went"
     await caller.tell(ANSWERED)

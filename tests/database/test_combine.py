@@ -31,7 +31,7 @@ from tests.database.job_table import (
     STAGE,
     TERMS,
     AdminConnection,
-    Machine,
+    JobTable,
     Work,
     forget_jobs,
     read_moves,
@@ -48,8 +48,8 @@ MODEL: dict[str, Any] = {
 }
 
 
-class Anew(Work):
-    """A document that someone wants written anew."""
+class Rewriting(Work):
+    """A document that someone wants written again."""
 
     edition: int = 2
     replaces: UUID = UUID(int=9)
@@ -61,8 +61,8 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine, admin: AdminConnection) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         yield opened
     await forget_jobs(admin)
 
@@ -89,108 +89,110 @@ def build_level(combine_id: UUID, number: int, merges: int) -> Level:
     return Level(number, tuple(planned))
 
 
-async def need(machine: Machine, needed: Needed, readers: int) -> list[UUID]:
+async def need(job_table: JobTable, needed: Needed, readers: int) -> list[UUID]:
     """Let readers find out that they need documents combined."""
-    ids = await machine.insert_all([{}] * readers)
-    for job in await machine.take_all(ids):
-        await save_need(machine.engine, job, needed)
+    ids = await job_table.insert_all([{}] * readers)
+    for job in await job_table.take_all(ids):
+        await save_need(job_table.engine, job, needed)
     return ids
 
 
-async def list_merges(machine: Machine, combine_id: UUID) -> dict[UUID, str]:
-    rows = await machine.fetch(
+async def list_merges(job_table: JobTable, combine_id: UUID) -> dict[UUID, str]:
+    rows = await job_table.fetch(
         "select id, status from dialectic_generation_jobs where parent_job_id = $1", combine_id
     )
     return {row["id"]: row["status"] for row in rows}
 
 
-async def take_merge(machine: Machine, level: Level, nth: int) -> Job:
-    return await machine.take(level.merges[nth].id)
+async def take_merge(job_table: JobTable, level: Level, nth: int) -> Job:
+    return await job_table.take(level.merges[nth].id)
 
 
 async def test_all_who_need_the_same_wait_for_one_job_and_go_on_with_it(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
     needed = build_need()
-    readers = await need(machine, needed, 3)
-    assert await machine.statuses(readers) == ["waiting_for_prerequisite"] * 3
-    assert (await machine.look(readers[0]))["status_reason"] == "what it reads is combined first"
-    assert [row["entrypoint"] for row in await machine.messages(needed.id)] == ["plan"]
-    await save_combined(machine.engine, await machine.take(needed.id), Level(1, (), (UUID(int=7),)))
-    assert (await machine.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}
-    assert await machine.statuses(readers) == ["pending"] * 3
-    assert (await machine.look(readers[0]))["status_reason"] is None
+    readers = await need(job_table, needed, 3)
+    assert await job_table.statuses(readers) == ["waiting_for_prerequisite"] * 3
+    assert (await job_table.look(readers[0]))["status_reason"] == "what it reads is combined first"
+    assert [row["entrypoint"] for row in await job_table.messages(needed.id)] == ["plan"]
+    await save_combined(
+        job_table.engine, await job_table.take(needed.id), Level(1, (), (UUID(int=7),))
+    )
+    assert (await job_table.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}
+    assert await job_table.statuses(readers) == ["pending"] * 3
+    assert (await job_table.look(readers[0]))["status_reason"] is None
     for reader in readers:
-        assert len(await machine.messages(reader)) == 2
+        assert len(await job_table.messages(reader)) == 2
         waited = ["pending", "processing", "waiting_for_prerequisite", "pending"]
         assert await read_moves(admin, reader) == waited
-    assert await machine.sweep() == 0, "nothing was left for the sweeper"
+    assert await job_table.sweep() == 0, "nothing was left for the sweeper"
 
 
-async def test_all_who_wait_fail_with_it(machine: Machine) -> None:
+async def test_all_who_wait_fail_with_it(job_table: JobTable) -> None:
     needed = build_need()
-    readers = await need(machine, needed, 3)
-    await machine.fail(await machine.take(needed.id))
-    assert await machine.statuses(readers) == ["failed"] * 3
+    readers = await need(job_table, needed, 3)
+    await job_table.fail(await job_table.take(needed.id))
+    assert await job_table.statuses(readers) == ["failed"] * 3
     for reader in readers:
-        row = await machine.look(reader)
+        row = await job_table.look(reader)
         assert row["status_reason"] == "prerequisite_failed"
         assert str(needed.id) in row["error_details"][-1]["message"]
 
 
-async def test_who_comes_when_it_is_done_does_not_wait(machine: Machine) -> None:
+async def test_who_comes_when_it_is_done_does_not_wait(job_table: JobTable) -> None:
     needed = build_need()
-    await need(machine, needed, 1)
-    await save_combined(machine.engine, await machine.take(needed.id), Level(1, ()))
-    (late,) = await need(machine, needed, 1)
-    row = await machine.look(late)
+    await need(job_table, needed, 1)
+    await save_combined(job_table.engine, await job_table.take(needed.id), Level(1, ()))
+    (late,) = await need(job_table, needed, 1)
+    row = await job_table.look(late)
     assert (row["status"], row["status_reason"]) == ("pending", None)
     assert row["prerequisite_job_id"] == needed.id
 
 
-async def fail_one_of_three(machine: Machine, needed: Needed) -> Level:
+async def fail_one_of_three(job_table: JobTable, needed: Needed) -> Level:
     """Deal out three merges: one completes, one fails, and one is cancelled with it."""
     level = build_level(needed.id, 1, 3)
-    await save_level(machine.engine, await machine.take(needed.id), level)
-    await machine.complete(await take_merge(machine, level, 0))
-    await machine.fail(await take_merge(machine, level, 1))
-    assert await machine.status(needed.id) == "failed"
+    await save_level(job_table.engine, await job_table.take(needed.id), level)
+    await job_table.complete(await take_merge(job_table, level, 0))
+    await job_table.fail(await take_merge(job_table, level, 1))
+    assert await job_table.status(needed.id) == "failed"
     ids = [merge.id for merge in level.merges]
-    assert await machine.statuses(ids) == ["completed", "failed", "cancelled"]
+    assert await job_table.statuses(ids) == ["completed", "failed", "cancelled"]
     return level
 
 
 async def test_who_comes_late_to_one_that_failed_fails_with_it_and_sets_nothing_going(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (reader,) = await need(machine, needed, 1)
+    (reader,) = await need(job_table, needed, 1)
     # It was there before the failure, or was dealt out afterwards in the same stage.
-    (late,) = await machine.insert_all([{}])
-    await machine.advance(1)
-    level = await fail_one_of_three(machine, needed)
-    await machine.advance(1)
-    later = await machine.insert()
-    for job in await machine.take_all([late, later]):
-        await save_need(machine.engine, job, needed)
-    assert await machine.statuses([reader, late, later, needed.id]) == ["failed"] * 4
-    row = await machine.look(late)
+    (late,) = await job_table.insert_all([{}])
+    await job_table.advance(1)
+    level = await fail_one_of_three(job_table, needed)
+    await job_table.advance(1)
+    later = await job_table.insert()
+    for job in await job_table.take_all([late, later]):
+        await save_need(job_table.engine, job, needed)
+    assert await job_table.statuses([reader, late, later, needed.id]) == ["failed"] * 4
+    row = await job_table.look(late)
     assert row["status_reason"] == "prerequisite_failed"
     ids = [merge.id for merge in level.merges]
-    assert await machine.statuses(ids) == ["completed", "failed", "cancelled"]
+    assert await job_table.statuses(ids) == ["completed", "failed", "cancelled"]
 
 
 async def test_who_is_asked_for_after_it_failed_sets_it_going_again_with_what_failed_of_it(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (reader,) = await need(machine, needed, 1)
-    level = await fail_one_of_three(machine, needed)
-    await machine.advance(1)
-    anew = await machine.insert(payload=Anew())
-    await save_need(machine.engine, await machine.take(anew), needed)
+    (reader,) = await need(job_table, needed, 1)
+    level = await fail_one_of_three(job_table, needed)
+    await job_table.advance(1)
+    anew = await job_table.insert(payload=Rewriting())
+    await save_need(job_table.engine, await job_table.take(anew), needed)
     ids = [merge.id for merge in level.merges]
-    assert await machine.statuses([needed.id, *ids, anew, reader]) == [
+    assert await job_table.statuses([needed.id, *ids, anew, reader]) == [
         "pending",
         "completed",
         "pending",
@@ -198,172 +200,173 @@ async def test_who_is_asked_for_after_it_failed_sets_it_going_again_with_what_fa
         "waiting_for_prerequisite",
         "failed",
     ]
-    await save_level(machine.engine, await machine.take(needed.id), level)
-    assert len(await list_merges(machine, needed.id)) == 3
+    await save_level(job_table.engine, await job_table.take(needed.id), level)
+    assert len(await list_merges(job_table, needed.id)) == 3
     for nth in (1, 2):
-        await machine.complete(await take_merge(machine, level, nth))
-    assert await machine.status(needed.id) == "pending_next_step"
+        await job_table.complete(await take_merge(job_table, level, nth))
+    assert await job_table.status(needed.id) == "pending_next_step"
 
 
 async def test_one_that_nobody_waited_for_any_more_is_gone_on_with_when_someone_needs_it(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (reader,) = await need(machine, needed, 1)
-    await machine.fetch(
+    (reader,) = await need(job_table, needed, 1)
+    await job_table.fetch(
         "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
     )
-    assert await machine.status(needed.id) == "cancelled"
-    (late,) = await need(machine, needed, 1)
-    assert await machine.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
+    assert await job_table.status(needed.id) == "cancelled"
+    (late,) = await need(job_table, needed, 1)
+    assert await job_table.statuses([needed.id, late]) == ["pending", "waiting_for_prerequisite"]
 
 
 async def test_who_comes_while_the_last_reader_leaves_waits_for_it_all_the_same(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (left,) = await need(machine, needed, 1)
-    coming = await machine.take(await machine.insert())
-    async with machine.begin() as connection:
+    (left,) = await need(job_table, needed, 1)
+    coming = await job_table.take(await job_table.insert())
+    async with job_table.begin() as connection:
         # As `wait_for` does, with someone who leaves between two of its statements.
         await jobs.hold_lease(connection, coming)
         await connection.execute(jobs.SQL["rerun_job"], needed.id, coming.id)
-        await machine.fetch(
+        await job_table.fetch(
             "update dialectic_generation_jobs set status = 'cancelled' where id = $1", left
         )
         said = (coming.id, coming.attempt, needed.id, "it reads too much")
         await connection.fetchval(jobs.SQL["wait_for"], *said)
         await connection.execute("commit")
-    statuses = await machine.statuses([coming.id, needed.id])
+    statuses = await job_table.statuses([coming.id, needed.id])
     assert statuses == ["waiting_for_prerequisite", "pending"]
 
 
 async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_away(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (reader,) = await need(machine, needed, 1)
-    combine = await machine.take(needed.id)
-    await machine.fetch(
+    (reader,) = await need(job_table, needed, 1)
+    combine = await job_table.take(needed.id)
+    await job_table.fetch(
         "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
     )
     level = build_level(needed.id, 1, 2)
-    await save_level(machine.engine, combine, level)
-    await machine.sweep()
+    await save_level(job_table.engine, combine, level)
+    await job_table.sweep()
     ids = [merge.id for merge in level.merges]
-    assert await machine.statuses([needed.id, *ids]) == ["cancelled"] * 3
-    assert (await machine.look(needed.id))["status_reason"] == "nobody waits for it any more"
+    assert await job_table.statuses([needed.id, *ids]) == ["cancelled"] * 3
+    assert (await job_table.look(needed.id))["status_reason"] == "nobody waits for it any more"
 
 
 async def test_a_sweep_leaves_what_somebody_came_to_need_while_it_swept(
-    machine: Machine, engine: Engine, admin: AdminConnection
+    job_table: JobTable, engine: Engine, admin: AdminConnection
 ) -> None:
-    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
+    await start_stage(engine, job_table.account, job_table.session_id, planned_units=1)
     # The server looks at ten rows at a time: the last of these is locked when the others are swept.
     left = sorted([build_need() for _ in range(11)], key=lambda needed: needed.id)
     for needed in left:
-        (reader,) = await need(machine, needed, 1)
-        combine = await machine.take(needed.id)
-        await machine.fetch(
+        (reader,) = await need(job_table, needed, 1)
+        combine = await job_table.take(needed.id)
+        await job_table.fetch(
             "update dialectic_generation_jobs set status = 'cancelled' where id = $1", reader
         )
-        await save_level(machine.engine, combine, build_level(needed.id, 1, 1))
-    async with machine.begin() as busy, machine.begin() as sweeper:
+        await save_level(job_table.engine, combine, build_level(needed.id, 1, 1))
+    async with job_table.begin() as busy, job_table.begin() as sweeper:
         await busy.execute(
-            "select from dialectic_stage_runs where session_id = $1 for update", machine.session_id
+            "select from dialectic_stage_runs where session_id = $1 for update",
+            job_table.session_id,
         )
         sweeping = asyncio.create_task(jobs.sweep(sweeper, TERMS))
         await until_blocked(admin, sweeper)
-        (reader,) = await need(machine, left[-1], 1)
+        (reader,) = await need(job_table, left[-1], 1)
         await busy.execute("rollback")
         await sweeping
         await sweeper.execute("commit")
-    assert await machine.status(left[0].id) == "cancelled"
-    statuses = await machine.statuses([reader, left[-1].id])
+    assert await job_table.status(left[0].id) == "cancelled"
+    statuses = await job_table.statuses([reader, left[-1].id])
     assert statuses == ["waiting_for_prerequisite", "waiting_for_children"]
 
 
 async def test_each_level_lets_it_look_again_and_a_level_that_was_saved_is_not_saved_twice(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    (reader,) = await need(machine, needed, 1)
+    (reader,) = await need(job_table, needed, 1)
     for number, merges in ((1, 3), (2, 2)):
         level = build_level(needed.id, number, merges)
-        job = await machine.take(needed.id)
+        job = await job_table.take(needed.id)
         assert job.current_step == number
-        dying = replace(machine.engine, failpoints=Failpoints.parse("before_commit=error"))
+        dying = replace(job_table.engine, failpoints=Failpoints.parse("before_commit=error"))
         with pytest.raises(ProviderTransient):
             await save_level(dying, job, level)
-        known = await list_merges(machine, needed.id)
+        known = await list_merges(job_table, needed.id)
         assert not known.keys() & {merge.id for merge in level.merges}
-        await save_level(machine.engine, job, level)
+        await save_level(job_table.engine, job, level)
         for nth in range(merges):
-            assert await machine.status(needed.id) == "waiting_for_children"
-            await machine.complete(await take_merge(machine, level, nth))
-        assert await machine.status(needed.id) == "pending_next_step"
-    assert await machine.status(reader) == "waiting_for_prerequisite"
-    await save_combined(machine.engine, await machine.take(needed.id), Level(3, ()))
-    assert await machine.status(reader) == "pending"
+            assert await job_table.status(needed.id) == "waiting_for_children"
+            await job_table.complete(await take_merge(job_table, level, nth))
+        assert await job_table.status(needed.id) == "pending_next_step"
+    assert await job_table.status(reader) == "waiting_for_prerequisite"
+    await save_combined(job_table.engine, await job_table.take(needed.id), Level(3, ()))
+    assert await job_table.status(reader) == "pending"
 
 
-async def test_one_that_nobody_waits_for_any_more_is_not_gone_on_with(machine: Machine) -> None:
+async def test_one_that_nobody_waits_for_any_more_is_not_gone_on_with(job_table: JobTable) -> None:
     needed = build_need()
-    parents = await machine.take_all(await machine.insert_all([{}] * 2))
+    parents = await job_table.take_all(await job_table.insert_all([{}] * 2))
     readers = []
     for parent in parents:
-        (reader,) = await machine.insert_children(parent, 1)
-        await save_need(machine.engine, await machine.take(reader), needed)
+        (reader,) = await job_table.insert_children(parent, 1)
+        await save_need(job_table.engine, await job_table.take(reader), needed)
         readers.append(reader)
     level = build_level(needed.id, 1, 2)
-    await save_level(machine.engine, await machine.take(needed.id), level)
-    running = await take_merge(machine, level, 0)
+    await save_level(job_table.engine, await job_table.take(needed.id), level)
+    running = await take_merge(job_table, level, 0)
 
     async def cancel(parent: Job) -> None:
-        await machine.fetch(
+        await job_table.fetch(
             "update dialectic_generation_jobs set status = 'cancelled' where id = $1", parent.id
         )
 
     await cancel(parents[0])
-    assert await machine.statuses([*readers, needed.id]) == [
+    assert await job_table.statuses([*readers, needed.id]) == [
         "cancelled",
         "waiting_for_prerequisite",
         "waiting_for_children",
     ]
     await cancel(parents[1])
-    assert await machine.statuses([*readers, needed.id]) == ["cancelled"] * 3
+    assert await job_table.statuses([*readers, needed.id]) == ["cancelled"] * 3
     merges = [merge.id for merge in level.merges]
-    assert await machine.statuses(merges) == ["processing", "cancelled"]
-    await machine.complete(running)  # it was paid for, and is kept for whoever needs it again
+    assert await job_table.statuses(merges) == ["processing", "cancelled"]
+    await job_table.complete(running)  # it was paid for, and is kept for whoever needs it again
 
 
-async def test_it_is_no_plan_job_of_its_stage(machine: Machine) -> None:
-    await start_stage(machine.engine, machine.account, machine.session_id, planned_units=1)
-    plan_id = await machine.insert()
-    plan = await machine.take(plan_id)
-    (reader,) = await machine.insert_children(plan, 1)
+async def test_it_is_no_plan_job_of_its_stage(job_table: JobTable) -> None:
+    await start_stage(job_table.engine, job_table.account, job_table.session_id, planned_units=1)
+    plan_id = await job_table.insert()
+    plan = await job_table.take(plan_id)
+    (reader,) = await job_table.insert_children(plan, 1)
     needed = build_need()
-    await save_need(machine.engine, await machine.take(reader), needed)
-    situation = await machine.transact(
-        lambda c: c.fetchrow(records.SQL["read_situation"], machine.session_id, 1)
+    await save_need(job_table.engine, await job_table.take(reader), needed)
+    situation = await job_table.transact(
+        lambda c: c.fetchrow(records.SQL["read_situation"], job_table.session_id, 1)
     )
     assert [plan["stage_slug"] for plan in situation["progress"]] == [STAGE]
-    await machine.fail(await machine.take(needed.id))
-    (told,) = await machine.events("contribution_generation_complete")
+    await job_table.fail(await job_table.take(needed.id))
+    (told,) = await job_table.events("contribution_generation_complete")
     assert (told["status"], told["completed"], told["failed"]) == ("failed", 0, 1)
 
 
 async def test_readers_and_the_end_of_what_they_need_may_meet_and_no_wake_up_is_lost(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     needed = build_need()
-    await need(machine, needed, 1)
-    combine = await machine.take(needed.id)
-    late = await machine.take_all(await machine.insert_all([{}] * 6))
-    async with machine.others(8) as others:
-        engine = replace(machine.engine, db=others)
+    await need(job_table, needed, 1)
+    combine = await job_table.take(needed.id)
+    late = await job_table.take_all(await job_table.insert_all([{}] * 6))
+    async with job_table.others(8) as others:
+        engine = replace(job_table.engine, db=others)
         await asyncio.gather(
             save_combined(engine, combine, Level(1, ())),
             *(save_need(engine, job, needed) for job in late),
         )
-    assert set(await machine.statuses([job.id for job in late])) == {"pending"}
+    assert set(await job_table.statuses([job.id for job in late])) == {"pending"}

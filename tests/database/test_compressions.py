@@ -17,7 +17,7 @@ from dialectic.db.tables.compressions import (
     VectorsKey,
     hash_text,
 )
-from tests.database.job_table import Machine
+from tests.database.job_table import JobTable
 
 KEY = CompressionKey(
     content_hash=hash_text("A long text."),
@@ -35,57 +35,59 @@ def address(module_address: Address) -> Address:
     return module_address
 
 
-async def claim(machine: Machine, job: Job) -> bool:
-    return bool(await machine.transact(lambda c: compressions.claim_compression(c, job, KEY)))
+async def claim(job_table: JobTable, job: Job) -> bool:
+    return bool(await job_table.transact(lambda c: compressions.claim_compression(c, job, KEY)))
 
 
-async def save(machine: Machine, job: Job) -> bool:
+async def save(job_table: JobTable, job: Job) -> bool:
     paid = Paid(7, "a hold")
-    found = await machine.transact(lambda c: compressions.save_compression(c, job, KEY, MADE, paid))
+    found = await job_table.transact(
+        lambda c: compressions.save_compression(c, job, KEY, MADE, paid)
+    )
     return found is not None
 
 
-async def find(machine: Machine) -> Compressed | None:
-    tenant_id = machine.account.tenant_id
-    found: Compressed | None = await machine.transact(
+async def find(job_table: JobTable) -> Compressed | None:
+    tenant_id = job_table.account.tenant_id
+    found: Compressed | None = await job_table.transact(
         lambda c: compressions.find_compression(c, tenant_id, KEY)
     )
     return found
 
 
-async def take_two(machine: Machine) -> list[Job]:
-    return await machine.take_all(await machine.insert_all([{}, {}]))
+async def take_two(job_table: JobTable) -> list[Job]:
+    return await job_table.take_all(await job_table.insert_all([{}, {}]))
 
 
 async def test_of_two_who_need_the_same_one_makes_it_and_the_other_finds_it(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    one, other = await take_two(machine)
-    assert await claim(machine, one)
-    assert not await claim(machine, other), "as long as the first one lives"
-    assert await claim(machine, one), "who has it may ask again"
-    assert await find(machine) is None
-    assert not await save(machine, other)
-    assert await save(machine, one)
-    assert await save(machine, one), "who was not told that it is saved saves it again"
-    assert not await save(machine, other)
-    assert await find(machine) == MADE
-    assert not await claim(machine, other)
+    one, other = await take_two(job_table)
+    assert await claim(job_table, one)
+    assert not await claim(job_table, other), "as long as the first one lives"
+    assert await claim(job_table, one), "who has it may ask again"
+    assert await find(job_table) is None
+    assert not await save(job_table, other)
+    assert await save(job_table, one)
+    assert await save(job_table, one), "who was not told that it is saved saves it again"
+    assert not await save(job_table, other)
+    assert await find(job_table) == MADE
+    assert not await claim(job_table, other)
 
 
-async def test_what_a_dead_worker_had_begun_another_job_makes(machine: Machine) -> None:
-    one, other = await take_two(machine)
-    assert await claim(machine, one)
-    await machine.retry(one)
-    assert await claim(machine, other)
-    assert not await save(machine, one), "its attempt is over"
-    assert await save(machine, other)
+async def test_what_a_dead_worker_had_begun_another_job_makes(job_table: JobTable) -> None:
+    one, other = await take_two(job_table)
+    assert await claim(job_table, one)
+    await job_table.retry(one)
+    assert await claim(job_table, other)
+    assert not await save(job_table, one), "its attempt is over"
+    assert await save(job_table, other)
 
 
-async def test_what_is_made_is_found_by_its_own_key_alone(machine: Machine) -> None:
-    one, _ = await take_two(machine)
-    assert await save(machine, one), "what costs nothing needs no claim"
-    tenant_id = machine.account.tenant_id
+async def test_what_is_made_is_found_by_its_own_key_alone(job_table: JobTable) -> None:
+    one, _ = await take_two(job_table)
+    assert await save(job_table, one), "what costs nothing needs no claim"
+    tenant_id = job_table.account.tenant_id
     others = [
         replace(KEY, content_hash=hash_text("Another text.")),
         replace(KEY, purpose_hash=hash_text("Another task.")),
@@ -100,11 +102,11 @@ async def test_what_is_made_is_found_by_its_own_key_alone(machine: Machine) -> N
             for key in (*others, KEY)
         ]
 
-    assert await machine.transact(look) == [None] * 5 + [MADE]
+    assert await job_table.transact(look) == [None] * 5 + [MADE]
 
     async def list_known(key: CompressionKey) -> set[str]:
         hashes = [KEY.content_hash, hash_text("Another text.")]
-        known: set[str] = await machine.transact(
+        known: set[str] = await job_table.transact(
             lambda c: compressions.list_known_compressions(
                 c,
                 hashes,
@@ -124,12 +126,12 @@ async def test_what_is_made_is_found_by_its_own_key_alone(machine: Machine) -> N
     ]
 
 
-async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> None:
-    one, other = await take_two(machine)
+async def test_vectors_are_made_by_one_and_found_by_all(job_table: JobTable) -> None:
+    one, other = await take_two(job_table)
     made = StoredVectors([[0, 12, ["A"], 3]], b"\x00\x00\x80\x3f", 3)
 
     async def try_claim(job: Job) -> bool:
-        return bool(await machine.transact(lambda c: compressions.claim_vectors(c, job, VECTORS)))
+        return bool(await job_table.transact(lambda c: compressions.claim_vectors(c, job, VECTORS)))
 
     assert await try_claim(one)
     assert not await try_claim(other)
@@ -142,14 +144,16 @@ async def test_vectors_are_made_by_one_and_found_by_all(machine: Machine) -> Non
         ]
 
     # Whoever is not told that its commit went through saves it again.
-    assert await machine.transact(save_both) == [False, True, True, False]
+    assert await job_table.transact(save_both) == [False, True, True, False]
     hashes = [VECTORS.content_hash, hash_text("Another text.")]
-    found = await machine.transact(lambda c: compressions.load_vectors(c, hashes, VECTORS.embedder))
+    found = await job_table.transact(
+        lambda c: compressions.load_vectors(c, hashes, VECTORS.embedder)
+    )
     assert found == {VECTORS.content_hash: made}
-    known = await machine.transact(
+    known = await job_table.transact(
         lambda c: compressions.list_known_vectors(c, hashes, VECTORS.embedder)
     )
     assert known == {VECTORS.content_hash}
-    assert not await machine.transact(
+    assert not await job_table.transact(
         lambda c: compressions.load_vectors(c, hashes, "another/embedder")
     )

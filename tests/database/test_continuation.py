@@ -17,7 +17,7 @@ from dialectic.db.tables import chunks, jobs, records
 from dialectic.db.tables.records import MARKDOWN, File
 from dialectic.engine import Engine
 from dialectic.errors import LeaseLost
-from tests.database.job_table import AdminConnection, Machine, forget_jobs, read_moves
+from tests.database.job_table import AdminConnection, JobTable, forget_jobs, read_moves
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def machine(engine: Engine, admin: AdminConnection) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine, admin: AdminConnection) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         yield opened
     await forget_jobs(admin)
 
@@ -48,7 +48,7 @@ def build_said(job: Job, turn: int) -> Chunk:
     )
 
 
-async def save(machine: Machine, job: Job, turn: int) -> Chunk:
+async def save(job_table: JobTable, job: Job, turn: int) -> Chunk:
     """Save a turn as the pipeline does, and let the job go on."""
     said = build_said(job, turn)
     file = File(said.path, said.text.encode(), MARKDOWN)
@@ -62,127 +62,127 @@ async def save(machine: Machine, job: Job, turn: int) -> Chunk:
 
     async def work(connection: Connection) -> None:
         raw = File(said.raw_path, b"{}", "application/json")
-        await records.insert_files(connection, job.tenant_id, machine.project_id, [file, raw])
+        await records.insert_files(connection, job.tenant_id, job_table.project_id, [file, raw])
         await chunks.insert_chunk(connection, job, new)
         await jobs.go_on(connection, job)
 
-    await machine.transact(work)
+    await job_table.transact(work)
     return said
 
 
-async def read(machine: Machine, job_id: UUID) -> tuple[Chunk, ...]:
-    found: tuple[Chunk, ...] = await machine.transact(
+async def read(job_table: JobTable, job_id: UUID) -> tuple[Chunk, ...]:
+    found: tuple[Chunk, ...] = await job_table.transact(
         lambda c: chunks.read_chunks(c, derive_contribution_id(job_id))
     )
     return found
 
 
 async def test_a_job_whose_turn_is_saved_is_claimed_again_and_finds_what_was_said(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    job_id = await machine.insert()
+    job_id = await job_table.insert()
     said: list[Chunk] = []
     for turn in range(3):
-        job = await machine.take(job_id)
+        job = await job_table.take(job_id)
         assert job.attempt == turn + 1
-        assert await read(machine, job_id) == tuple(said)
-        said.append(await save(machine, job, turn))
-        row = await machine.look(job_id)
+        assert await read(job_table, job_id) == tuple(said)
+        said.append(await save(job_table, job, turn))
+        row = await job_table.look(job_id)
         assert (row["status"], row["lease_until"], row["worker"]) == (
             "pending_continuation",
             None,
             None,
         )
-        assert len(await machine.messages(job_id)) == turn + 2
-    await machine.complete(await machine.take(job_id))
+        assert len(await job_table.messages(job_id)) == turn + 2
+    await job_table.complete(await job_table.take(job_id))
     turns = ["processing", "pending_continuation"] * 3
     assert await read_moves(admin, job_id) == ["pending", *turns, "processing", "completed"]
 
 
-async def test_a_turn_that_is_saved_gives_the_next_one_all_its_tries(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await machine.retry(await machine.take(job_id), delay_s=0)
-    await machine.lose_lease(await machine.take(job_id))
-    job = await machine.take(job_id)
-    row = await machine.look(job_id)
+async def test_a_turn_that_is_saved_gives_the_next_one_all_its_tries(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await job_table.retry(await job_table.take(job_id), delay_s=0)
+    await job_table.lose_lease(await job_table.take(job_id))
+    job = await job_table.take(job_id)
+    row = await job_table.look(job_id)
     assert (row["retry_count"], row["lost_count"]) == (1, 1)
-    await save(machine, job, 0)
-    row = await machine.look(job_id)
-    assert (row["retry_count"], row["lost_count"], row["run_at"]) == (0, 0, machine.clock)
+    await save(job_table, job, 0)
+    row = await job_table.look(job_id)
+    assert (row["retry_count"], row["lost_count"], row["run_at"]) == (0, 0, job_table.clock)
     assert row["throttled_since"] is None
     assert len(row["error_details"]) == 2, "what went wrong is not forgotten"
 
 
-async def test_a_worker_that_lost_its_lease_saves_no_turn(machine: Machine) -> None:
-    job_id = await machine.insert()
-    slow = await machine.take(job_id)
-    await machine.lose_lease(slow)
-    quick = await machine.take(job_id, worker="second")
+async def test_a_worker_that_lost_its_lease_saves_no_turn(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    slow = await job_table.take(job_id)
+    await job_table.lose_lease(slow)
+    quick = await job_table.take(job_id, worker="second")
     with pytest.raises(LeaseLost):
-        await save(machine, slow, 0)
-    assert await read(machine, job_id) == ()
-    await save(machine, quick, 0)
+        await save(job_table, slow, 0)
+    assert await read(job_table, job_id) == ()
+    await save(job_table, quick, 0)
     with pytest.raises((LeaseLost, asyncpg.UniqueViolationError)):
-        await save(machine, slow, 0)
-    assert len(await read(machine, job_id)) == 1
+        await save(job_table, slow, 0)
+    assert len(await read(job_table, job_id)) == 1
 
 
-async def test_a_turn_is_kept_once(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await save(machine, await machine.take(job_id), 0)
-    again = await machine.take(job_id)
+async def test_a_turn_is_kept_once(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await save(job_table, await job_table.take(job_id), 0)
+    again = await job_table.take(job_id)
     with pytest.raises(asyncpg.UniqueViolationError):
-        await save(machine, again, 0)
-    await save(machine, again, 1)
-    assert [chunk.turn for chunk in await read(machine, job_id)] == [0, 1]
+        await save(job_table, again, 0)
+    await save(job_table, again, 1)
+    assert [chunk.turn for chunk in await read(job_table, job_id)] == [0, 1]
 
 
-async def test_what_was_said_is_never_changed(machine: Machine, engine: Engine) -> None:
-    job_id = await machine.insert()
-    await save(machine, await machine.take(job_id), 0)
-    for db in (machine.db, engine.db):
+async def test_what_was_said_is_never_changed(job_table: JobTable, engine: Engine) -> None:
+    job_id = await job_table.insert()
+    await save(job_table, await job_table.take(job_id), 0)
+    for db in (job_table.db, engine.db):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await db.transact(
-                machine.account.tenant_id,
+                job_table.account.tenant_id,
                 lambda c: c.execute("update dialectic_chunks set content = 'Other.'"),
             )
 
 
 async def test_a_job_between_two_turns_stands_still_with_its_session(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    job_id = await machine.insert()
-    await save(machine, await machine.take(job_id), 0)
-    await sessions.pause(engine, machine.account, machine.session_id)
-    assert await machine.status(job_id) == JobStatus.PAUSED
-    assert await machine.claim(job_id) is None
-    await sessions.resume(engine, machine.account, machine.session_id)
-    assert await machine.status(job_id) == JobStatus.PENDING
-    await sessions.cancel(engine, machine.account, machine.session_id)
-    assert await machine.status(job_id) == JobStatus.CANCELLED
-    assert len(await read(machine, job_id)) == 1
+    job_id = await job_table.insert()
+    await save(job_table, await job_table.take(job_id), 0)
+    await sessions.pause(engine, job_table.account, job_table.session_id)
+    assert await job_table.status(job_id) == JobStatus.PAUSED
+    assert await job_table.claim(job_id) is None
+    await sessions.resume(engine, job_table.account, job_table.session_id)
+    assert await job_table.status(job_id) == JobStatus.PENDING
+    await sessions.cancel(engine, job_table.account, job_table.session_id)
+    assert await job_table.status(job_id) == JobStatus.CANCELLED
+    assert len(await read(job_table, job_id)) == 1
 
 
-async def test_a_lost_message_between_two_turns_is_sent_again(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await save(machine, await machine.take(job_id), 0)
-    await machine.forget_messages()
-    assert await machine.sweep() == 1
-    assert len(await machine.messages(job_id)) == 1
+async def test_a_lost_message_between_two_turns_is_sent_again(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await save(job_table, await job_table.take(job_id), 0)
+    await job_table.forget_messages()
+    assert await job_table.sweep() == 1
+    assert len(await job_table.messages(job_id)) == 1
 
 
-async def test_chunks_go_with_their_project(machine: Machine, admin: AdminConnection) -> None:
-    job_id = await machine.insert()
-    await save(machine, await machine.take(job_id), 0)
-    await machine.fetch("delete from dialectic_sessions where id = $1", machine.session_id)
+async def test_chunks_go_with_their_project(job_table: JobTable, admin: AdminConnection) -> None:
+    job_id = await job_table.insert()
+    await save(job_table, await job_table.take(job_id), 0)
+    await job_table.fetch("delete from dialectic_sessions where id = $1", job_table.session_id)
     count = await admin.fetchval(
-        "select count(*) from dialectic_chunks where session_id = $1", machine.session_id
+        "select count(*) from dialectic_chunks where session_id = $1", job_table.session_id
     )
     assert count == 0
 
 
-async def test_a_chunk_of_nobodys_job_is_refused(machine: Machine) -> None:
-    stranger = await machine.take(await machine.insert())
+async def test_a_chunk_of_nobodys_job_is_refused(job_table: JobTable) -> None:
+    stranger = await job_table.take(await job_table.insert())
     made_up = Job(**{**{f: getattr(stranger, f) for f in Job.__slots__}, "id": uuid4()})
     with pytest.raises((LeaseLost, asyncpg.ForeignKeyViolationError)):
-        await save(machine, made_up, 0)
+        await save(job_table, made_up, 0)

@@ -18,7 +18,7 @@ from dialectic.errors import Conflict, NotFound, StorageUnavailable
 from dialectic.publishing import deletion, publish
 from dialectic.storage.base import FileStore
 from tests.database.job_table import AdminConnection, make_session, working
-from tests.database.running_worker import Workshop, finish
+from tests.database.running_worker import RunningSession, finish
 from tests.waiting import until
 
 
@@ -42,78 +42,84 @@ class ClingingStore:
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
-def clinging(shop: Workshop, **moods: Any) -> tuple[Engine, ClingingStore]:
+def clinging(session: RunningSession, **moods: Any) -> tuple[Engine, ClingingStore]:
     store = ClingingStore(**moods)
-    return replace(shop.worker_engine, files=store), store  # type: ignore[arg-type]
+    return replace(session.worker_engine, files=store), store  # type: ignore[arg-type]
 
 
-async def delete_rows(shop: Workshop) -> list[str]:
+async def delete_rows(session: RunningSession) -> list[str]:
     """Delete the project and die right after the commit."""
-    return await shop.transact(lambda c: projects.delete_in(c, shop.project_id))
+    return await session.transact(lambda c: projects.delete_in(c, session.project_id))
 
 
-async def list_stored(shop: Workshop) -> list[str]:
-    return list(await shop.engine.files.list(str(shop.account.tenant_id)))
+async def list_stored(session: RunningSession) -> list[str]:
+    return list(await session.engine.files.list(str(session.account.tenant_id)))
 
 
-async def pass_time(shop: Workshop, time: timedelta) -> None:
-    await shop.admin.execute(
+async def pass_time(session: RunningSession, time: timedelta) -> None:
+    await session.admin.execute(
         "update dialectic_discarded_files set due_at = due_at - $1::interval,"
         " settled_at = settled_at - $1::interval",
         time,
     )
 
 
-async def rewrite_prompt(shop: Workshop) -> str:
+async def rewrite_prompt(session: RunningSession) -> str:
     """Let the bytes of the project's one file wait for storage again."""
-    path: str = await shop.admin.fetchval(
+    path: str = await session.admin.fetchval(
         "update dialectic_files set content = 'x', written_at = null where project_id = $1"
         " returning path",
-        shop.project_id,
+        session.project_id,
     )
     return path
 
 
-async def test_a_worker_deletes_the_files_that_a_dead_process_left(shop: Workshop) -> None:
-    assert await list_stored(shop)
-    await delete_rows(shop)
-    assert await deletion.delete_left_behind(shop.worker_engine) == 0, "its owner may be about it"
-    assert await list_stored(shop)
-    await pass_time(shop, publish.LEFT_BEHIND_AFTER)
+async def test_a_worker_deletes_the_files_that_a_dead_process_left(session: RunningSession) -> None:
+    assert await list_stored(session)
+    await delete_rows(session)
+    assert await deletion.delete_left_behind(session.worker_engine) == 0, (
+        "its owner may be about it"
+    )
+    assert await list_stored(session)
+    await pass_time(session, publish.LEFT_BEHIND_AFTER)
 
     async def is_empty() -> bool:
-        return await shop.rows("dialectic_discarded_files") == []
+        return await session.rows("dialectic_discarded_files") == []
 
-    async with working(shop.worker_engine, finish):
-        await until(shop.engine.address, is_empty)
-    assert await list_stored(shop) == []
-
-
-async def test_whoever_deletes_a_project_deletes_its_files_at_once(shop: Workshop) -> None:
-    paths = await delete_rows(shop)
-    await deletion.delete_files(shop.engine, shop.account.tenant_id, paths)
-    assert (await list_stored(shop), await shop.rows("dialectic_discarded_files")) == ([], [])
+    async with working(session.worker_engine, finish):
+        await until(session.engine.address, is_empty)
+    assert await list_stored(session) == []
 
 
-async def test_a_project_that_is_not_deleted_after_all_keeps_its_files(shop: Workshop) -> None:
-    await shop.insert()
+async def test_whoever_deletes_a_project_deletes_its_files_at_once(session: RunningSession) -> None:
+    paths = await delete_rows(session)
+    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
+    assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
+
+
+async def test_a_project_that_is_not_deleted_after_all_keeps_its_files(
+    session: RunningSession,
+) -> None:
+    await session.insert()
     with pytest.raises(Conflict):
-        await delete_rows(shop)
-    assert await shop.rows("dialectic_discarded_files") == []
+        await delete_rows(session)
+    assert await session.rows("dialectic_discarded_files") == []
 
 
-async def test_archives_that_exports_left_go_with_their_project(shop: Workshop) -> None:
+async def test_archives_that_exports_left_go_with_their_project(session: RunningSession) -> None:
     for finished in (False, True):
         await transfer.export_into_storage(
-            shop.engine, shop.account, shop.project_id, finished=finished
+            session.engine, session.account, session.project_id, finished=finished
         )
-    assert len(await list_stored(shop)) == 3
-    await deletion.delete_files(shop.engine, shop.account.tenant_id, await delete_rows(shop))
-    assert await list_stored(shop) == []
+    assert len(await list_stored(session)) == 3
+    await deletion.delete_files(
+        session.engine, session.account.tenant_id, await delete_rows(session)
+    )
+    assert await list_stored(session) == []
 
 
 @dataclass(slots=True)
@@ -121,7 +127,7 @@ class SlowStore:
     """A store during whose writing a project is deleted."""
 
     inner: FileStore
-    shop: Workshop
+    session: RunningSession
     is_deleted: bool = False
 
     async def write_file(self, key: str, source: Path) -> None:
@@ -135,8 +141,8 @@ class SlowStore:
         await self.inner.write(key, data)
 
     async def _delete_project(self) -> None:
-        paths = await delete_rows(self.shop)
-        await deletion.delete_files(self.shop.engine, self.shop.account.tenant_id, paths)
+        paths = await delete_rows(self.session)
+        await deletion.delete_files(self.session.engine, self.session.account.tenant_id, paths)
 
     async def read(self, key: str) -> bytes:
         return await self.inner.read(key)
@@ -146,65 +152,69 @@ class SlowStore:
 
 
 async def test_an_export_of_a_project_that_is_deleted_meanwhile_leaves_nothing(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
-    engine = replace(shop.engine, files=SlowStore(shop.engine.files, shop))  # type: ignore[arg-type]
+    engine = replace(session.engine, files=SlowStore(session.engine.files, session))  # type: ignore[arg-type]
     with pytest.raises(NotFound):
-        await transfer.export_into_storage(engine, shop.account, shop.project_id)
-    assert await list_stored(shop) == []
+        await transfer.export_into_storage(engine, session.account, session.project_id)
+    assert await list_stored(session) == []
 
 
 async def test_of_many_files_only_those_are_written_late_whose_write_had_begun(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     files = [File(f"many/{n:02}.md", b"x", MARKDOWN) for n in range(3 * publish.AT_ONCE)]
-    tenant_id = shop.account.tenant_id
-    await shop.transact(lambda c: insert_files(c, tenant_id, shop.project_id, files))
-    engine = replace(shop.engine, files=SlowStore(shop.engine.files, shop))  # type: ignore[arg-type]
+    tenant_id = session.account.tenant_id
+    await session.transact(lambda c: insert_files(c, tenant_id, session.project_id, files))
+    engine = replace(session.engine, files=SlowStore(session.engine.files, session))  # type: ignore[arg-type]
     assert await publish.publish_files(engine, tenant_id, files)
     late = {f"{tenant_id}/{file.path}" for file in files[: publish.AT_ONCE]}
-    assert set(await list_stored(shop)) <= late
-    await pass_time(shop, publish.AGAIN_AFTER)
-    await deletion.delete_left_behind(shop.worker_engine)
-    assert (await list_stored(shop), await shop.rows("dialectic_discarded_files")) == ([], [])
+    assert set(await list_stored(session)) <= late
+    await pass_time(session, publish.AGAIN_AFTER)
+    await deletion.delete_left_behind(session.worker_engine)
+    assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
 
 
-async def test_a_file_that_is_still_being_written_is_deleted_once_more(shop: Workshop) -> None:
-    path = await rewrite_prompt(shop)
-    paths = await delete_rows(shop)
-    await deletion.delete_files(shop.engine, shop.account.tenant_id, paths)
+async def test_a_file_that_is_still_being_written_is_deleted_once_more(
+    session: RunningSession,
+) -> None:
+    path = await rewrite_prompt(session)
+    paths = await delete_rows(session)
+    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
     # Whoever had taken the bytes before they were deleted comes to his end.
-    await shop.engine.files.write(f"{shop.account.tenant_id}/{path}", b"x")
-    await pass_time(shop, publish.AGAIN_AFTER)
-    assert await deletion.delete_left_behind(shop.worker_engine) == 1
-    assert (await list_stored(shop), await shop.rows("dialectic_discarded_files")) == ([], [])
+    await session.engine.files.write(f"{session.account.tenant_id}/{path}", b"x")
+    await pass_time(session, publish.AGAIN_AFTER)
+    assert await deletion.delete_left_behind(session.worker_engine) == 1
+    assert (await list_stored(session), await session.rows("dialectic_discarded_files")) == ([], [])
 
 
 async def test_a_file_that_storage_does_not_give_up_holds_up_no_other_and_goes_later(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
-    engine, store = clinging(shop, refuses="000.md", hangs_on="001.md")
+    engine, store = clinging(session, refuses="000.md", hangs_on="001.md")
     names = [f"left/{n:03}.md" for n in range(2 * deletion.AT_ONCE + 1)]
-    await shop.admin.execute(
+    await session.admin.execute(
         "insert into dialectic_discarded_files (tenant_id, path) select $1, unnest($2::text[])",
-        shop.account.tenant_id,
+        session.account.tenant_id,
         names,
     )
     done = await deletion.delete_left_behind(engine, delete_timeout_s=0.1)
     assert (done, len(store.tried)) == (len(names) - 2, len(names)), "each was tried once"
-    assert [row["path"] for row in await shop.rows("dialectic_discarded_files")] == names[:2]
-    await pass_time(shop, publish.AGAIN_AFTER)
-    assert await deletion.delete_left_behind(shop.worker_engine) == 2
+    assert [row["path"] for row in await session.rows("dialectic_discarded_files")] == names[:2]
+    await pass_time(session, publish.AGAIN_AFTER)
+    assert await deletion.delete_left_behind(session.worker_engine) == 2
 
 
-async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(shop: Workshop) -> None:
+async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(
+    session: RunningSession,
+) -> None:
     async def find_slug(project_id: UUID) -> str:
-        row = await shop.transact(lambda c: projects.load_in(c, project_id))
+        row = await session.transact(lambda c: projects.load_in(c, project_id))
         return str(row["slug"])
 
-    before = await find_slug(shop.project_id)
-    paths = await delete_rows(shop)
-    during = (await make_session(shop.engine, shop.account)).project_slug
+    before = await find_slug(session.project_id)
+    paths = await delete_rows(session)
+    during = (await make_session(session.engine, session.account)).project_slug
     assert during != before
-    await deletion.delete_files(shop.engine, shop.account.tenant_id, paths)
-    assert (await make_session(shop.engine, shop.account)).project_slug == before
+    await deletion.delete_files(session.engine, session.account.tenant_id, paths)
+    assert (await make_session(session.engine, session.account)).project_slug == before

@@ -72,7 +72,7 @@ class Reader:
 
 
 @dataclass(slots=True)
-class Town:
+class TwoTenants:
     """Two tenants of whom nobody has heard anything yet, and a hub."""
 
     address: Address
@@ -125,81 +125,85 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def town(address: Address, admin: asyncpg.Connection[asyncpg.Record]) -> AsyncIterator[Town]:
+async def two_tenants(
+    address: Address, admin: asyncpg.Connection[asyncpg.Record]
+) -> AsyncIterator[TwoTenants]:
     ours, theirs = (Tenant(f"{name} {uuid4()}") for name in ("ours", "theirs"))
     for tenant in (ours, theirs):
         await insert_tenant(admin, tenant)
     await admin.execute("delete from notifications")
     async with Database.open(address, APP_ROLE, size=4) as db, open_hub(address) as hub:
-        yield Town(address, db, hub, ours, theirs)
+        yield TwoTenants(address, db, hub, ours, theirs)
 
 
-async def test_who_follows_is_told_what_happens_from_now_on(town: Town) -> None:
-    await town.tell("before")
-    async with town.reader().following() as reader:
-        await town.tell("one", "two")
+async def test_who_follows_is_told_what_happens_from_now_on(two_tenants: TwoTenants) -> None:
+    await two_tenants.tell("before")
+    async with two_tenants.reader().following() as reader:
+        await two_tenants.tell("one", "two")
         assert await reader.hear_until(2) == ["one", "two"]
 
 
-async def test_an_event_that_commits_late_reaches_who_has_seen_a_higher_one(town: Town) -> None:
-    reader = town.reader()
+async def test_an_event_that_commits_late_reaches_who_has_seen_a_higher_one(
+    two_tenants: TwoTenants,
+) -> None:
+    reader = two_tenants.reader()
     async with (
-        connected(town.address, WORKER_ROLE) as slow,
-        connected(town.address, WORKER_ROLE) as quick,
+        connected(two_tenants.address, WORKER_ROLE) as slow,
+        connected(two_tenants.address, WORKER_ROLE) as quick,
         reader.following(),
     ):
         for connection, word in ((slow, "written first"), (quick, "committed first")):
             await connection.execute("begin")
-            await become(connection, town.ours)
-            await announce(connection, word, town.session())
+            await become(connection, two_tenants.ours)
+            await announce(connection, word, two_tenants.session())
         await quick.execute("commit")
         assert await reader.hear_until(1) == ["committed first"]
         await slow.execute("commit")
         assert await reader.hear_until(2) == ["committed first", "written first"]
     # And to who was away meanwhile and comes back with that higher one.
-    async with town.reader().following(town.after(reader.seqs[0])) as back:
+    async with two_tenants.reader().following(two_tenants.after(reader.seqs[0])) as back:
         assert await back.hear_until(1) == ["written first"]
 
 
-async def test_what_was_missed_is_joined_to_what_happens(town: Town) -> None:
-    await town.tell(*"abcd")
-    async with town.reader().following(town.after(2)) as reader:
-        await town.tell("e")
+async def test_what_was_missed_is_joined_to_what_happens(two_tenants: TwoTenants) -> None:
+    await two_tenants.tell(*"abcd")
+    async with two_tenants.reader().following(two_tenants.after(2)) as reader:
+        await two_tenants.tell("e")
         assert await reader.hear_until(3) == ["c", "d", "e"]
         assert reader.seqs == [3, 4, 5]
 
 
-async def test_what_was_missed_long_ago_is_read_page_by_page(town: Town) -> None:
-    town.hub.tail_max = 3
-    reader = town.reader()
+async def test_what_was_missed_long_ago_is_read_page_by_page(two_tenants: TwoTenants) -> None:
+    two_tenants.hub.tail_max = 3
+    reader = two_tenants.reader()
     reader.page = 4
     words = [str(n) for n in range(1, 31)]
-    await town.tell(*words)
+    await two_tenants.tell(*words)
     async with reader.following(FROM_THE_START):
-        await town.tell("31")
+        await two_tenants.tell("31")
         assert await reader.hear_until(31) == [*words, "31"]
         assert reader.seqs == list(range(1, 32))
 
 
 async def test_clients_cut_off_anywhere_among_writers_end_up_with_the_same_sequence(
-    town: Town,
+    two_tenants: TwoTenants,
 ) -> None:
-    town.hub.tail_max = 10
+    two_tenants.hub.tail_max = 10
     writers, chance = 60, random.Random(7)
 
     async def write(n: int) -> None:
         async def work(connection: Connection) -> None:
-            await announce(connection, str(n), town.session())
+            await announce(connection, str(n), two_tenants.session())
             for _ in range(n % 5):  # some take longer between their writing and their commit
                 await connection.fetchval("select 1")
 
-        await town.db.transact(town.ours.id, work)
+        await two_tenants.db.transact(two_tenants.ours.id, work)
 
     async def follow() -> Reader:
-        reader = town.reader()
+        reader = two_tenants.reader()
         while len(reader.words) < writers:
             last = reader.seqs[-1] if reader.seqs else 0
-            async with reader.following(town.after(last)):
+            async with reader.following(two_tenants.after(last)):
                 for _ in range(chance.randrange(1, 6)):
                     if len(reader.words) < writers:
                         await reader.hear()
@@ -219,76 +223,78 @@ async def test_clients_cut_off_anywhere_among_writers_end_up_with_the_same_seque
 
 
 @pytest.mark.parametrize("given", ["", "x", "1", "-1", "00000000.1", "9" * 40, "ours.1"])
-async def test_an_id_that_makes_no_sense_is_answered_with_the_state(town: Town, given: str) -> None:
-    await town.tell("before")
-    async with town.reader().following(given) as reader:
+async def test_an_id_that_makes_no_sense_is_answered_with_the_state(
+    two_tenants: TwoTenants, given: str
+) -> None:
+    await two_tenants.tell("before")
+    async with two_tenants.reader().following(given) as reader:
         [state] = reader.states
         assert (state.seq, state.reason) == (1, "unknown")
         assert {session["id"] for session in state.sessions} == {
-            town.ours.row_id(SESSION_TABLE, n) for n in (1, 2)
+            two_tenants.ours.row_id(SESSION_TABLE, n) for n in (1, 2)
         }
-        await town.tell("after")
+        await two_tenants.tell("after")
         assert await reader.hear_until(1) == ["after"]
 
 
 async def test_the_id_of_another_tenant_shows_nothing_of_theirs_and_skips_nothing_of_ours(
-    town: Town,
+    two_tenants: TwoTenants,
 ) -> None:
-    await town.tell("ours")
-    async with town.reader(town.theirs).following(town.after(1)) as reader:
+    await two_tenants.tell("ours")
+    async with two_tenants.reader(two_tenants.theirs).following(two_tenants.after(1)) as reader:
         [state] = reader.states
         assert state.reason == "unknown"
-        ours = {town.ours.row_id(SESSION_TABLE, n) for n in (1, 2)}
+        ours = {two_tenants.ours.row_id(SESSION_TABLE, n) for n in (1, 2)}
         assert not ours & {session["id"] for session in state.sessions}
         assert reader.words == []
 
 
-async def test_an_id_from_the_future_is_not_known(town: Town) -> None:
-    await town.tell("one")
-    async with town.reader().following(town.after(2)) as reader:
+async def test_an_id_from_the_future_is_not_known(two_tenants: TwoTenants) -> None:
+    await two_tenants.tell("one")
+    async with two_tenants.reader().following(two_tenants.after(2)) as reader:
         assert [state.reason for state in reader.states] == ["unknown"]
 
 
 async def test_what_is_too_old_is_answered_with_the_state_and_the_rest_is_still_there(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    await town.tell("one", "two", "three")
-    async with Database.open(town.address, WORKER_ROLE, size=1) as db:
+    await two_tenants.tell("one", "two", "three")
+    async with Database.open(two_tenants.address, WORKER_ROLE, size=1) as db:
         assert await notifications.prune(db, kept_days=1, kept_max=1) == 2
         assert await notifications.prune(db, kept_days=1, kept_max=1) == 0
-    async with town.reader().following(town.after(1)) as reader:
+    async with two_tenants.reader().following(two_tenants.after(1)) as reader:
         assert [(state.seq, state.reason) for state in reader.states] == [(3, "too_old")]
-    for after in (town.after(2), FROM_THE_START):
-        async with town.reader().following(after) as reader:
+    for after in (two_tenants.after(2), FROM_THE_START):
+        async with two_tenants.reader().following(after) as reader:
             assert await reader.hear_until(1) == ["three"]
             assert reader.states == []
 
 
 async def test_old_events_go_even_if_nobody_ever_read_them_and_messages_stay_until_read(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    user_id = UUID(town.ours.row_id("users"))
-    await town.tell("old")
-    await town.send("unread", user_id)
-    await town.send("read", user_id)
+    user_id = UUID(two_tenants.ours.row_id("users"))
+    await two_tenants.tell("old")
+    await two_tenants.send("unread", user_id)
+    await two_tenants.send("read", user_id)
     await admin.execute("update notifications set created_at = now() - interval '2 days'")
-    await town.tell("young")
+    await two_tenants.tell("young")
 
     async def read_the_second(connection: Connection) -> None:
         newest, _ = await notifications.list_notifications(connection, user_id)
         await notifications.mark_read(connection, user_id, newest["id"])
 
-    await town.db.transact(town.ours.id, read_the_second)
-    async with Database.open(town.address, WORKER_ROLE, size=1) as db:
+    await two_tenants.db.transact(two_tenants.ours.id, read_the_second)
+    async with Database.open(two_tenants.address, WORKER_ROLE, size=1) as db:
         assert await notifications.prune(db, kept_days=1, kept_max=1000) == 2
     left = await admin.fetch("select data ->> 'word' as word from notifications order by seq")
     assert [row["word"] for row in left] == ["unread", "young"]
-    async with town.reader().following(town.after(0)) as reader:
+    async with two_tenants.reader().following(two_tenants.after(0)) as reader:
         assert [state.reason for state in reader.states] == ["too_old"]
 
 
 async def test_a_flood_that_nobody_has_read_is_numbered_part_by_part(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     # The server plans by what it knew before the flood: that every tenant has one event.
     await admin.execute(
@@ -301,63 +307,67 @@ async def test_a_flood_that_nobody_has_read_is_numbered_part_by_part(
         "insert into notifications (tenant_id, session_id, type, data, is_internal_event)"
         " select $1, $2, 'news', jsonb_build_object('word', n::text), true"
         " from generate_series(1, $3) n",
-        town.ours.id,
-        town.session(),
+        two_tenants.ours.id,
+        two_tenants.session(),
         count,
     )
-    async with town.reader().following(FROM_THE_START) as reader:
+    async with two_tenants.reader().following(FROM_THE_START) as reader:
         assert await reader.hear_until(count) == [str(n) for n in range(1, count + 1)]
 
 
-async def test_one_who_follows_a_session_hears_of_that_one_alone(town: Town) -> None:
-    async with town.reader(session_id=town.session(2)).following(town.after(0)) as reader:
-        await town.tell("first session")
-        await town.tell("second session", nth=2)
+async def test_one_who_follows_a_session_hears_of_that_one_alone(two_tenants: TwoTenants) -> None:
+    async with two_tenants.reader(session_id=two_tenants.session(2)).following(
+        two_tenants.after(0)
+    ) as reader:
+        await two_tenants.tell("first session")
+        await two_tenants.tell("second session", nth=2)
         assert await reader.hear_until(1) == ["second session"]
 
 
-async def test_who_hears_nothing_is_moved_on_all_the_same(town: Town) -> None:
-    reader = town.reader(session_id=town.session(2))
+async def test_who_hears_nothing_is_moved_on_all_the_same(two_tenants: TwoTenants) -> None:
+    reader = two_tenants.reader(session_id=two_tenants.session(2))
     follower = Follower(
-        hub=town.hub,
-        db=town.db,
+        hub=two_tenants.hub,
+        db=two_tenants.db,
         account=reader.account,
         session_id=reader.session_id,
         heartbeat_s=0.01,
     )
     async with contextlib.aclosing(follower.follow()) as told, asyncio.timeout(PATIENCE_S):
         assert (await anext(told), follower.seq) == ([], 0)
-        await town.tell("of another session")
+        await two_tenants.tell("of another session")
         while follower.seq == 0:
             assert await anext(told) == []
     assert follower.seq == 1
 
 
-async def test_a_session_of_someone_else_is_not_there(town: Town) -> None:
+async def test_a_session_of_someone_else_is_not_there(two_tenants: TwoTenants) -> None:
     with pytest.raises(NotFound):
-        async with town.reader(town.theirs, session_id=town.session()).following():
+        async with two_tenants.reader(
+            two_tenants.theirs, session_id=two_tenants.session()
+        ).following():
             pass
 
 
-async def test_a_message_reaches_its_person_and_no_colleague(town: Town) -> None:
-    mine, other = (UUID(town.ours.row_id("users", n)) for n in (1, 2))
+async def test_a_message_reaches_its_person_and_no_colleague(two_tenants: TwoTenants) -> None:
+    mine, other = (UUID(two_tenants.ours.row_id("users", n)) for n in (1, 2))
     async with (
-        town.reader(user_id=mine).following() as reader,
-        town.reader(user_id=other).following() as colleague,
+        two_tenants.reader(user_id=mine).following() as reader,
+        two_tenants.reader(user_id=other).following() as colleague,
     ):
-        await town.send("for me", mine)
-        await town.tell("for all")
+        await two_tenants.send("for me", mine)
+        await two_tenants.tell("for all")
         assert await reader.hear_until(2) == ["for me", "for all"]
         assert await colleague.hear_until(1) == ["for all"]
 
 
 async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_person(
-    town: Town,
+    two_tenants: TwoTenants,
 ) -> None:
-    mine, other = (UUID(town.ours.row_id("users", n)) for n in (1, 2))
+    mine, other = (UUID(two_tenants.ours.row_id("users", n)) for n in (1, 2))
     for word in "abc":
-        await town.send(word, mine)
-    await town.tell("internal")
+        await two_tenants.send(word, mine)
+    await two_tenants.tell("internal")
 
     async def work(connection: Connection) -> None:
         def words(rows: list[asyncpg.Record]) -> list[str]:
@@ -376,41 +386,41 @@ async def test_messages_are_listed_page_by_page_and_marked_as_read_by_their_pers
         with pytest.raises(NotFound):
             await notifications.mark_read(connection, other, last_id)
 
-    await town.db.transact(town.ours.id, work)
+    await two_tenants.db.transact(two_tenants.ours.id, work)
 
 
-async def test_a_tenant_has_so_many_places_and_each_is_free_again(town: Town) -> None:
-    town.hub.streams_max = 2
-    async with town.reader().following(), town.reader(town.theirs).following():
-        async with town.reader().following():
+async def test_a_tenant_has_so_many_places_and_each_is_free_again(two_tenants: TwoTenants) -> None:
+    two_tenants.hub.streams_max = 2
+    async with two_tenants.reader().following(), two_tenants.reader(two_tenants.theirs).following():
+        async with two_tenants.reader().following():
             with pytest.raises(TooManyStreams):
-                async with town.reader().following():
+                async with two_tenants.reader().following():
                     pass
-        async with town.reader().following():
-            assert town.hub.count_streams() == 3
-    assert town.hub.count_streams() == 0
+        async with two_tenants.reader().following():
+            assert two_tenants.hub.count_streams() == 3
+    assert two_tenants.hub.count_streams() == 0
 
 
 async def test_a_hub_that_lost_its_connection_tells_what_happened_meanwhile(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    async with town.reader().following() as reader:
+    async with two_tenants.reader().following() as reader:
         cut_off = await admin.fetch(
             "select pg_terminate_backend(pid) from pg_stat_activity where usename = $1"
             " and datname = current_database()",
             APP_ROLE,
         )
         assert cut_off
-        await town.tell("meanwhile")
+        await two_tenants.tell("meanwhile")
         assert await reader.hear_until(1) == ["meanwhile"]
 
 
 async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    reader = town.reader()
+    reader = two_tenants.reader()
     # Another role, by which its connection is found among ours.
-    async with open_hub(town.address, role=WORKER_ROLE) as reader.hub:
+    async with open_hub(two_tenants.address, role=WORKER_ROLE) as reader.hub:
         reader.hub.look_max_s = 0.5
         async with reader.following():
             pid = await admin.fetchval(
@@ -420,57 +430,57 @@ async def test_a_hub_does_not_wait_for_a_server_that_has_frozen(
             )
             os.kill(pid, signal.SIGSTOP)
             try:
-                await town.tell("meanwhile")
+                await two_tenants.tell("meanwhile")
                 assert await reader.hear_until(1) == ["meanwhile"]
             finally:
                 os.kill(pid, signal.SIGCONT)
 
 
 async def test_without_any_hint_events_are_told_all_the_same(
-    town: Town, admin: asyncpg.Connection[asyncpg.Record]
+    two_tenants: TwoTenants, admin: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    async with town.reader().following() as reader:
+    async with two_tenants.reader().following() as reader:
         await admin.execute(
             "insert into notifications (tenant_id, session_id, type, data, is_internal_event)"
             """ values ($1, $2, 'news', '{"word": "unheard"}', true)""",
-            town.ours.id,
-            town.session(),
+            two_tenants.ours.id,
+            two_tenants.session(),
         )
         assert await reader.hear_until(1) == ["unheard"]
 
 
-async def test_hints_are_few_however_many_events_there_are(town: Town) -> None:
+async def test_hints_are_few_however_many_events_there_are(two_tenants: TwoTenants) -> None:
     heard: list[object] = []
-    async with connected(town.address, APP_ROLE) as listener:
+    async with connected(two_tenants.address, APP_ROLE) as listener:
         await listener.add_listener("dialectic_news", lambda *_: heard.append(1))
-        await town.tell(*(str(n) for n in range(200)))
-        await town.tell("the last")
+        await two_tenants.tell(*(str(n) for n in range(200)))
+        await two_tenants.tell("the last")
         await listener.fetchval("select 1")
     assert 1 <= len(heard) <= 2
 
 
-async def test_at_the_end_of_a_process_every_stream_ends(town: Town) -> None:
-    reader = town.reader()
+async def test_at_the_end_of_a_process_every_stream_ends(two_tenants: TwoTenants) -> None:
+    reader = two_tenants.reader()
     async with reader.following():
-        town.hub.close_streams()
+        two_tenants.hub.close_streams()
         with pytest.raises(StopAsyncIteration):
             await reader.hear()
 
 
-async def test_two_hubs_tell_the_same_in_the_same_order(town: Town) -> None:
+async def test_two_hubs_tell_the_same_in_the_same_order(two_tenants: TwoTenants) -> None:
     words = [str(n) for n in range(20)]
-    async with open_hub(town.address) as other, town.reader().following() as first:
-        second = town.reader()
+    async with open_hub(two_tenants.address) as other, two_tenants.reader().following() as first:
+        second = two_tenants.reader()
         second.hub = other
         async with second.following():
             for word in words:
-                await town.tell(word)
+                await two_tenants.tell(word)
             assert await first.hear_until(20) == await second.hear_until(20) == words
             assert first.seqs == second.seqs
         # What the one hub has told, the other may not have read yet: it is no unknown number.
-        await town.tell("more")
+        await two_tenants.tell("more")
         await first.hear_until(21)
-        async with second.following(town.after(first.seqs[-1])):
+        async with second.following(two_tenants.after(first.seqs[-1])):
             assert second.states == []
-            await town.tell("and more")
+            await two_tenants.tell("and more")
             assert (await second.hear_until(21))[-1] == "and more"

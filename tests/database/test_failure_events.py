@@ -11,20 +11,20 @@ from dialectic.core.job import Job, JobStatus
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
 from dialectic.errors import ProviderAuth
-from tests.database.job_table import AdminConnection, Machine, build_job, insert_jobs, working
-from tests.database.running_worker import Workshop, finish
+from tests.database.job_table import AdminConnection, JobTable, build_job, insert_jobs, working
+from tests.database.running_worker import RunningSession, finish
 
 FAILED, ENDED = "contribution_generation_failed", "contribution_generation_complete"
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
 @pytest.fixture
-async def machine(engine: Engine) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         await opened.fetch(
             "insert into dialectic_stage_runs (tenant_id, session_id, iteration_number, stage_slug,"
             " planned_units, status, position) values ($1, $2, 1, 'thesis', 3, 'generating', 1)",
@@ -34,12 +34,12 @@ async def machine(engine: Engine) -> AsyncIterator[Machine]:
         yield opened
 
 
-async def list_told(machine: Machine) -> list[tuple[str, str | None]]:
+async def list_told(job_table: JobTable) -> list[tuple[str, str | None]]:
     """What was told of failures and of the end, in order, each with its code or status."""
-    rows = await machine.fetch(
+    rows = await job_table.fetch(
         "select type, data from notifications where session_id = $1 and type in ($2, $3)"
         " order by id",
-        machine.session_id,
+        job_table.session_id,
         FAILED,
         ENDED,
     )
@@ -48,18 +48,18 @@ async def list_told(machine: Machine) -> list[tuple[str, str | None]]:
     ]
 
 
-async def test_the_last_failure_is_told_before_the_end_of_its_stage(machine: Machine) -> None:
-    first, last = await machine.take_all(await machine.insert_all([{}, {}]))
-    await machine.fail(first)
-    await machine.fail(last, message="The key is wrong.")
-    assert await list_told(machine) == [
+async def test_the_last_failure_is_told_before_the_end_of_its_stage(job_table: JobTable) -> None:
+    first, last = await job_table.take_all(await job_table.insert_all([{}, {}]))
+    await job_table.fail(first)
+    await job_table.fail(last, message="The key is wrong.")
+    assert await list_told(job_table) == [
         (FAILED, "provider_auth"),
         (FAILED, "provider_auth"),
         (ENDED, "failed"),
     ]
-    event = (await machine.events(FAILED))[-1]
+    event = (await job_table.events(FAILED))[-1]
     assert event == {
-        "sessionId": str(machine.session_id),
+        "sessionId": str(job_table.session_id),
         "stageSlug": "thesis",
         "iterationNumber": 1,
         "job_id": str(last.id),
@@ -67,50 +67,54 @@ async def test_the_last_failure_is_told_before_the_end_of_its_stage(machine: Mac
     }
 
 
-async def test_a_job_that_took_down_too_many_workers_is_told_of(machine: Machine) -> None:
-    job_id = await machine.insert()
-    while (await machine.status(job_id)) is not JobStatus.RETRY_LOOP_FAILED:
-        if job := await machine.claim(job_id):
-            await machine.lose_lease(job)
-    assert await list_told(machine) == [(FAILED, "worker_lost"), (ENDED, "failed")]
+async def test_a_job_that_took_down_too_many_workers_is_told_of(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    while (await job_table.status(job_id)) is not JobStatus.RETRY_LOOP_FAILED:
+        if job := await job_table.claim(job_id):
+            await job_table.lose_lease(job)
+    assert await list_told(job_table) == [(FAILED, "worker_lost"), (ENDED, "failed")]
 
 
-async def test_a_job_that_fails_with_its_prerequisite_is_told_of(machine: Machine) -> None:
-    first = await machine.insert()
-    waiter = await machine.insert(
+async def test_a_job_that_fails_with_its_prerequisite_is_told_of(job_table: JobTable) -> None:
+    first = await job_table.insert()
+    waiter = await job_table.insert(
         prerequisite_job_id=first, status=JobStatus.WAITING_FOR_PREREQUISITE
     )
-    await machine.fail(await machine.take(first))
-    assert await machine.status(waiter) is JobStatus.FAILED
-    assert await list_told(machine) == [
+    await job_table.fail(await job_table.take(first))
+    assert await job_table.status(waiter) is JobStatus.FAILED
+    assert await list_told(job_table) == [
         (FAILED, "provider_auth"),
         (FAILED, "prerequisite_failed"),
         (ENDED, "failed"),
     ]
 
 
-async def test_what_is_cancelled_with_its_parent_is_not_told_of(machine: Machine) -> None:
-    parent = await machine.take(await machine.insert())
+async def test_what_is_cancelled_with_its_parent_is_not_told_of(job_table: JobTable) -> None:
+    parent = await job_table.take(await job_table.insert())
     children = [
-        build_job(machine.session_id, parent_job_id=parent.id, step_number=1) for _ in range(3)
+        build_job(job_table.session_id, parent_job_id=parent.id, step_number=1) for _ in range(3)
     ]
-    await insert_jobs(machine.db, parent.tenant_id, children)
-    await machine.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=1)))
-    await machine.fail(await machine.take(children[0].id))
-    assert await machine.statuses([child.id for child in children]) == [
+    await insert_jobs(job_table.db, parent.tenant_id, children)
+    await job_table.transact(lambda c: jobs.wait(c, parent, jobs.Wait(total_steps=1)))
+    await job_table.fail(await job_table.take(children[0].id))
+    assert await job_table.statuses([child.id for child in children]) == [
         "failed",
         "cancelled",
         "cancelled",
     ]
-    assert await list_told(machine) == [
+    assert await list_told(job_table) == [
         (FAILED, "provider_auth"),
         (FAILED, "child_failed"),
         (ENDED, "failed"),
     ]
 
 
-async def test_a_worker_tells_of_every_failure_once(shop: Workshop) -> None:
-    good, bad, buggy = (await shop.insert())[0], (await shop.insert())[0], (await shop.insert())[0]
+async def test_a_worker_tells_of_every_failure_once(session: RunningSession) -> None:
+    good, bad, buggy = (
+        (await session.insert())[0],
+        (await session.insert())[0],
+        (await session.insert())[0],
+    )
 
     async def run(engine: Engine, job: Job) -> None:
         if job.id == bad:
@@ -119,10 +123,10 @@ async def test_a_worker_tells_of_every_failure_once(shop: Workshop) -> None:
             raise ZeroDivisionError
         await finish(engine, job)
 
-    async with working(shop.worker_engine, run):
-        await shop.until_status("completed", good)
-        await shop.until_status("failed", bad, buggy)
-    told = [data for kind, data in await shop.events() if kind == FAILED]
+    async with working(session.worker_engine, run):
+        await session.until_status("completed", good)
+        await session.until_status("failed", bad, buggy)
+    told = [data for kind, data in await session.events() if kind == FAILED]
     codes = {UUID(data["job_id"]): data["error"]["code"] for data in told}
     assert (len(told), codes) == (2, {bad: "provider_auth", buggy: "internal"})
 
@@ -131,27 +135,27 @@ async def test_a_worker_tells_of_every_failure_once(shop: Workshop) -> None:
 
 
 async def test_time_in_which_a_job_stood_still_is_no_time_of_being_throttled(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    job_id = await machine.insert()
-    await machine.retry(await machine.take(job_id), delay_s=60.0, counts=False)
-    await machine.advance(600)
-    throttled = await machine.take(job_id)
+    job_id = await job_table.insert()
+    await job_table.retry(await job_table.take(job_id), delay_s=60.0, counts=False)
+    await job_table.advance(600)
+    throttled = await job_table.take(job_id)
     assert throttled.throttled_s == 600.0
-    await machine.retry(throttled, delay_s=60.0, counts=False)
+    await job_table.retry(throttled, delay_s=60.0, counts=False)
 
-    await machine.transact(lambda c: jobs.pause_session(c, machine.session_id))
-    await machine.advance(12 * 3600)
-    await machine.transact(lambda c: jobs.resume_session(c, machine.session_id))
-    resumed = await machine.take(job_id)
+    await job_table.transact(lambda c: jobs.pause_session(c, job_table.session_id))
+    await job_table.advance(12 * 3600)
+    await job_table.transact(lambda c: jobs.resume_session(c, job_table.session_id))
+    resumed = await job_table.take(job_id)
     assert resumed.throttled_s == 0.0
-    await machine.release(resumed)
-    assert (await machine.look(job_id))["throttled_since"] is None
+    await job_table.release(resumed)
+    assert (await job_table.look(job_id))["throttled_since"] is None
 
 
-async def test_another_error_ends_a_spell_of_being_throttled(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await machine.retry(await machine.take(job_id), delay_s=0.0, counts=False)
-    await machine.advance(600)
-    await machine.retry(await machine.take(job_id), delay_s=0.0, counts=True)
-    assert (await machine.take(job_id)).throttled_s == 0.0
+async def test_another_error_ends_a_spell_of_being_throttled(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await job_table.retry(await job_table.take(job_id), delay_s=0.0, counts=False)
+    await job_table.advance(600)
+    await job_table.retry(await job_table.take(job_id), delay_s=0.0, counts=True)
+    assert (await job_table.take(job_id)).throttled_s == 0.0

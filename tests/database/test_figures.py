@@ -33,9 +33,9 @@ from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline import CARDS
 from tests.database.endpoint_fixture import Caller
-from tests.database.job_table import AdminConnection, Machine, working
-from tests.database.running_worker import Workshop, finish, refusing
-from tests.database.wallet_fixture import Till, used
+from tests.database.job_table import AdminConnection, JobTable, working
+from tests.database.running_worker import RunningSession, finish, refusing
+from tests.database.wallet_fixture import AccountWallet, used
 from tests.waiting import until
 
 INSERT_DOMAIN = "insert into dialectic_domains (tenant_id, id, name) values ($1, $2, 'any')"
@@ -59,7 +59,7 @@ async def read_metrics(engine: Engine) -> dict[str, float]:
 
 
 async def collide(engine: Engine, admin: AdminConnection, code: str, *, times: int) -> None:
-    tenant_id = (await Workshop.open(engine, engine, admin)).account.tenant_id
+    tenant_id = (await RunningSession.open(engine, engine, admin)).account.tenant_id
     async with refusing(admin, "dialectic_domains", code, times=times):
         await engine.db.transact(tenant_id, lambda c: c.execute(INSERT_DOMAIN, tenant_id, uuid4()))
 
@@ -134,8 +134,8 @@ class Ending:
 
 
 @pytest.fixture
-async def machine(engine: Engine) -> AsyncIterator[Machine]:
-    async with Machine.open(engine) as opened:
+async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
+    async with JobTable.open(engine) as opened:
         yield opened
 
 
@@ -150,7 +150,7 @@ async def machine(engine: Engine) -> AsyncIterator[Machine]:
     ],
 )
 async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
-    machine: Machine, word: str | None, reason: FinishReason, count: int
+    job_table: JobTable, word: str | None, reason: FinishReason, count: int
 ) -> None:
     card = replace(
         CARDS[0],
@@ -159,10 +159,10 @@ async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
         output_credits_per_token=Decimal(0),
     )
     catalog = Catalog({card.name: card}, {"odd": Ending(word, reason)})
-    engine = replace(machine.engine, catalog=catalog)
-    (job, *_) = (await Caller.open(machine, jobs=1)).jobs
+    engine = replace(job_table.engine, catalog=catalog)
+    (job, *_) = (await Caller.open(job_table, jobs=1)).jobs
     request = Request(card.name, "Be brief.", (Message(Role.USER, "Why?"),), 100)
-    wallet_id, key = machine.account.wallet_id, str(uuid4())
+    wallet_id, key = job_table.account.wallet_id, str(uuid4())
     set_aside = partial(reserve, engine, job, card, request, wallet_id=wallet_id, key=key)
     await call(engine, job, card, request, set_aside)
     assert engine.counters.take().get(CounterName.FINISH_REASON_UNKNOWN, 0) == count
@@ -171,12 +171,12 @@ async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
 async def test_calls_whose_usage_is_doubted_and_those_that_cost_more_than_was_held_are_counted(
     engine: Engine, before: dict[str, float]
 ) -> None:
-    async with Till.open(engine, amount=10_000) as till:
+    async with AccountWallet.open(engine, amount=10_000) as wallet:
         nonsense = {"reported": {"output_tokens": -1}}
-        await till.settle(await till.reserve(500), used(1, is_doubted=True, reported=nonsense))
-        await till.settle(await till.reserve(500), used(530))
-        await till.settle(await till.reserve(500, is_play=True), used(507))
-        await till.settle(await till.reserve(500), used(500))
+        await wallet.settle(await wallet.reserve(500), used(1, is_doubted=True, reported=nonsense))
+        await wallet.settle(await wallet.reserve(500), used(530))
+        await wallet.settle(await wallet.reserve(500, is_play=True), used(507))
+        await wallet.settle(await wallet.reserve(500), used(500))
     after = await read_metrics(engine)
     names = ("usages_doubted", "overruns", "overrun_credits")
     grown = [after[f"dialectic_{n}_total"] - before[f"dialectic_{n}_total"] for n in names]
@@ -186,10 +186,10 @@ async def test_calls_whose_usage_is_doubted_and_those_that_cost_more_than_was_he
 async def test_files_of_deleted_projects_are_counted_until_they_are_gone(
     engine: Engine, admin: AdminConnection, before: dict[str, float]
 ) -> None:
-    shop = await Workshop.open(engine, engine, admin)
+    session = await RunningSession.open(engine, engine, admin)
     await admin.execute(
         "insert into dialectic_discarded_files (tenant_id, path) values ($1, 'left/1.md')",
-        shop.account.tenant_id,
+        session.account.tenant_id,
     )
     name = "dialectic_files_discarded"
     assert (await read_metrics(engine))[name] == before[name] + 1

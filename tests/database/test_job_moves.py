@@ -17,7 +17,7 @@ from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import IllegalMove
 from tests.database.connections import undone
-from tests.database.job_table import START, TERMS, AdminConnection, Machine, build_job, insert_jobs
+from tests.database.job_table import START, TERMS, AdminConnection, JobTable, build_job, insert_jobs
 from tests.problems import refusing, violated
 
 RUNNABLE = {
@@ -98,16 +98,16 @@ async def test_the_database_knows_what_runs_and_what_has_ended(admin: AdminConne
 
 
 async def test_of_all_pairs_exactly_the_listed_moves_are_allowed(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    prerequisite = await machine.insert()
-    job_id = await machine.insert(prerequisite_job_id=prerequisite)
+    prerequisite = await job_table.insert()
+    job_id = await job_table.insert(prerequisite_job_id=prerequisite)
     allowed: set[tuple[JobStatus, JobStatus]] = set()
     refused: dict[tuple[JobStatus, JobStatus], bool] = {}
     for start, end in PAIRS:
         async with undone(admin):
             await force(admin, job_id, start)
-            await become_worker(admin, machine.account)
+            await become_worker(admin, job_table.account)
             try:
                 await try_move(admin, job_id, end)
                 allowed.add((start, end))
@@ -141,34 +141,34 @@ async def test_every_status_can_be_reached_from_the_beginning_and_every_job_can_
 
 
 async def test_lease_end_time_and_message_follow_from_each_move(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    prerequisite = await machine.insert()
+    prerequisite = await job_table.insert()
     for start, end in sorted(await list_moves(admin)):
-        job_id = await machine.insert(prerequisite_job_id=prerequisite)
-        await machine.insert(parent_job_id=job_id, step_number=1)
+        job_id = await job_table.insert(prerequisite_job_id=prerequisite)
+        await job_table.insert(parent_job_id=job_id, step_number=1)
         await force(admin, job_id, start)
-        before = await machine.look(job_id)
-        await machine.advance(5)
-        await machine.transact(partial(try_move, job_id=job_id, end=end))
-        after = await machine.look(job_id)
+        before = await job_table.look(job_id)
+        await job_table.advance(5)
+        await job_table.transact(partial(try_move, job_id=job_id, end=end))
+        after = await job_table.look(job_id)
         move, claimed = f"{start} to {end}", end is JobStatus.PROCESSING
         assert after["status"] == end, move
         assert (after["lease_until"] is not None) == claimed, move
         assert (after["worker"] is not None) == claimed, move
         assert after["suspect_at"] is None, move
-        assert after["completed_at"] == (machine.clock if end in ENDED else None), move
+        assert after["completed_at"] == (job_table.clock if end in ENDED else None), move
         assert after["dispatch_count"] == before["dispatch_count"] + (end in RUNNABLE), move
-        sent = {row["dedupe_key"] for row in await machine.messages(job_id)}
+        sent = {row["dedupe_key"] for row in await job_table.messages(job_id)}
         assert (f"{after['tenant_id']} {job_id}:{after['dispatch_count']}" in sent) == (
             end in RUNNABLE
         ), move
 
 
 async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    prerequisite = await machine.insert()
+    prerequisite = await job_table.insert()
     for status in JobStatus:
         waits = status is JobStatus.WAITING_FOR_PREREQUISITE
         new: dict[str, Any] = {
@@ -176,30 +176,30 @@ async def test_a_job_begins_only_as_one_that_can_run_or_must_wait(
             "prerequisite_job_id": prerequisite if waits else None,
         }
         if status in BEGINNINGS:
-            assert await machine.status(await machine.insert(**new)) == status
+            assert await job_table.status(await job_table.insert(**new)) == status
         else:
             with refusing(IllegalMove, status, reason="first_status_is_allowed"):
-                await machine.insert(**new)
+                await job_table.insert(**new)
 
 
 async def test_a_new_job_has_one_message_if_it_can_run_and_none_if_it_must_wait(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    running = await machine.insert()
-    waiting = await machine.insert(prerequisite_job_id=running)
-    assert len(await machine.messages(running)) == 1
-    assert await machine.status(waiting) == JobStatus.WAITING_FOR_PREREQUISITE
-    assert await machine.messages(waiting) == []
-    assert (await machine.look(waiting))["dispatch_count"] == 0
+    running = await job_table.insert()
+    waiting = await job_table.insert(prerequisite_job_id=running)
+    assert len(await job_table.messages(running)) == 1
+    assert await job_table.status(waiting) == JobStatus.WAITING_FOR_PREREQUISITE
+    assert await job_table.messages(waiting) == []
+    assert (await job_table.look(waiting))["dispatch_count"] == 0
 
 
-async def test_a_job_that_waits_must_have_something_to_wait_for(machine: Machine) -> None:
+async def test_a_job_that_waits_must_have_something_to_wait_for(job_table: JobTable) -> None:
     with violated("a_waiter_has_something_to_wait_for"):
-        await machine.insert(status=JobStatus.WAITING_FOR_PREREQUISITE)
+        await job_table.insert(status=JobStatus.WAITING_FOR_PREREQUISITE)
 
 
-async def test_what_a_job_is_about_never_changes(machine: Machine) -> None:
-    job_id = await machine.insert()
+async def test_what_a_job_is_about_never_changes(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
     for change in (
         "payload = '{}'",
         'payload = payload || \'{"word": "other"}\'',
@@ -208,24 +208,24 @@ async def test_what_a_job_is_about_never_changes(machine: Machine) -> None:
         "id = gen_random_uuid()",
     ):
         with pytest.raises(asyncpg.PostgresError) as caught:
-            await machine.fetch(f"update dialectic_generation_jobs set {change}")
+            await job_table.fetch(f"update dialectic_generation_jobs set {change}")
         assert read_rule(caught.value) == "job_never_changes"
         assert caught.value.sqlstate == FORBIDDEN
-    assert (await machine.look(job_id))["status"] == JobStatus.PENDING
+    assert (await job_table.look(job_id))["status"] == JobStatus.PENDING
 
 
-async def test_a_job_cannot_be_given_to_another_tenant(machine: Machine) -> None:
-    await machine.insert()
+async def test_a_job_cannot_be_given_to_another_tenant(job_table: JobTable) -> None:
+    await job_table.insert()
     with pytest.raises(asyncpg.PostgresError) as caught:
-        await machine.fetch("update dialectic_generation_jobs set tenant_id = gen_random_uuid()")
+        await job_table.fetch("update dialectic_generation_jobs set tenant_id = gen_random_uuid()")
     assert caught.value.sqlstate == FORBIDDEN
 
 
-async def test_a_claim_takes_exactly_the_next_token(machine: Machine) -> None:
-    await machine.release(await machine.take(await machine.insert()))
+async def test_a_claim_takes_exactly_the_next_token(job_table: JobTable) -> None:
+    await job_table.release(await job_table.take(await job_table.insert()))
     for step in (0, 2, -1):
         with pytest.raises(asyncpg.PostgresError) as caught:
-            await machine.fetch(
+            await job_table.fetch(
                 "update dialectic_generation_jobs set status = 'processing', worker = 'w',"
                 " lease_until = now(), attempt_count = attempt_count + $1",
                 step,
@@ -234,80 +234,80 @@ async def test_a_claim_takes_exactly_the_next_token(machine: Machine) -> None:
         assert read_rule(caught.value) == "claim_has_a_new_token"
 
 
-async def test_a_token_is_never_taken_back(machine: Machine) -> None:
-    await machine.take(await machine.insert())
+async def test_a_token_is_never_taken_back(job_table: JobTable) -> None:
+    await job_table.take(await job_table.insert())
     with pytest.raises(asyncpg.PostgresError) as caught:
-        await machine.fetch("update dialectic_generation_jobs set attempt_count = 0")
+        await job_table.fetch("update dialectic_generation_jobs set attempt_count = 0")
     assert read_rule(caught.value) == "claim_has_a_new_token"
 
 
-async def test_a_job_is_processed_only_under_a_lease(machine: Machine) -> None:
-    await machine.insert()
+async def test_a_job_is_processed_only_under_a_lease(job_table: JobTable) -> None:
+    await job_table.insert()
     with violated("a_lease_is_held_while_processing"):
-        await machine.fetch(
+        await job_table.fetch(
             "update dialectic_generation_jobs"
             " set status = 'processing', attempt_count = attempt_count + 1"
         )
 
 
-async def test_a_claim_writes_who_has_the_job_and_until_when(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await machine.advance(7)
-    job = await machine.take(job_id, worker="host:1")
-    row = await machine.look(job_id)
+async def test_a_claim_writes_who_has_the_job_and_until_when(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await job_table.advance(7)
+    job = await job_table.take(job_id, worker="host:1")
+    row = await job_table.look(job_id)
     assert (job.attempt, row["attempt_count"]) == (1, 1)
     assert row["worker"] == "host:1"
-    assert row["started_at"] == machine.clock
-    assert row["lease_until"] == machine.clock + timedelta(seconds=TERMS.lease_s)
+    assert row["started_at"] == job_table.clock
+    assert row["lease_until"] == job_table.clock + timedelta(seconds=TERMS.lease_s)
 
 
-async def test_the_first_start_is_kept_over_later_claims(machine: Machine) -> None:
-    job_id = await machine.insert()
-    await machine.release(await machine.take(job_id))
-    await machine.advance(60)
-    await machine.take(job_id)
-    row = await machine.look(job_id)
+async def test_the_first_start_is_kept_over_later_claims(job_table: JobTable) -> None:
+    job_id = await job_table.insert()
+    await job_table.release(await job_table.take(job_id))
+    await job_table.advance(60)
+    await job_table.take(job_id)
+    row = await job_table.look(job_id)
     assert (row["started_at"], row["attempt_count"]) == (START, 2)
 
 
 async def test_a_job_that_runs_again_loses_its_end_time(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    job_id = await machine.insert()
-    await machine.fail(await machine.take(job_id))
-    assert (await machine.look(job_id))["completed_at"] == START
-    await machine.fetch("update dialectic_generation_jobs set status = 'pending'")
-    row = await machine.look(job_id)
+    job_id = await job_table.insert()
+    await job_table.fail(await job_table.take(job_id))
+    assert (await job_table.look(job_id))["completed_at"] == START
+    await job_table.fetch("update dialectic_generation_jobs set status = 'pending'")
+    row = await job_table.look(job_id)
     assert (row["completed_at"], row["dispatch_count"]) == (None, 2)
     assert len(row["error_details"]) == 1
 
 
 async def test_a_worker_cannot_delete_a_job_and_nobody_rewrites_the_table_of_moves(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    await machine.insert()
+    await job_table.insert()
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        await machine.fetch("delete from dialectic_generation_jobs")
-    for db in (machine.db, engine.db):
+        await job_table.fetch("delete from dialectic_generation_jobs")
+    for db in (job_table.db, engine.db):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await db.fetch("delete from dialectic_job_moves")
 
 
-async def test_a_job_of_the_same_work_is_inserted_once(machine: Machine) -> None:
-    new = build_job(machine.session_id)
-    await insert_jobs(machine.db, machine.account.tenant_id, [new])
-    again = await machine.transact(lambda c: jobs.insert_job(c, machine.account.tenant_id, new))
+async def test_a_job_of_the_same_work_is_inserted_once(job_table: JobTable) -> None:
+    new = build_job(job_table.session_id)
+    await insert_jobs(job_table.db, job_table.account.tenant_id, [new])
+    again = await job_table.transact(lambda c: jobs.insert_job(c, job_table.account.tenant_id, new))
     assert again is False
-    assert len(await machine.messages(new.id)) == 1
+    assert len(await job_table.messages(new.id)) == 1
 
 
-async def test_steps_stay_within_the_recipe(machine: Machine) -> None:
-    await machine.insert(total_steps=2)
+async def test_steps_stay_within_the_recipe(job_table: JobTable) -> None:
+    await job_table.insert(total_steps=2)
     with violated("steps_stay_within_the_recipe"):
-        await machine.fetch("update dialectic_generation_jobs set current_step = 3")
+        await job_table.fetch("update dialectic_generation_jobs set current_step = 3")
 
 
-async def test_nobody_is_their_own_parent(machine: Machine) -> None:
+async def test_nobody_is_their_own_parent(job_table: JobTable) -> None:
     job_id = uuid4()
     with violated("nobody_is_their_own_parent"):
-        await machine.insert(id=job_id, parent_job_id=job_id)
+        await job_table.insert(id=job_id, parent_job_id=job_id)

@@ -11,62 +11,66 @@ from dialectic.app import jobs, sessions
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, RemedyAction
 from tests.database.job_table import AdminConnection, working
-from tests.database.running_worker import Gates, Workshop, finish
+from tests.database.running_worker import GatedJobs, RunningSession, finish
 from tests.problems import refusing
 from tests.waiting import until
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
-async def test_a_paused_job_waits_until_it_is_resumed_and_the_others_go_on(shop: Workshop) -> None:
-    paused, other = await shop.insert(2)
+async def test_a_paused_job_waits_until_it_is_resumed_and_the_others_go_on(
+    session: RunningSession,
+) -> None:
+    paused, other = await session.insert(2)
     for _ in range(2):  # asked again it changes nothing
-        await shop.transact(lambda c: jobs.pause_in(c, shop.session_id, paused))
-    async with working(shop.worker_engine, finish):
-        await shop.until_status("completed", other)
-        row = await shop.look(paused)
+        await session.transact(lambda c: jobs.pause_in(c, session.session_id, paused))
+    async with working(session.worker_engine, finish):
+        await session.until_status("completed", other)
+        row = await session.look(paused)
         assert (row["status"], row["status_reason"]) == ("paused", "job paused")
-        (told,) = await shop.events_of("contribution_generation_paused")
+        (told,) = await session.events_of("contribution_generation_paused")
         assert (told["job_id"], told["error"]["code"]) == (str(paused), "job_paused")
-        await shop.transact(
-            lambda c: jobs.resume_in(c, shop.session_id, paused, approves_spend=False)
+        await session.transact(
+            lambda c: jobs.resume_in(c, session.session_id, paused, approves_spend=False)
         )
-        await shop.until_status("completed", paused)
+        await session.until_status("completed", paused)
 
 
-async def test_a_job_that_runs_is_cancelled_and_its_worker_hangs_up(shop: Workshop) -> None:
-    gates = Gates()
-    async with working(shop.worker_engine, gates.run):
-        job_id, other = await shop.insert(2)
-        await gates.next_begun()
-        await gates.next_begun()
-        await shop.transact(lambda c: jobs.cancel_in(c, shop.session_id, job_id))
+async def test_a_job_that_runs_is_cancelled_and_its_worker_hangs_up(
+    session: RunningSession,
+) -> None:
+    gated_jobs = GatedJobs()
+    async with working(session.worker_engine, gated_jobs.run):
+        job_id, other = await session.insert(2)
+        await gated_jobs.next_begun()
+        await gated_jobs.next_begun()
+        await session.transact(lambda c: jobs.cancel_in(c, session.session_id, job_id))
 
         async def hung_up() -> bool:
-            return gates.cancelled == [(job_id, 1)]
+            return gated_jobs.cancelled == [(job_id, 1)]
 
-        await until(shop.engine.address, hung_up)
-        gates.gate(1).set()
-        await shop.until_status("completed", other)
-    assert (await shop.look(job_id))["status_reason"] == "job cancelled"
+        await until(session.engine.address, hung_up)
+        gated_jobs.gate(1).set()
+        await session.until_status("completed", other)
+    assert (await session.look(job_id))["status_reason"] == "job cancelled"
 
 
-async def test_what_cannot_be_asked_of_a_job_is_said(shop: Workshop) -> None:
-    session_id = shop.session_id
-    (done,) = await shop.insert()
-    async with working(shop.worker_engine, finish):
-        await shop.until_status("completed", done)
+async def test_what_cannot_be_asked_of_a_job_is_said(session: RunningSession) -> None:
+    session_id = session.session_id
+    (done,) = await session.insert()
+    async with working(session.worker_engine, finish):
+        await session.until_status("completed", done)
 
     resume = partial(jobs.resume_in, approves_spend=True)
     for deed in (jobs.pause_in, resume, jobs.cancel_in):
         with refusing(Conflict, "completed", subject=str(done)):
-            await shop.transact(partial(deed, session_id=session_id, job_id=done))
+            await session.transact(partial(deed, session_id=session_id, job_id=done))
         with refusing(NotFound, reason="no_job", action=RemedyAction.LIST_JOBS):
-            await shop.transact(partial(deed, session_id=session_id, job_id=uuid4()))
-    (late,) = await shop.insert()
-    await sessions.pause(shop.engine, shop.account, session_id)
+            await session.transact(partial(deed, session_id=session_id, job_id=uuid4()))
+    (late,) = await session.insert()
+    await sessions.pause(session.engine, session.account, session_id)
     with refusing(Conflict, reason="session_paused", action=RemedyAction.RESUME):
-        await shop.transact(partial(resume, session_id=session_id, job_id=late))
+        await session.transact(partial(resume, session_id=session_id, job_id=late))

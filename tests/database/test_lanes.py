@@ -18,14 +18,14 @@ from dialectic.providers.catalog import Catalog
 from tests.database.endpoint_fixture import build_endpoint
 from tests.database.job_table import (
     AdminConnection,
-    Machine,
+    JobTable,
     Work,
     forget_jobs,
     make_session,
     new_account,
     working,
 )
-from tests.database.running_worker import Workshop, finish
+from tests.database.running_worker import RunningSession, finish
 from tests.waiting import PATIENCE_S
 
 HANGING, HEALTHY = "hanging", "healthy"
@@ -51,12 +51,12 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def shop(
+async def session(
     engine: Engine, worker_engine: Engine, admin: AdminConnection
-) -> AsyncIterator[Workshop]:
+) -> AsyncIterator[RunningSession]:
     account = await new_account(engine)
     begun = await make_session(engine, account)
-    yield Workshop(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
+    yield RunningSession(engine, worker_engine, account, begun.session_id, begun.project_id, admin)
     await forget_jobs(admin)
 
 
@@ -99,51 +99,53 @@ class Scene:
 async def test_a_job_takes_the_lane_of_whom_it_calls_and_one_that_only_plans_its_own(
     engine: Engine, payload: Work, stage_slug: str, lane: str
 ) -> None:
-    async with Machine.open(engine) as machine:
-        job_id = await machine.insert(payload=payload, stage_slug=stage_slug)
-        (message,) = await machine.messages(job_id)
+    async with JobTable.open(engine) as job_table:
+        job_id = await job_table.insert(payload=payload, stage_slug=stage_slug)
+        (message,) = await job_table.messages(job_id)
         assert message["entrypoint"] == lane
-        assert message["payload"].decode() == f"{machine.account.tenant_id} {job_id}"
-        await machine.forget_messages()
-        await machine.sweep()
-        (again,) = await machine.messages(job_id)
+        assert message["payload"].decode() == f"{job_table.account.tenant_id} {job_id}"
+        await job_table.forget_messages()
+        await job_table.sweep()
+        (again,) = await job_table.messages(job_id)
         assert again["entrypoint"] == lane
 
 
 # -- one that hangs --------------------------------------------------------------------------------
 
 
-async def count_rounds(shop: Workshop, *, beside: int) -> int:
+async def count_rounds(session: RunningSession, *, beside: int) -> int:
     """Count how often all places of a healthy endpoint are filled, behind jobs of one that hangs.
 
     If it had fewer places than without the other, its jobs would wait for each other for ever.
     """
     scene = Scene()
-    await shop.insert(beside, payload=Call(model_name=f"{HANGING}/model"))
-    healthy = await shop.insert(10 * PLACES, payload=Call(model_name=f"{HEALTHY}/model"))
-    plain = await shop.insert(PLACES)
-    async with working(shop.worker_engine, scene.run, concurrency=PLACES):
+    await session.insert(beside, payload=Call(model_name=f"{HANGING}/model"))
+    healthy = await session.insert(10 * PLACES, payload=Call(model_name=f"{HEALTHY}/model"))
+    plain = await session.insert(PLACES)
+    async with working(session.worker_engine, scene.run, concurrency=PLACES):
         if beside:
             await asyncio.wait_for(scene.has_all.wait(), PATIENCE_S)
-        await shop.until_status("completed", *healthy, *plain)
+        await session.until_status("completed", *healthy, *plain)
     assert len(scene.hanging) == (PLACES if beside else 0)
     return scene.rounds_done
 
 
-async def test_an_endpoint_that_hangs_costs_the_others_nothing(shop: Workshop) -> None:
-    alone = await count_rounds(shop, beside=0)
+async def test_an_endpoint_that_hangs_costs_the_others_nothing(session: RunningSession) -> None:
+    alone = await count_rounds(session, beside=0)
     assert alone == 10
-    assert await count_rounds(shop, beside=5 * PLACES) >= 0.95 * alone
+    assert await count_rounds(session, beside=5 * PLACES) >= 0.95 * alone
 
 
-async def test_what_waits_for_a_place_stays_in_the_queue_for_other_workers(shop: Workshop) -> None:
+async def test_what_waits_for_a_place_stays_in_the_queue_for_other_workers(
+    session: RunningSession,
+) -> None:
     first, second = Scene(), Scene()
-    await shop.insert(3 * PLACES, payload=Call(model_name=f"{HANGING}/model"))
-    async with working(shop.worker_engine, first.run, concurrency=PLACES):
+    await session.insert(3 * PLACES, payload=Call(model_name=f"{HANGING}/model"))
+    async with working(session.worker_engine, first.run, concurrency=PLACES):
         await asyncio.wait_for(first.has_all.wait(), PATIENCE_S)
-        async with working(shop.worker_engine, second.run, concurrency=PLACES):
+        async with working(session.worker_engine, second.run, concurrency=PLACES):
             await asyncio.wait_for(second.has_all.wait(), PATIENCE_S)
-            queued = await shop.admin.fetchval(
+            queued = await session.admin.fetchval(
                 "select count(*) from queue.pgqueuer where status = 'queued'"
             )
             assert queued == PLACES
@@ -153,11 +155,11 @@ async def test_what_waits_for_a_place_stays_in_the_queue_for_other_workers(shop:
 
 
 async def test_an_endpoint_that_bears_few_calls_gets_no_more_from_all_workers_together(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     endpoint = replace(build_endpoint(max_concurrency=3), name="small")
     catalog = Catalog(cards={}, providers={}, endpoints={"small": endpoint})
-    engine = replace(shop.worker_engine, catalog=catalog)
+    engine = replace(session.worker_engine, catalog=catalog)
     running = peak = 0
     three = asyncio.Event()
 
@@ -171,14 +173,14 @@ async def test_an_endpoint_that_bears_few_calls_gets_no_more_from_all_workers_to
         await finish(engine, job)
         running -= 1
 
-    ids = await shop.insert(20, payload=Call(model_name="small/model"))
+    ids = await session.insert(20, payload=Call(model_name="small/model"))
     async with working(engine, run, concurrency=8), working(engine, run, concurrency=8):
-        await shop.until_status("completed", *ids)
+        await session.until_status("completed", *ids)
     assert peak == 3
 
 
 async def test_a_job_that_is_turned_away_comes_back_and_is_done_without_an_error(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     turned_away: set[UUID] = set()
 
@@ -188,17 +190,17 @@ async def test_a_job_that_is_turned_away_comes_back_and_is_done_without_an_error
             raise EndpointBusy("Not yet.", wait_s=0.05, closed_s=0.05)
         await finish(engine, job)
 
-    ids = await shop.insert(12, payload=Call(model_name="busy/model"), max_retries=0)
-    async with working(shop.worker_engine, run, concurrency=PLACES):
-        await shop.until_status("completed", *ids)
+    ids = await session.insert(12, payload=Call(model_name="busy/model"), max_retries=0)
+    async with working(session.worker_engine, run, concurrency=PLACES):
+        await session.until_status("completed", *ids)
     assert turned_away == set(ids)
-    rows = [await shop.look(job_id) for job_id in ids]
+    rows = [await session.look(job_id) for job_id in ids]
     assert {(row["attempt_count"], row["retry_count"]) for row in rows} == {(2, 0)}
     assert all(row["errors"] == [] for row in rows)
 
 
 async def test_jobs_that_wait_for_a_text_of_another_leave_their_endpoint_all_its_places(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     scene = Scene()
 
@@ -207,23 +209,25 @@ async def test_jobs_that_wait_for_a_text_of_another_leave_their_endpoint_all_its
             raise TextBusy("Another job reads it.", wait_s=0.01)
         await scene.run(engine, job)  # which takes all places at once
 
-    ids = await shop.insert(PLACES, payload=Call(model_name=f"{HEALTHY}/model"))
-    async with working(shop.worker_engine, run, concurrency=PLACES):
-        await shop.until_status("completed", *ids)
+    ids = await session.insert(PLACES, payload=Call(model_name=f"{HEALTHY}/model"))
+    async with working(session.worker_engine, run, concurrency=PLACES):
+        await session.until_status("completed", *ids)
     assert scene.rounds_done == 1
 
 
 # -- messages of other versions --------------------------------------------------------------------
 
 
-async def test_a_message_without_a_lane_of_its_own_is_taken_all_the_same(shop: Workshop) -> None:
-    (job_id,) = await shop.insert(payload=Call(model_name="unknown/model"))
-    await shop.admin.execute("update queue.pgqueuer set entrypoint = 'job'")
-    async with working(shop.worker_engine, finish):
-        await shop.until_status("completed", job_id)
+async def test_a_message_without_a_lane_of_its_own_is_taken_all_the_same(
+    session: RunningSession,
+) -> None:
+    (job_id,) = await session.insert(payload=Call(model_name="unknown/model"))
+    await session.admin.execute("update queue.pgqueuer set entrypoint = 'job'")
+    async with working(session.worker_engine, finish):
+        await session.until_status("completed", job_id)
 
 
-async def test_a_lane_that_a_worker_has_never_heard_of_is_found(shop: Workshop) -> None:
-    async with working(shop.worker_engine, finish):
-        (job_id,) = await shop.insert(payload=Call(model_name="added-later/model"))
-        await shop.until_status("completed", job_id)
+async def test_a_lane_that_a_worker_has_never_heard_of_is_found(session: RunningSession) -> None:
+    async with working(session.worker_engine, finish):
+        (job_id,) = await session.insert(payload=Call(model_name="added-later/model"))
+        await session.until_status("completed", job_id)

@@ -17,7 +17,7 @@ from dialectic.ledger import audit, holds, wallets
 from dialectic.ledger.holds import Purpose
 from dialectic.ledger.wallets import Deposit
 from tests.database.job_table import AdminConnection, make_session
-from tests.database.wallet_fixture import Till, used
+from tests.database.wallet_fixture import AccountWallet, used
 from tests.problems import violated
 
 ROLES = (APP_ROLE, WORKER_ROLE)
@@ -30,19 +30,19 @@ def address(module_address: Address) -> Address:
 
 
 @pytest.fixture
-async def till(engine: Engine) -> AsyncIterator[Till]:
-    async with Till.open(engine, amount=1000) as opened:
+async def wallet(engine: Engine) -> AsyncIterator[AccountWallet]:
+    async with AccountWallet.open(engine, amount=1000) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def acting(till: Till, role: str, address: Address) -> AsyncIterator[Connection]:
-    """A raw connection of a role, in a transaction of the till's tenant that comes to nothing."""
+async def acting(wallet: AccountWallet, role: str, address: Address) -> AsyncIterator[Connection]:
+    """A raw connection of a role, in a transaction of the wallet's tenant that comes to nothing."""
     connection = await connect(address, role)
     try:
         await connection.execute("begin")
         await connection.execute(
-            "select set_config('dialectic.tenant', $1, true)", str(till.account.tenant_id)
+            "select set_config('dialectic.tenant', $1, true)", str(wallet.account.tenant_id)
         )
         yield connection
     finally:
@@ -81,24 +81,26 @@ RAW = {
 
 @every_role
 @pytest.mark.parametrize("deed", RAW)
-async def test_nobody_who_logs_in_can(till: Till, address: Address, role: str, deed: str) -> None:
-    await till.reserve(100)
-    async with acting(till, role, address) as connection:
+async def test_nobody_who_logs_in_can(
+    wallet: AccountWallet, address: Address, role: str, deed: str
+) -> None:
+    await wallet.reserve(100)
+    async with acting(wallet, role, address) as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await connection.execute(RAW[deed])
-    assert await till.figures() == (1000, 100)
+    assert await wallet.figures() == (1000, 100)
 
 
-async def test_a_worker_can_make_no_money(till: Till, address: Address) -> None:
+async def test_a_worker_can_make_no_money(wallet: AccountWallet, address: Address) -> None:
     deposit = Deposit(key="mine", amount_credits=1)
     for deed in (
-        lambda c: wallets.top_up(c, till.wallet_id, deposit),
-        lambda c: wallets.grant(c, till.wallet_id, deposit),
-        lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=True),
+        lambda c: wallets.top_up(c, wallet.wallet_id, deposit),
+        lambda c: wallets.grant(c, wallet.wallet_id, deposit),
+        lambda c: wallets.set_unlimited(c, wallet.wallet_id, is_unlimited=True),
         lambda c: wallets.open_wallet(c, None),
         lambda c: wallets.set_budget(c, uuid4(), 1),
     ):
-        async with acting(till, WORKER_ROLE, address) as connection:
+        async with acting(wallet, WORKER_ROLE, address) as connection:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await deed(connection)
 
@@ -128,48 +130,52 @@ async def test_a_worker_can_make_no_money(till: Till, address: Address) -> None:
     ],
 )
 async def test_the_functions_refuse_what_makes_no_sense(
-    till: Till, address: Address, call: str, error: str
+    wallet: AccountWallet, address: Address, call: str, error: str
 ) -> None:
-    async with acting(till, APP_ROLE, address) as connection:
+    async with acting(wallet, APP_ROLE, address) as connection:
         with violated(error):
-            await connection.execute(f"select from {call}", till.wallet_id)
+            await connection.execute(f"select from {call}", wallet.wallet_id)
 
 
 @pytest.mark.parametrize(("read", "written"), [(-1, 5), (5, -1)])
-async def test_usage_below_nothing_cannot_be_settled(till: Till, read: int, written: int) -> None:
-    hold = await till.reserve(100)
+async def test_usage_below_nothing_cannot_be_settled(
+    wallet: AccountWallet, read: int, written: int
+) -> None:
+    hold = await wallet.reserve(100)
     with pytest.raises(asyncpg.CheckViolationError):
-        await till.settle(hold, used(written, input_tokens=read))
+        await wallet.settle(hold, used(written, input_tokens=read))
 
 
 @every_role
 async def test_money_of_another_tenant_is_out_of_reach(
-    engine: Engine, till: Till, address: Address, role: str
+    engine: Engine, wallet: AccountWallet, address: Address, role: str
 ) -> None:
-    hold = await till.reserve(100)
-    async with Till.open(engine) as stranger:
+    hold = await wallet.reserve(100)
+    async with AccountWallet.open(engine) as stranger:
         for deed in (
-            lambda c: holds.reserve(c, till.build(1)),
+            lambda c: holds.reserve(c, wallet.build(1)),
             lambda c: holds.settle(c, hold.key, used(1), uuid4()),
             lambda c: holds.void(c, hold.key),
             lambda c: holds.lose(c, hold.key),
             lambda c: holds.load_hold(c, hold.key),
-            lambda c: wallets.load_wallet(c, till.wallet_id),
+            lambda c: wallets.load_wallet(c, wallet.wallet_id),
         ):
             async with acting(stranger, role, address) as connection:
                 with pytest.raises(NotFound):
                     await deed(connection)
-    assert await till.figures() == (1000, 100)
+    assert await wallet.figures() == (1000, 100)
 
 
 @every_role
-async def test_without_a_tenant_no_money_moves(till: Till, address: Address, role: str) -> None:
-    hold = await till.reserve(100)
+async def test_without_a_tenant_no_money_moves(
+    wallet: AccountWallet, address: Address, role: str
+) -> None:
+    hold = await wallet.reserve(100)
     connection = await connect(address, role)
     with pytest.raises(NotFound):
         await holds.void(connection, hold.key)
     with pytest.raises(asyncpg.NotNullViolationError):
-        await holds.reserve(connection, till.build(1))
+        await holds.reserve(connection, wallet.build(1))
     await connection.close()
 
 
@@ -192,10 +198,10 @@ async def test_without_a_tenant_no_money_moves(till: Till, address: Address, rol
     ],
 )
 async def test_not_even_the_owner_changes_what_is_written(
-    till: Till, admin: AdminConnection, deed: str, rule: str
+    wallet: AccountWallet, admin: AdminConnection, deed: str, rule: str
 ) -> None:
-    await till.settle(await till.reserve(100), used(5))
-    await till.reserve(50)
+    await wallet.settle(await wallet.reserve(100), used(5))
+    await wallet.reserve(50)
     with pytest.raises(asyncpg.PostgresError) as refused:
         await admin.execute(deed)
     assert refused.value.sqlstate == "DJ002"
@@ -206,30 +212,30 @@ async def test_not_even_the_owner_changes_what_is_written(
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class LedgerRows:
     """Books, and where things are in them."""
 
-    till: Till
+    wallet: AccountWallet
     names: dict[str, object]
 
 
 @pytest.fixture
-async def booked(engine: Engine, till: Till) -> AsyncIterator[Booked]:
+async def ledger_rows(engine: Engine, wallet: AccountWallet) -> AsyncIterator[LedgerRows]:
     """Books with something of every kind in them."""
-    session_id = (await make_session(engine, till.account)).session_id
-    await till.ask(lambda c: wallets.set_budget(c, session_id, 900))
-    usage = await till.reserve(100, session_id=session_id)
-    await till.settle(usage, used(40))
-    await till.settle(await till.reserve(100, session_id=session_id), used(130))
-    await till.lose(await till.reserve(100, session_id=session_id))
-    await till.void(await till.reserve(100, session_id=session_id))
-    call = await till.reserve(10, purpose=Purpose.CALL)
-    await till.transact(lambda c: holds.settle(c, call.key, used(10), None))
-    pending = await till.reserve(100, session_id=session_id)
-    names: dict[str, object] = {"tenant": till.account.tenant_id, "wallet": till.wallet_id}
+    session_id = (await make_session(engine, wallet.account)).session_id
+    await wallet.ask(lambda c: wallets.set_budget(c, session_id, 900))
+    usage = await wallet.reserve(100, session_id=session_id)
+    await wallet.settle(usage, used(40))
+    await wallet.settle(await wallet.reserve(100, session_id=session_id), used(130))
+    await wallet.lose(await wallet.reserve(100, session_id=session_id))
+    await wallet.void(await wallet.reserve(100, session_id=session_id))
+    call = await wallet.reserve(10, purpose=Purpose.CALL)
+    await wallet.transact(lambda c: holds.settle(c, call.key, used(10), None))
+    pending = await wallet.reserve(100, session_id=session_id)
+    names: dict[str, object] = {"tenant": wallet.account.tenant_id, "wallet": wallet.wallet_id}
     names |= {"session": session_id, "usage": usage.key, "call": call.key, "pending": pending.key}
-    yield Booked(till, names)
-    await till.void(pending)
+    yield LedgerRows(wallet, names)
+    await wallet.void(pending)
 
 
 UNLIMITED = (
@@ -397,31 +403,33 @@ PLANTED: dict[str, tuple[str, set[str], str]] = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-async def test_the_audit_finds(booked: Booked, admin: AdminConnection, planted: str) -> None:
+async def test_the_audit_finds(
+    ledger_rows: LedgerRows, admin: AdminConnection, planted: str
+) -> None:
     deed, invariants, place = PLANTED[planted]
     transaction = admin.transaction()
     await transaction.start()
     try:
         await admin.execute("set local session_replication_role = replica")
-        await admin.execute(deed.format(**booked.names))
+        await admin.execute(deed.format(**ledger_rows.names))
         await admin.execute("set local session_replication_role = origin")
         found = await audit.verify(admin)
     finally:
         await transaction.rollback()
     assert {breach.invariant for breach in found} == invariants
-    assert any(place.format(**booked.names) in breach.place for breach in found)
-    assert await booked.till.breaches() == []
+    assert any(place.format(**ledger_rows.names) in breach.place for breach in found)
+    assert await ledger_rows.wallet.breaches() == []
 
 
 async def test_the_audit_of_a_tenant_sees_its_own_books_alone(
-    engine: Engine, booked: Booked, admin: AdminConnection
+    engine: Engine, ledger_rows: LedgerRows, admin: AdminConnection
 ) -> None:
-    async with Till.open(engine) as other:
+    async with AccountWallet.open(engine) as other:
         await admin.execute(
             "update token_wallets set play_balance_credits = 1 where id = $1", other.wallet_id
         )
         assert len(await other.breaches()) == 1
-        assert await booked.till.breaches() == []
+        assert await ledger_rows.wallet.breaches() == []
         assert len(await audit.verify(admin)) == 1
         await admin.execute(
             "update token_wallets set play_balance_credits = 1000000000 where id = $1",
@@ -429,6 +437,6 @@ async def test_the_audit_of_a_tenant_sees_its_own_books_alone(
         )
 
 
-async def test_books_are_counted(booked: Booked) -> None:
-    size = await booked.till.ask(audit.count_all)
+async def test_books_are_counted(ledger_rows: LedgerRows) -> None:
+    size = await ledger_rows.wallet.ask(audit.count_all)
     assert (size.wallets, size.holds, size.transfers) == (1, 6, 7)

@@ -22,7 +22,7 @@ from tests.database.job_table import (
     STAGE,
     TERMS,
     AdminConnection,
-    Machine,
+    JobTable,
     build_job,
     insert_jobs,
     make_session,
@@ -51,7 +51,7 @@ def making(kind: str, **changes: Any) -> dict[str, Any]:
     return {"payload": Making(output_type=kind), **changes}
 
 
-async def wait(machine: Machine, job: Job, *awaits: str, **changes: Any) -> None:
+async def wait(job_table: JobTable, job: Job, *awaits: str, **changes: Any) -> None:
     """Let a plan job wait as it does after it has planned."""
     given = {"total_steps": 1, "has_children": False, "awaits": awaits, **changes}
 
@@ -59,39 +59,41 @@ async def wait(machine: Machine, job: Job, *awaits: str, **changes: Any) -> None
         await jobs.hold_plan(connection, job)
         await jobs.wait(connection, job, jobs.Wait(**given))
 
-    await machine.transact(work)
+    await job_table.transact(work)
 
 
-async def insert_planner(machine: Machine, *awaits: str, **changes: Any) -> UUID:
+async def insert_planner(job_table: JobTable, *awaits: str, **changes: Any) -> UUID:
     """A plan job that looked once and waits."""
-    planner_id = await machine.insert(**making("plan", **changes))
-    await wait(machine, await machine.take(planner_id), *awaits)
+    planner_id = await job_table.insert(**making("plan", **changes))
+    await wait(job_table, await job_table.take(planner_id), *awaits)
     return planner_id
 
 
-async def finish_one(machine: Machine, kind: str, **changes: Any) -> None:
-    await machine.complete(await machine.take(await machine.insert(**making(kind, **changes))))
+async def finish_one(job_table: JobTable, kind: str, **changes: Any) -> None:
+    await job_table.complete(
+        await job_table.take(await job_table.insert(**making(kind, **changes)))
+    )
 
 
 # -- pokes ----------------------------------------------------------------------------------------
 
 
-async def test_a_plan_job_without_children_waits_and_says_for_what(machine: Machine) -> None:
-    planner_id = await insert_planner(machine, "thesis", "antithesis")
-    row = await machine.look(planner_id)
+async def test_a_plan_job_without_children_waits_and_says_for_what(job_table: JobTable) -> None:
+    planner_id = await insert_planner(job_table, "thesis", "antithesis")
+    row = await job_table.look(planner_id)
     assert row["status"] == JobStatus.WAITING_FOR_PREREQUISITE
     assert row["status_reason"] == "waits for thesis, antithesis"
     assert row["awaits"] == ["thesis", "antithesis"]
-    assert await machine.claim(planner_id) is None
+    assert await job_table.claim(planner_id) is None
 
 
 async def test_what_is_awaited_wakes_whoever_awaits_it_and_nobody_else(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    hungry = await insert_planner(machine, "critique", "thesis")
-    other_type = await insert_planner(machine, "critique")
-    other_iteration = await insert_planner(machine, "thesis", iteration_number=2)
-    begun = await make_session(engine, machine.account)
+    hungry = await insert_planner(job_table, "critique", "thesis")
+    other_type = await insert_planner(job_table, "critique")
+    other_iteration = await insert_planner(job_table, "thesis", iteration_number=2)
+    begun = await make_session(engine, job_table.account)
     elsewhere = build_job(
         begun.session_id,
         **making(
@@ -101,136 +103,140 @@ async def test_what_is_awaited_wakes_whoever_awaits_it_and_nobody_else(
             status_reason="waits for thesis",
         ),
     )
-    (other_session,) = await insert_jobs(engine.db, machine.account.tenant_id, [elsewhere])
-    await finish_one(machine, "thesis")
-    row = await machine.look(hungry)
+    (other_session,) = await insert_jobs(engine.db, job_table.account.tenant_id, [elsewhere])
+    await finish_one(job_table, "thesis")
+    row = await job_table.look(hungry)
     assert (row["status"], row["status_reason"]) == ("pending", None)
-    assert len(await machine.messages(hungry)) == 2, "a message when it was made, and one now"
+    assert len(await job_table.messages(hungry)) == 2, "a message when it was made, and one now"
     others = [other_type, other_iteration, other_session]
-    assert await machine.statuses(others) == ["waiting_for_prerequisite"] * 3
+    assert await job_table.statuses(others) == ["waiting_for_prerequisite"] * 3
 
 
 async def test_who_awaits_what_its_own_model_makes_is_not_woken_by_another_s(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    own = await insert_planner(machine, "thesis@2")
-    anyone = await insert_planner(machine, "thesis")
-    assert (await machine.look(own))["status_reason"] == "waits for thesis"
-    await finish_one(machine, "thesis")
-    assert await machine.statuses([own, anyone]) == ["waiting_for_prerequisite", "pending"]
-    await finish_one(machine, "thesis", payload=Making(output_type="thesis", model_index=2))
-    assert await machine.status(own) == "pending"
+    own = await insert_planner(job_table, "thesis@2")
+    anyone = await insert_planner(job_table, "thesis")
+    assert (await job_table.look(own))["status_reason"] == "waits for thesis"
+    await finish_one(job_table, "thesis")
+    assert await job_table.statuses([own, anyone]) == ["waiting_for_prerequisite", "pending"]
+    await finish_one(job_table, "thesis", payload=Making(output_type="thesis", model_index=2))
+    assert await job_table.status(own) == "pending"
 
 
-async def test_a_part_that_failed_wakes_those_of_other_models_too(machine: Machine) -> None:
-    own = await insert_planner(machine, "thesis@2")
-    other = await machine.take(await machine.insert(**making("critique")))
-    await machine.fail(other)
-    assert await machine.status(own) == "pending", "what it awaits may never come"
+async def test_a_part_that_failed_wakes_those_of_other_models_too(job_table: JobTable) -> None:
+    own = await insert_planner(job_table, "thesis@2")
+    other = await job_table.take(await job_table.insert(**making("critique")))
+    await job_table.fail(other)
+    assert await job_table.status(own) == "pending", "what it awaits may never come"
 
 
 async def test_a_plan_job_that_waits_for_children_too_looks_again_at_the_same_step(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    planner = await machine.take(await machine.insert(**making("plan")))
-    (child_id,) = await machine.insert_plan(
+    planner = await job_table.take(await job_table.insert(**making("plan")))
+    (child_id,) = await job_table.insert_plan(
         planner, 1, total_steps=2, awaits=("thesis",), is_step_open=True
     )
-    await finish_one(machine, "thesis")
-    row = await machine.look(planner.id)
+    await finish_one(job_table, "thesis")
+    row = await job_table.look(planner.id)
     assert (row["status"], row["current_step"]) == ("pending_next_step", 1)
-    assert await machine.status(child_id) == JobStatus.PENDING
+    assert await job_table.status(child_id) == JobStatus.PENDING
 
 
 @pytest.mark.parametrize("has_children", [True, False])
 async def test_what_comes_while_a_plan_job_looks_lets_it_look_again_at_once(
-    machine: Machine, has_children: bool
+    job_table: JobTable, has_children: bool
 ) -> None:
-    planner_id = await insert_planner(machine, "thesis")
-    await finish_one(machine, "thesis")
-    planner = await machine.take(planner_id)
-    await finish_one(machine, "thesis")
-    assert (await machine.look(planner_id))["is_poked"]
+    planner_id = await insert_planner(job_table, "thesis")
+    await finish_one(job_table, "thesis")
+    planner = await job_table.take(planner_id)
+    await finish_one(job_table, "thesis")
+    assert (await job_table.look(planner_id))["is_poked"]
     if has_children:
-        await machine.insert_plan(planner, 1, total_steps=1, awaits=("thesis",), is_step_open=True)
+        await job_table.insert_plan(
+            planner, 1, total_steps=1, awaits=("thesis",), is_step_open=True
+        )
     else:
-        await wait(machine, planner, "thesis")
-    row = await machine.look(planner_id)
+        await wait(job_table, planner, "thesis")
+    row = await job_table.look(planner_id)
     assert row["status"] == ("pending_next_step" if has_children else "pending")
     assert (row["is_poked"], row["status_reason"]) == (False, None)
 
 
 async def test_what_came_before_a_plan_job_looked_does_not_make_it_look_twice(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    planner_id = await insert_planner(machine, "thesis")
-    await finish_one(machine, "thesis")
-    await finish_one(machine, "thesis")
-    assert (await machine.look(planner_id))["is_poked"]
-    await wait(machine, await machine.take(planner_id), "thesis")
-    assert await machine.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
+    planner_id = await insert_planner(job_table, "thesis")
+    await finish_one(job_table, "thesis")
+    await finish_one(job_table, "thesis")
+    assert (await job_table.look(planner_id))["is_poked"]
+    await wait(job_table, await job_table.take(planner_id), "thesis")
+    assert await job_table.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
 
 
 async def test_what_comes_while_a_plan_job_commits_its_wait_is_not_lost(
-    machine: Machine, admin: AdminConnection
+    job_table: JobTable, admin: AdminConnection
 ) -> None:
-    planner_id = await insert_planner(machine, "thesis")
-    await finish_one(machine, "thesis")
-    planner = await machine.take(planner_id)
-    maker = await machine.take(await machine.insert(**making("thesis")))
-    async with machine.begin() as connection:
+    planner_id = await insert_planner(job_table, "thesis")
+    await finish_one(job_table, "thesis")
+    planner = await job_table.take(planner_id)
+    maker = await job_table.take(await job_table.insert(**making("thesis")))
+    async with job_table.begin() as connection:
         await jobs.hold_plan(connection, planner)
         await jobs.wait(
             connection, planner, jobs.Wait(total_steps=1, has_children=False, awaits=("thesis",))
         )
-        finishing = asyncio.create_task(machine.complete(maker))
+        finishing = asyncio.create_task(job_table.complete(maker))
         await until_someone_waits(admin)
         await connection.execute("commit")
         await finishing
-    assert await machine.status(planner_id) == JobStatus.PENDING
+    assert await job_table.status(planner_id) == JobStatus.PENDING
 
 
-async def test_a_document_that_failed_wakes_whoever_awaits_it(machine: Machine) -> None:
-    planner_id = await insert_planner(machine, "critique")
-    parent = await machine.take(await machine.insert(**making("stage")))
-    (child_id,) = await machine.insert_plan(parent, 1, total_steps=1, on_child_failure="any")
-    await machine.fail(await machine.take(child_id))
+async def test_a_document_that_failed_wakes_whoever_awaits_it(job_table: JobTable) -> None:
+    planner_id = await insert_planner(job_table, "critique")
+    parent = await job_table.take(await job_table.insert(**making("stage")))
+    (child_id,) = await job_table.insert_plan(parent, 1, total_steps=1, on_child_failure="any")
+    await job_table.fail(await job_table.take(child_id))
     # The child makes nothing that is awaited, but with it all of its plan job has failed.
-    assert await machine.status(parent.id) == JobStatus.FAILED
-    assert await machine.status(planner_id) == JobStatus.PENDING
+    assert await job_table.status(parent.id) == JobStatus.FAILED
+    assert await job_table.status(planner_id) == JobStatus.PENDING
 
 
 async def test_the_end_of_a_plan_job_wakes_whoever_awaits_what_its_children_made(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    planner_id = await insert_planner(machine, "draft")
-    parent = await machine.take(await machine.insert(**making("final")))
-    child = build_job(machine.session_id, **making("draft", parent_job_id=parent.id, step_number=1))
+    planner_id = await insert_planner(job_table, "draft")
+    parent = await job_table.take(await job_table.insert(**making("final")))
+    child = build_job(
+        job_table.session_id, **making("draft", parent_job_id=parent.id, step_number=1)
+    )
 
     async def plan(connection: Connection) -> None:
         await jobs.insert_job(connection, parent.tenant_id, child)
         await jobs.wait(connection, parent, jobs.Wait(total_steps=2))
 
-    await machine.transact(plan)
-    await machine.complete(await machine.take(child.id))
-    await wait(machine, await machine.take(planner_id), "draft")
-    last = await machine.take(parent.id)
-    await machine.complete(last)
-    assert await machine.status(planner_id) == JobStatus.PENDING
+    await job_table.transact(plan)
+    await job_table.complete(await job_table.take(child.id))
+    await wait(job_table, await job_table.take(planner_id), "draft")
+    last = await job_table.take(parent.id)
+    await job_table.complete(last)
+    assert await job_table.status(planner_id) == JobStatus.PENDING
 
 
 @pytest.mark.parametrize("planners", [1, 4])
 async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
-    machine: Machine, planners: int
+    job_table: JobTable, planners: int
 ) -> None:
     """Plan jobs look until they have seen all, with nobody to sweep up what was missed."""
     total = 24
-    planner_ids = [await insert_planner(machine, "thesis") for _ in range(planners)]
-    makers = await machine.take_all(
-        await machine.insert_all([making("thesis") for _ in range(total)])
+    planner_ids = [await insert_planner(job_table, "thesis") for _ in range(planners)]
+    makers = await job_table.take_all(
+        await job_table.insert_all([making("thesis") for _ in range(total)])
     )
-    tenant_id = machine.account.tenant_id
-    async with machine.others(8) as db:
+    tenant_id = job_table.account.tenant_id
+    async with job_table.others(8) as db:
 
         async def finish(maker: Job) -> None:
             async def work(connection: Connection) -> None:
@@ -252,7 +258,7 @@ async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
                 return bool(claimed)
 
             while True:
-                await until(machine.address, claim)
+                await until(job_table.address, claim)
                 _, job = claimed.popitem()
                 looks += 1
                 seen = await db.transact(
@@ -283,16 +289,18 @@ async def test_of_many_that_come_at_once_the_last_is_seen_by_everyone_who_waits(
             looks = await asyncio.gather(*map(look_until_all_are_there, planner_ids))
             await finishing
     assert all(1 <= count <= total for count in looks)
-    assert await machine.statuses(planner_ids) == ["completed"] * planners
+    assert await job_table.statuses(planner_ids) == ["completed"] * planners
 
 
 # -- steps ----------------------------------------------------------------------------------------
 
 
-async def insert_parent(machine: Machine) -> tuple[Job, UUID]:
+async def insert_parent(job_table: JobTable) -> tuple[Job, UUID]:
     """A plan job in its first step, which has one child left and awaits more."""
-    planner = await machine.take(await machine.insert(**making("plan")))
-    child = build_job(machine.session_id, **making("part", parent_job_id=planner.id, step_number=1))
+    planner = await job_table.take(await job_table.insert(**making("plan")))
+    child = build_job(
+        job_table.session_id, **making("part", parent_job_id=planner.id, step_number=1)
+    )
 
     async def plan(connection: Connection) -> None:
         await jobs.insert_job(connection, planner.tenant_id, child)
@@ -302,71 +310,73 @@ async def insert_parent(machine: Machine) -> tuple[Job, UUID]:
             jobs.Wait(total_steps=2, awaits=("thesis", "part"), is_step_open=False),
         )
 
-    await machine.transact(plan)
+    await job_table.transact(plan)
     return planner, child.id
 
 
-async def insert_two_planners(machine: Machine) -> tuple[Job, UUID, UUID]:
+async def insert_two_planners(job_table: JobTable) -> tuple[Job, UUID, UUID]:
     """One in its first step with one child left; one beside it that waits for that step."""
-    return *await insert_parent(machine), await insert_planner(machine, "part")
+    return *await insert_parent(job_table), await insert_planner(job_table, "part")
 
 
 async def test_who_waits_for_all_models_looks_again_when_the_last_one_passes_the_step(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    first, child_id, beside_id = await insert_two_planners(machine)
-    await machine.complete(await machine.take(child_id))
-    row = await machine.look(first.id)
+    first, child_id, beside_id = await insert_two_planners(job_table)
+    await job_table.complete(await job_table.take(child_id))
+    row = await job_table.look(first.id)
     assert (row["status"], row["current_step"]) == ("pending_next_step", 2)
-    assert await machine.status(beside_id) == JobStatus.PENDING
+    assert await job_table.status(beside_id) == JobStatus.PENDING
 
 
 async def test_a_step_that_ends_while_its_plan_job_plans_again_is_told_to_those_beside_it(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    first, child_id, beside_id = await insert_two_planners(machine)
-    await finish_one(machine, "thesis")
-    again = await machine.take(first.id)
-    await machine.complete(await machine.take(child_id))
+    first, child_id, beside_id = await insert_two_planners(job_table)
+    await finish_one(job_table, "thesis")
+    again = await job_table.take(first.id)
+    await job_table.complete(await job_table.take(child_id))
     # The child's end let the other one look: the step is not passed yet, so it waits once more.
-    assert (await machine.look(first.id))["current_step"] == 1
-    await wait(machine, await machine.take(beside_id), "part")
-    assert await machine.status(beside_id) == JobStatus.WAITING_FOR_PREREQUISITE
-    await wait(machine, again, "part", total_steps=2, has_children=True)
-    row = await machine.look(first.id)
+    assert (await job_table.look(first.id))["current_step"] == 1
+    await wait(job_table, await job_table.take(beside_id), "part")
+    assert await job_table.status(beside_id) == JobStatus.WAITING_FOR_PREREQUISITE
+    await wait(job_table, again, "part", total_steps=2, has_children=True)
+    row = await job_table.look(first.id)
     assert row["status"] == JobStatus.PENDING_NEXT_STEP
     if row["current_step"] == 1:  # it was poked meanwhile, and passes the step when it looks
-        await wait(machine, await machine.take(first.id), "part", total_steps=2, has_children=True)
-    assert (await machine.look(first.id))["current_step"] == 2
-    assert await machine.status(beside_id) == JobStatus.PENDING
+        await wait(
+            job_table, await job_table.take(first.id), "part", total_steps=2, has_children=True
+        )
+    assert (await job_table.look(first.id))["current_step"] == 2
+    assert await job_table.status(beside_id) == JobStatus.PENDING
 
 
 async def test_plan_jobs_that_pass_a_step_at_the_same_moment_do_not_stop_each_other(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
     async with AsyncExitStack() as stack:
-        connections = [await stack.enter_async_context(machine.begin()) for _ in range(4)]
+        connections = [await stack.enter_async_context(job_table.begin()) for _ in range(4)]
         for connection in connections:
             await connection.execute("rollback")
         for _ in range(10):
-            planners = [await insert_parent(machine) for _ in connections]
-            await finish_one(machine, "thesis")
-            again = [await machine.take(planner.id) for planner, _ in planners]
+            planners = [await insert_parent(job_table) for _ in connections]
+            await finish_one(job_table, "thesis")
+            again = [await job_table.take(planner.id) for planner, _ in planners]
             for _, child_id in planners:
-                await machine.complete(await machine.take(child_id))
+                await job_table.complete(await job_table.take(child_id))
             start = asyncio.Barrier(len(connections))
             await asyncio.gather(
                 *(
-                    pass_step(machine, connection, planner, start)
+                    pass_step(job_table, connection, planner, start)
                     for connection, planner in zip(connections, again, strict=True)
                 )
             )
             for planner in again:
-                assert await machine.status(planner.id) == JobStatus.PENDING_NEXT_STEP
+                assert await job_table.status(planner.id) == JobStatus.PENDING_NEXT_STEP
 
 
 async def pass_step(
-    machine: Machine, connection: AdminConnection, planner: Job, start: asyncio.Barrier
+    job_table: JobTable, connection: AdminConnection, planner: Job, start: asyncio.Barrier
 ) -> None:
     await start.wait()
     async with connection.transaction():
@@ -379,18 +389,18 @@ async def pass_step(
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["complete", "fail"])
 async def test_plan_jobs_that_end_together_do_not_stop_those_who_await_one_model_s(
-    machine: Machine, engine: Engine, admin: AdminConnection, *, is_done: bool
+    job_table: JobTable, engine: Engine, admin: AdminConnection, *, is_done: bool
 ) -> None:
-    await start_stage(engine, machine.account, machine.session_id, planned_units=2)
-    makers = [await insert_maker(machine, model_index) for model_index in (1, 2)]
+    await start_stage(engine, job_table.account, job_table.session_id, planned_units=2)
+    makers = [await insert_maker(job_table, model_index) for model_index in (1, 2)]
     readers = [
-        await insert_planner(machine, f"part@{model_index}", stage_slug="antithesis")
+        await insert_planner(job_table, f"part@{model_index}", stage_slug="antithesis")
         for model_index in (1, 2)
     ]
-    async with machine.begin() as busy, machine.begin() as one, machine.begin() as two:
+    async with job_table.begin() as busy, job_table.begin() as one, job_table.begin() as two:
         # What is told of a session waits for it: both have locked by then whom they may move.
         await busy.execute(
-            "select from dialectic_sessions where id = $1 for update", machine.session_id
+            "select from dialectic_sessions where id = $1 for update", job_table.session_id
         )
         ending = []
         for connection, job in zip((one, two), makers, strict=True):
@@ -398,22 +408,22 @@ async def test_plan_jobs_that_end_together_do_not_stop_those_who_await_one_model
             await until_blocked(admin, connection)
         await busy.execute("rollback")
         await asyncio.gather(*ending)
-    assert await machine.statuses(readers) == ["pending", "pending"]
+    assert await job_table.statuses(readers) == ["pending", "pending"]
 
 
 async def test_a_stage_that_fails_does_not_stop_a_later_one_whose_children_end(
-    machine: Machine, engine: Engine, admin: AdminConnection
+    job_table: JobTable, engine: Engine, admin: AdminConnection
 ) -> None:
-    await start_stage(engine, machine.account, machine.session_id, planned_units=1)
-    await begin_later_stage(machine)
-    failing = await machine.take(await machine.insert(**making("thesis")))
+    await start_stage(engine, job_table.account, job_table.session_id, planned_units=1)
+    await begin_later_stage(job_table)
+    failing = await job_table.take(await job_table.insert(**making("thesis")))
     parent_id, awaiting_id = sorted((uuid4(), uuid4()))
-    child = await insert_maker(machine, 1, id=parent_id, stage_slug="antithesis")
-    await insert_planner(machine, "part", id=awaiting_id, stage_slug="antithesis")
-    async with machine.begin() as busy, machine.begin() as one, machine.begin() as two:
+    child = await insert_maker(job_table, 1, id=parent_id, stage_slug="antithesis")
+    await insert_planner(job_table, "part", id=awaiting_id, stage_slug="antithesis")
+    async with job_table.begin() as busy, job_table.begin() as one, job_table.begin() as two:
         # What is told of a session waits for it: by then whom a failure may move is locked.
         await busy.execute(
-            "select from dialectic_sessions where id = $1 for update", machine.session_id
+            "select from dialectic_sessions where id = $1 for update", job_table.session_id
         )
         failure = asyncio.create_task(end_in(one, failing, is_done=False))
         await until_blocked(admin, one)
@@ -421,16 +431,16 @@ async def test_a_stage_that_fails_does_not_stop_a_later_one_whose_children_end(
         await until_blocked(admin, two)
         await busy.execute("rollback")
         await asyncio.gather(failure, success)
-    assert await machine.status(child.id) == JobStatus.COMPLETED
-    assert await machine.statuses([parent_id, awaiting_id]) == ["cancelled", "cancelled"]
+    assert await job_table.status(child.id) == JobStatus.COMPLETED
+    assert await job_table.statuses([parent_id, awaiting_id]) == ["cancelled", "cancelled"]
 
 
-async def begin_later_stage(machine: Machine) -> None:
-    await machine.transact(
+async def begin_later_stage(job_table: JobTable) -> None:
+    await job_table.transact(
         lambda connection: connection.execute(
             SQL["insert_stage_run"],
-            machine.account.tenant_id,
-            machine.session_id,
+            job_table.account.tenant_id,
+            job_table.session_id,
             1,
             "antithesis",
             2,
@@ -449,11 +459,11 @@ async def end_in(connection: AdminConnection, job: Job, *, is_done: bool) -> Non
     await connection.execute("commit")
 
 
-async def insert_maker(machine: Machine, model_index: int, **changes: Any) -> Job:
+async def insert_maker(job_table: JobTable, model_index: int, **changes: Any) -> Job:
     """The only child of the only step of a model's plan job, at work."""
-    planner = await machine.take(await machine.insert(**making("plan", **changes)))
+    planner = await job_table.take(await job_table.insert(**making("plan", **changes)))
     child = build_job(
-        machine.session_id,
+        job_table.session_id,
         payload=Making(output_type="part", model_index=model_index),
         stage_slug=planner.stage_slug,
         parent_job_id=planner.id,
@@ -464,22 +474,22 @@ async def insert_maker(machine: Machine, model_index: int, **changes: Any) -> Jo
         await jobs.insert_job(connection, planner.tenant_id, child)
         await jobs.wait(connection, planner, jobs.Wait(total_steps=1))
 
-    await machine.transact(plan)
-    return await machine.take(child.id)
+    await job_table.transact(plan)
+    return await job_table.take(child.id)
 
 
-async def test_a_step_that_is_open_is_not_over_when_its_children_are(machine: Machine) -> None:
-    planner = await machine.take(await machine.insert(**making("plan")))
-    (child_id,) = await machine.insert_plan(
+async def test_a_step_that_is_open_is_not_over_when_its_children_are(job_table: JobTable) -> None:
+    planner = await job_table.take(await job_table.insert(**making("plan")))
+    (child_id,) = await job_table.insert_plan(
         planner, 1, total_steps=2, awaits=("thesis",), is_step_open=True
     )
-    await machine.complete(await machine.take(child_id))
-    row = await machine.look(planner.id)
+    await job_table.complete(await job_table.take(child_id))
+    row = await job_table.look(planner.id)
     assert (row["status"], row["current_step"]) == ("waiting_for_children", 1)
-    await finish_one(machine, "thesis")
-    again = await machine.take(planner.id)
-    await wait(machine, again, has_children=True, total_steps=2)
-    row = await machine.look(planner.id)
+    await finish_one(job_table, "thesis")
+    again = await job_table.take(planner.id)
+    await wait(job_table, again, has_children=True, total_steps=2)
+    row = await job_table.look(planner.id)
     assert (row["status"], row["current_step"]) == ("pending_next_step", 2)
 
 
@@ -488,10 +498,10 @@ async def test_a_step_that_is_open_is_not_over_when_its_children_are(machine: Ma
     [("all", "failed"), ("any", "waiting_for_children"), ("quorum", "waiting_for_children")],
 )
 async def test_a_child_that_is_lost_fails_an_open_step_only_if_all_are_needed(
-    machine: Machine, policy: str, status: str
+    job_table: JobTable, policy: str, status: str
 ) -> None:
-    planner = await machine.take(await machine.insert(**making("plan")))
-    (child_id,) = await machine.insert_plan(
+    planner = await job_table.take(await job_table.insert(**making("plan")))
+    (child_id,) = await job_table.insert_plan(
         planner,
         1,
         total_steps=1,
@@ -500,225 +510,229 @@ async def test_a_child_that_is_lost_fails_an_open_step_only_if_all_are_needed(
         on_child_failure=policy,
         quorum_min=1 if policy == "quorum" else None,
     )
-    await machine.fail(await machine.take(child_id))
-    assert (await machine.look(planner.id))["status"] == status
+    await job_table.fail(await job_table.take(child_id))
+    assert (await job_table.look(planner.id))["status"] == status
 
 
 # -- stages ---------------------------------------------------------------------------------------
 
 
-async def order(machine: Machine, engine: Engine) -> dict[str, list[UUID]]:
+async def order(job_table: JobTable, engine: Engine) -> dict[str, list[UUID]]:
     """Order all stages on autopilot; the plan jobs of each, as they were made."""
-    await sessions.generate(engine, machine.account, machine.session_id)
-    rows = await machine.fetch(
+    await sessions.generate(engine, job_table.account, job_table.session_id)
+    rows = await job_table.fetch(
         "select id, stage_slug from dialectic_generation_jobs"
         " order by (payload ->> 'model_index')::integer"
     )
     return {slug: [row["id"] for row in rows if row["stage_slug"] == slug] for slug in ORDER}
 
 
-async def read_session(machine: Machine) -> asyncpg.Record:
-    rows = await machine.fetch("select * from dialectic_sessions where id = $1", machine.session_id)
+async def read_session(job_table: JobTable) -> asyncpg.Record:
+    rows = await job_table.fetch(
+        "select * from dialectic_sessions where id = $1", job_table.session_id
+    )
     return rows[0]
 
 
-async def read_stages(machine: Machine) -> dict[str, str]:
-    rows = await machine.fetch("select stage_slug, status from dialectic_stage_runs")
+async def read_stages(job_table: JobTable) -> dict[str, str]:
+    rows = await job_table.fetch("select stage_slug, status from dialectic_stage_runs")
     return {row["stage_slug"]: row["status"] for row in rows}
 
 
 async def test_on_autopilot_later_stages_are_ordered_and_wait_for_what_they_read(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    ordered = await order(machine, engine)
+    ordered = await order(job_table, engine)
     assert [len(ordered[slug]) for slug in ORDER] == [3] * 5
-    assert await machine.statuses(ordered["thesis"]) == ["pending"] * 3
+    assert await job_table.statuses(ordered["thesis"]) == ["pending"] * 3
     for slug, awaited in zip(
         ORDER[1:],
         ("thesis", "thesis, antithesis", "synthesis", "parenthesis"),
         strict=True,
     ):
         for planner_id in ordered[slug]:
-            row = await machine.look(planner_id)
+            row = await job_table.look(planner_id)
             assert row["status"] == JobStatus.WAITING_FOR_PREREQUISITE
             assert row["status_reason"] == f"waits for {awaited}"
-    assert await read_stages(machine) == {"thesis": "generating"} | dict.fromkeys(
+    assert await read_stages(job_table) == {"thesis": "generating"} | dict.fromkeys(
         ORDER[1:], "waiting"
     )
 
 
 async def test_the_end_of_each_stage_moves_the_session_to_the_next_and_the_last_to_its_end(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    ordered = await order(machine, engine)
+    ordered = await order(job_table, engine)
     for slug, following in zip(ORDER, [*ORDER[1:], None], strict=True):
-        session = await read_session(machine)
+        session = await read_session(job_table)
         assert (session["status"], session["current_stage_slug"]) == (f"generating_{slug}", slug)
         for planner_id in ordered[slug]:
-            await machine.complete(await machine.take(planner_id))
-        assert (await read_stages(machine))[slug] == "complete"
+            await job_table.complete(await job_table.take(planner_id))
+        assert (await read_stages(job_table))[slug] == "complete"
         if following is not None:
-            assert (await read_stages(machine))[following] == "generating"
-    session = await read_session(machine)
+            assert (await read_stages(job_table))[following] == "generating"
+    session = await read_session(job_table)
     assert (session["status"], session["current_stage_slug"]) == ("iteration_complete", ORDER[-1])
-    ends = await machine.events("contribution_generation_complete")
+    ends = await job_table.events("contribution_generation_complete")
     assert [end["stageSlug"] for end in ends] == ORDER
 
 
 async def test_a_stage_that_fails_cancels_those_after_it_and_says_why(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    ordered = await order(machine, engine)
+    ordered = await order(job_table, engine)
     first, second, third = ordered["thesis"]
-    await machine.complete(await machine.take(first))
-    await machine.fail(await machine.take(second))
-    assert (await read_session(machine))["status"] == "generating_thesis"
-    assert await machine.statuses(ordered["antithesis"]) == ["pending"] * 3
-    running = await machine.take(ordered["antithesis"][0])
-    await machine.complete(await machine.take(third))
-    session = await read_session(machine)
+    await job_table.complete(await job_table.take(first))
+    await job_table.fail(await job_table.take(second))
+    assert (await read_session(job_table))["status"] == "generating_thesis"
+    assert await job_table.statuses(ordered["antithesis"]) == ["pending"] * 3
+    running = await job_table.take(ordered["antithesis"][0])
+    await job_table.complete(await job_table.take(third))
+    session = await read_session(job_table)
     assert (session["status"], session["current_stage_slug"]) == (
         "thesis_generation_failed",
         "thesis",
     )
-    assert await read_stages(machine) == {"thesis": "failed"} | dict.fromkeys(
+    assert await read_stages(job_table) == {"thesis": "failed"} | dict.fromkeys(
         ORDER[1:], "cancelled"
     )
     for slug in ORDER[1:]:
         for planner_id in ordered[slug]:
-            row = await machine.look(planner_id)
+            row = await job_table.look(planner_id)
             assert (row["status"], row["status_reason"]) == ("cancelled", "stage thesis failed")
-    assert await machine.beat(running) == set(), "what plans a later stage is taken from its worker"
-    ends = await machine.events("contribution_generation_complete")
+    assert await job_table.beat(running) == set(), (
+        "what plans a later stage is taken from its worker"
+    )
+    ends = await job_table.events("contribution_generation_complete")
     assert (ends[0]["stageSlug"], ends[0]["status"]) == ("thesis", "failed")
 
 
 async def test_what_failed_runs_again_and_the_stages_after_it_wait_again(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    ordered = await order(machine, engine)
+    ordered = await order(job_table, engine)
     first, second, third = ordered["thesis"]
-    await machine.complete(await machine.take(first), finished_units=1)
-    await machine.complete(await machine.take(third), finished_units=1)
-    await machine.fail(await machine.take(second))
-    stages = await sessions.retry(engine, machine.account, machine.session_id)
+    await job_table.complete(await job_table.take(first), finished_units=1)
+    await job_table.complete(await job_table.take(third), finished_units=1)
+    await job_table.fail(await job_table.take(second))
+    stages = await sessions.retry(engine, job_table.account, job_table.session_id)
     assert stages == sorted(ORDER)
-    assert (await read_session(machine))["status"] == "generating_thesis"
-    assert await read_stages(machine) == {"thesis": "generating"} | dict.fromkeys(
+    assert (await read_session(job_table))["status"] == "generating_thesis"
+    assert await read_stages(job_table) == {"thesis": "generating"} | dict.fromkeys(
         ORDER[1:], "waiting"
     )
-    assert await machine.statuses(ordered["thesis"]) == ["completed", "pending", "completed"]
-    await machine.complete(await machine.take(second), finished_units=1)
-    assert (await read_session(machine))["status"] == "generating_antithesis"
-    (run,) = await machine.fetch(
+    assert await job_table.statuses(ordered["thesis"]) == ["completed", "pending", "completed"]
+    await job_table.complete(await job_table.take(second), finished_units=1)
+    assert (await read_session(job_table))["status"] == "generating_antithesis"
+    (run,) = await job_table.fetch(
         "select finished_units, planned_units from dialectic_stage_runs where stage_slug = 'thesis'"
     )
     assert tuple(run) == (3, 3)
 
 
 async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_on(
-    machine: Machine, engine: Engine
+    job_table: JobTable, engine: Engine
 ) -> None:
-    ordered = await order(machine, engine)
-    held = [await machine.take(planner_id) for planner_id in ordered["thesis"]]
-    await sessions.pause(engine, machine.account, machine.session_id)
+    ordered = await order(job_table, engine)
+    held = [await job_table.take(planner_id) for planner_id in ordered["thesis"]]
+    await sessions.pause(engine, job_table.account, job_table.session_id)
     for job in held:
-        await machine.complete(job)
-    session = await read_session(machine)
+        await job_table.complete(job)
+    session = await read_session(job_table)
     assert (session["status"], session["status_before_pause"]) == (
         "paused",
         "generating_antithesis",
     )
     # They were let go and found the session paused.
     for planner_id in ordered["antithesis"]:
-        assert await machine.claim(planner_id) is None
-    assert await machine.statuses(ordered["antithesis"]) == ["paused"] * 3
-    await sessions.resume(engine, machine.account, machine.session_id)
-    session = await read_session(machine)
+        assert await job_table.claim(planner_id) is None
+    assert await job_table.statuses(ordered["antithesis"]) == ["paused"] * 3
+    await sessions.resume(engine, job_table.account, job_table.session_id)
+    session = await read_session(job_table)
     assert (session["status"], session["current_stage_slug"]) == (
         "generating_antithesis",
         "antithesis",
     )
-    assert await machine.statuses(ordered["antithesis"]) == ["pending"] * 3
+    assert await job_table.statuses(ordered["antithesis"]) == ["pending"] * 3
 
 
 async def test_what_comes_for_a_paused_plan_job_is_there_when_it_goes_on(
-    machine: Machine, engine: Engine, admin: AdminConnection
+    job_table: JobTable, engine: Engine, admin: AdminConnection
 ) -> None:
-    planner_id = await insert_planner(machine, "thesis")
-    maker = await machine.take(await machine.insert(**making("thesis")))
-    await finish_one(machine, "thesis")
-    await sessions.pause(engine, machine.account, machine.session_id)
-    assert await machine.status(planner_id) == JobStatus.PAUSED
-    await machine.complete(maker)
-    assert await machine.status(planner_id) == JobStatus.PAUSED
-    await sessions.resume(engine, machine.account, machine.session_id)
-    await wait(machine, await machine.take(planner_id), "thesis")
-    assert await machine.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
+    planner_id = await insert_planner(job_table, "thesis")
+    maker = await job_table.take(await job_table.insert(**making("thesis")))
+    await finish_one(job_table, "thesis")
+    await sessions.pause(engine, job_table.account, job_table.session_id)
+    assert await job_table.status(planner_id) == JobStatus.PAUSED
+    await job_table.complete(maker)
+    assert await job_table.status(planner_id) == JobStatus.PAUSED
+    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await wait(job_table, await job_table.take(planner_id), "thesis")
+    assert await job_table.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
     assert (await read_moves(admin, planner_id)).count("paused") == 1
 
 
-async def test_a_stage_counts_no_more_than_was_planned(machine: Machine, engine: Engine) -> None:
-    await start_stage(engine, machine.account, machine.session_id, planned_units=2)
-    keeper = await machine.insert()
+async def test_a_stage_counts_no_more_than_was_planned(job_table: JobTable, engine: Engine) -> None:
+    await start_stage(engine, job_table.account, job_table.session_id, planned_units=2)
+    keeper = await job_table.insert()
     for _ in range(3):
-        await machine.complete(await machine.take(await machine.insert()), finished_units=1)
-    (run,) = await machine.fetch("select finished_units, stage_slug from dialectic_stage_runs")
+        await job_table.complete(await job_table.take(await job_table.insert()), finished_units=1)
+    (run,) = await job_table.fetch("select finished_units, stage_slug from dialectic_stage_runs")
     assert tuple(run) == (2, STAGE)
-    steps = [event["current_step"] for event in await machine.events("dialectic_progress_update")]
+    steps = [event["current_step"] for event in await job_table.events("dialectic_progress_update")]
     assert steps == sorted(steps)
-    assert await machine.status(keeper) == JobStatus.PENDING
+    assert await job_table.status(keeper) == JobStatus.PENDING
 
 
 # -- the sweep ------------------------------------------------------------------------------------
 
 
-async def test_those_who_wait_while_nobody_works_look_again(machine: Machine) -> None:
-    planner_ids = [await insert_planner(machine, "thesis") for _ in range(2)]
-    await machine.forget_messages()
-    assert await machine.sweep() == 2
-    assert await machine.statuses(planner_ids) == ["pending"] * 2
-    assert len(await machine.messages()) == 2
+async def test_those_who_wait_while_nobody_works_look_again(job_table: JobTable) -> None:
+    planner_ids = [await insert_planner(job_table, "thesis") for _ in range(2)]
+    await job_table.forget_messages()
+    assert await job_table.sweep() == 2
+    assert await job_table.statuses(planner_ids) == ["pending"] * 2
+    assert len(await job_table.messages()) == 2
 
 
 @pytest.mark.parametrize("state", ["pending", "processing", "paused"])
 async def test_those_who_wait_while_somebody_works_are_left_alone(
-    machine: Machine, state: str
+    job_table: JobTable, state: str
 ) -> None:
-    planner_id = await insert_planner(machine, "thesis")
-    maker_id = await machine.insert(**making("thesis"))
+    planner_id = await insert_planner(job_table, "thesis")
+    maker_id = await job_table.insert(**making("thesis"))
     if state != "pending":
-        maker = await machine.take(maker_id)
+        maker = await job_table.take(maker_id)
         if state == "paused":
-            await machine.pause(maker)
-    assert await machine.sweep() == 0
-    assert await machine.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
+            await job_table.pause(maker)
+    assert await job_table.sweep() == 0
+    assert await job_table.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
 
 
 async def test_an_open_step_whose_children_have_ended_is_nothing_to_sweep(
-    machine: Machine,
+    job_table: JobTable,
 ) -> None:
-    planner = await machine.take(await machine.insert(**making("plan")))
-    (child_id,) = await machine.insert_plan(
+    planner = await job_table.take(await job_table.insert(**making("plan")))
+    (child_id,) = await job_table.insert_plan(
         planner, 1, total_steps=1, awaits=("thesis",), is_step_open=True
     )
-    await machine.complete(await machine.take(child_id))
-    await machine.insert(**making("thesis"))
-    assert await machine.sweep() == 0
-    assert await machine.status(planner.id) == JobStatus.WAITING_FOR_CHILDREN
+    await job_table.complete(await job_table.take(child_id))
+    await job_table.insert(**making("thesis"))
+    assert await job_table.sweep() == 0
+    assert await job_table.status(planner.id) == JobStatus.WAITING_FOR_CHILDREN
 
 
 # -- heartbeats -----------------------------------------------------------------------------------
 
 
-async def test_a_heartbeat_waits_for_nobody_and_keeps_what_is_busy(machine: Machine) -> None:
-    busy, idle = await machine.take_all([await machine.insert() for _ in range(2)])
-    before = {job.id: (await machine.look(job.id))["lease_until"] for job in (busy, idle)}
-    await machine.advance(1)
-    async with machine.begin() as connection:
+async def test_a_heartbeat_waits_for_nobody_and_keeps_what_is_busy(job_table: JobTable) -> None:
+    busy, idle = await job_table.take_all([await job_table.insert() for _ in range(2)])
+    before = {job.id: (await job_table.look(job.id))["lease_until"] for job in (busy, idle)}
+    await job_table.advance(1)
+    async with job_table.begin() as connection:
         await jobs.hold_lease(connection, busy)
-        assert await machine.beat(busy, idle) == {busy.id, idle.id}
-    assert (await machine.look(busy.id))["lease_until"] == before[busy.id]
-    assert (await machine.look(idle.id))["lease_until"] > before[idle.id]
-    assert await machine.beat(busy, idle) == {busy.id, idle.id}
-    assert (await machine.look(busy.id))["lease_until"] > before[busy.id]
+        assert await job_table.beat(busy, idle) == {busy.id, idle.id}
+    assert (await job_table.look(busy.id))["lease_until"] == before[busy.id]
+    assert (await job_table.look(idle.id))["lease_until"] > before[idle.id]
+    assert await job_table.beat(busy, idle) == {busy.id, idle.id}
+    assert (await job_table.look(busy.id))["lease_until"] > before[busy.id]

@@ -30,7 +30,7 @@ from dialectic.errors import DatabaseBusy, DatabaseFull, DatabaseUnreachable
 from dialectic.postgres import embedded
 from dialectic.worker.maintenance import repeat
 from tests.database.job_table import AdminConnection, working
-from tests.database.running_worker import Workshop, finish
+from tests.database.running_worker import RunningSession, finish
 from tests.problems import refusing
 from tests.waiting import PATIENCE_S, until_someone_waits
 
@@ -48,12 +48,12 @@ PASSING = {
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
-async def insert_domain(shop: Workshop, db: Database) -> None:
-    tenant_id = shop.account.tenant_id
+async def insert_domain(session: RunningSession, db: Database) -> None:
+    tenant_id = session.account.tenant_id
     await db.transact(tenant_id, lambda c: c.execute(INSERT_DOMAIN, tenant_id, uuid4()))
 
 
@@ -61,20 +61,20 @@ async def insert_domain(shop: Workshop, db: Database) -> None:
 
 
 @pytest.mark.parametrize("code", PASSING)
-async def test_a_refusal_that_passes_is_outlived(shop: Workshop, code: str) -> None:
-    async with shop.refusing("dialectic_domains", code, times=3):
-        await insert_domain(shop, shop.engine.db)
-        assert await shop.count_refusals() == 4
+async def test_a_refusal_that_passes_is_outlived(session: RunningSession, code: str) -> None:
+    async with session.refusing("dialectic_domains", code, times=3):
+        await insert_domain(session, session.engine.db)
+        assert await session.count_refusals() == 4
 
 
 @pytest.mark.parametrize("code", ["40P01", "40001", "55P03"])
 async def test_collisions_are_tried_a_few_times_and_then_left_to_a_later_attempt(
-    shop: Workshop, code: str
+    session: RunningSession, code: str
 ) -> None:
-    async with shop.refusing("dialectic_domains", code, times=10**9):
+    async with session.refusing("dialectic_domains", code, times=10**9):
         with pytest.raises(DatabaseBusy):
-            await insert_domain(shop, shop.engine.db)
-        assert await shop.count_refusals() == COLLISION_TRIES
+            await insert_domain(session, session.engine.db)
+        assert await session.count_refusals() == COLLISION_TRIES
 
 
 @pytest.mark.parametrize(
@@ -82,26 +82,28 @@ async def test_collisions_are_tried_a_few_times_and_then_left_to_a_later_attempt
     [("53100", DatabaseFull), ("54000", DatabaseFull), ("57014", DatabaseBusy)],
 )
 async def test_a_refusal_that_does_not_pass_leaves_as_an_error_with_a_fate(
-    shop: Workshop, code: str, error: type[Exception]
+    session: RunningSession, code: str, error: type[Exception]
 ) -> None:
     async with (
-        shop.refusing("dialectic_domains", code, times=10**9),
-        Database.open(shop.engine.address, APP_ROLE, patience_s=0.2) as db,
+        session.refusing("dialectic_domains", code, times=10**9),
+        Database.open(session.engine.address, APP_ROLE, patience_s=0.2) as db,
     ):
         with pytest.raises(error, match="the server refuses"):
-            await insert_domain(shop, db)
+            await insert_domain(session, db)
 
 
 @pytest.mark.parametrize("code", ["21000", "23514"], ids=["cardinality", "check"])
-async def test_a_broken_rule_is_not_tried_again(shop: Workshop, code: str) -> None:
-    async with shop.refusing("dialectic_domains", code, times=10**9):
+async def test_a_broken_rule_is_not_tried_again(session: RunningSession, code: str) -> None:
+    async with session.refusing("dialectic_domains", code, times=10**9):
         with pytest.raises((asyncpg.CardinalityViolationError, asyncpg.CheckViolationError)):
-            await insert_domain(shop, shop.engine.db)
-        assert await shop.count_refusals() == 1
+            await insert_domain(session, session.engine.db)
+        assert await session.count_refusals() == 1
 
 
-async def test_two_transactions_that_lock_each_other_out_both_succeed(shop: Workshop) -> None:
-    one, other = await shop.insert(2)
+async def test_two_transactions_that_lock_each_other_out_both_succeed(
+    session: RunningSession,
+) -> None:
+    one, other = await session.insert(2)
     met = asyncio.Barrier(2)
 
     def touch(first: UUID, second: UUID) -> asyncio.Task[None]:
@@ -116,47 +118,49 @@ async def test_two_transactions_that_lock_each_other_out_both_succeed(shop: Work
                 await met.wait()
             await connection.execute(touching, second)
 
-        return asyncio.create_task(shop.engine.db.transact(shop.account.tenant_id, work))
+        return asyncio.create_task(session.engine.db.transact(session.account.tenant_id, work))
 
     await asyncio.gather(touch(one, other), touch(other, one))
-    assert [(await shop.look(job_id))["priority"] for job_id in (one, other)] == [2, 2]
+    assert [(await session.look(job_id))["priority"] for job_id in (one, other)] == [2, 2]
 
 
-async def test_a_full_pool_is_waited_for_a_while_and_then_named(shop: Workshop) -> None:
+async def test_a_full_pool_is_waited_for_a_while_and_then_named(session: RunningSession) -> None:
     held, left = asyncio.Event(), asyncio.Event()
 
     async def stay(_connection: Connection) -> None:
         held.set()
         await left.wait()
 
-    async with Database.open(shop.engine.address, APP_ROLE, size=1, patience_s=0.2) as db:
-        staying = asyncio.create_task(db.transact(shop.account.tenant_id, stay))
+    async with Database.open(session.engine.address, APP_ROLE, size=1, patience_s=0.2) as db:
+        staying = asyncio.create_task(db.transact(session.account.tenant_id, stay))
         await held.wait()
         with refusing(DatabaseBusy, reason="pool_used_up", limit=1):
-            await insert_domain(shop, db)
+            await insert_domain(session, db)
         left.set()
         await staying
-        await insert_domain(shop, db)
+        await insert_domain(session, db)
 
 
 # -- jobs ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", PASSING)
-async def test_an_answer_is_kept_while_its_save_is_refused(shop: Workshop, code: str) -> None:
+async def test_an_answer_is_kept_while_its_save_is_refused(
+    session: RunningSession, code: str
+) -> None:
     calls: list[Job] = []
 
     async def run(engine: Engine, job: Job) -> None:
         calls.append(job)
-        await insert_domain(shop, engine.db)
+        await insert_domain(session, engine.db)
         await finish(engine, job)
 
     async with (
-        shop.refusing("dialectic_domains", code, times=3),
-        working(shop.worker_engine, run),
+        session.refusing("dialectic_domains", code, times=3),
+        working(session.worker_engine, run),
     ):
-        (job_id,) = await shop.insert()
-        await shop.until_status("completed", job_id)
+        (job_id,) = await session.insert()
+        await session.until_status("completed", job_id)
     assert len(calls) == 1
 
 
@@ -171,20 +175,20 @@ async def test_an_answer_is_kept_while_its_save_is_refused(shop: Workshop, code:
     ],
 )
 async def test_what_a_job_meets_in_the_database_decides_its_fate(
-    shop: Workshop, code: str, status: str, reason: str
+    session: RunningSession, code: str, status: str, reason: str
 ) -> None:
     async def run(engine: Engine, job: Job) -> None:
-        await insert_domain(shop, engine.db)
+        await insert_domain(session, engine.db)
 
-    async with Database.open(shop.engine.address, WORKER_ROLE, patience_s=0.3) as db:
-        hasty = replace(shop.worker_engine, db=db)
+    async with Database.open(session.engine.address, WORKER_ROLE, patience_s=0.3) as db:
+        hasty = replace(session.worker_engine, db=db)
         async with (
-            shop.refusing("dialectic_domains", code, times=10**9),
+            session.refusing("dialectic_domains", code, times=10**9),
             working(hasty, run),
         ):
-            (job_id,) = await shop.insert()
-            await shop.until_status(status, job_id)
-    row = await shop.look(job_id)
+            (job_id,) = await session.insert()
+            await session.until_status(status, job_id)
+    row = await session.look(job_id)
     assert (row["status_reason"], row["errors"][0]["code"]) == (reason, reason)
 
 
@@ -192,7 +196,7 @@ async def test_what_a_job_meets_in_the_database_decides_its_fate(
 
 
 @dataclass(frozen=True, slots=True)
-class Road:
+class SocketRelay:
     """Another way to the server's socket, which a test can close."""
 
     path: Path
@@ -212,52 +216,56 @@ class Road:
 
 
 @pytest.fixture
-def road(server: embedded.Server) -> Iterator[Road]:
+def relay(server: embedded.Server) -> Iterator[SocketRelay]:
     # Not below the test's own folder: the name of a socket must be short.
     with tempfile.TemporaryDirectory() as folder:
-        made = Road(Path(folder) / "s", str(server.socket_dir))
+        made = SocketRelay(Path(folder) / "s", str(server.socket_dir))
         made.build()
         yield made
 
 
-async def test_a_server_without_a_way_to_it_is_waited_for(shop: Workshop, road: Road) -> None:
+async def test_a_server_without_a_way_to_it_is_waited_for(
+    session: RunningSession, relay: SocketRelay
+) -> None:
     """The faces of a failover: not refused, but no name, no route, or here no directory."""
-    address = road.lead_to(shop.engine.address)
+    address = relay.lead_to(session.engine.address)
     async with Database.open(address, APP_ROLE, patience_s=10.0) as db:
-        road.close()
-        await hang_up_on_everyone(shop)
+        relay.close()
+        await hang_up_on_everyone(session)
         with pytest.raises(ConnectionError, match="Not a directory"):
             await connect(address, APP_ROLE)
-        inserting = asyncio.create_task(insert_domain(shop, db))
+        inserting = asyncio.create_task(insert_domain(session, db))
         asking = asyncio.create_task(db.fetch("select 1"))
         done, _ = await asyncio.wait({inserting, asking}, timeout=0.3)
         assert not done
-        road.build()
+        relay.build()
         await asyncio.gather(inserting, asking)
 
 
-async def test_a_server_that_stays_away_is_named_unreachable(shop: Workshop, road: Road) -> None:
-    async with Database.open(road.lead_to(shop.engine.address), APP_ROLE, patience_s=0.2) as db:
-        road.close()
-        await hang_up_on_everyone(shop)
+async def test_a_server_that_stays_away_is_named_unreachable(
+    session: RunningSession, relay: SocketRelay
+) -> None:
+    async with Database.open(relay.lead_to(session.engine.address), APP_ROLE, patience_s=0.2) as db:
+        relay.close()
+        await hang_up_on_everyone(session)
         with pytest.raises(DatabaseUnreachable):
-            await insert_domain(shop, db)
+            await insert_domain(session, db)
         with pytest.raises(DatabaseUnreachable):
             await open_account(db, "local")
 
 
-async def hang_up_on_everyone(shop: Workshop) -> None:
+async def hang_up_on_everyone(session: RunningSession) -> None:
     """Break every connection to this database but the test's own."""
-    await shop.admin.execute(
+    await session.admin.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity"
         " where datname = current_database() and pid <> pg_backend_pid()"
     )
 
 
 async def test_an_account_is_opened_although_the_server_hangs_up_in_the_middle(
-    shop: Workshop, admin: AdminConnection
+    session: RunningSession, admin: AdminConnection
 ) -> None:
-    async with Database.open(shop.engine.address, APP_ROLE, size=1, patience_s=10.0) as db:
+    async with Database.open(session.engine.address, APP_ROLE, size=1, patience_s=10.0) as db:
         pid = (await db.fetch("select pg_backend_pid() as pid"))[0]["pid"]
         async with admin.transaction():
             await admin.execute("lock table users in access exclusive mode")

@@ -23,15 +23,15 @@ from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, SchemaChanged
 from dialectic.worker.worker import Worker
 from tests.database.job_table import AdminConnection, working
-from tests.database.running_worker import Gates, Workshop, finish
+from tests.database.running_worker import GatedJobs, RunningSession, finish
 from tests.waiting import PATIENCE_S, until_someone_waits
 
 FORGET_DIGEST = f"update schema_migrations set sha256 = 'old' where name = '{DIGEST_ROW}'"
 
 
 @pytest.fixture
-async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> Workshop:
-    return await Workshop.open(engine, worker_engine, admin)
+async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection) -> RunningSession:
+    return await RunningSession.open(engine, worker_engine, admin)
 
 
 # -- a later version -------------------------------------------------------------------------------
@@ -47,14 +47,14 @@ BREAK_TOYS = f"{MAKE_TOYS} insert into toys values ('a ball for a pet that does 
 
 
 async def migrate_later(
-    shop: Workshop, folder: Path, migrations: Mapping[str, str]
+    session: RunningSession, folder: Path, migrations: Mapping[str, str]
 ) -> tuple[int, list[str]]:
     """Run `db migrate` of a version with these migrations; return how it ended, and what it did."""
     later = make_later_version(folder, migrations)
     settings = {
         "PYTHONPATH": str(later),
         "DIALECTIC_HOME": str(folder / "home"),
-        "DIALECTIC_DATABASE_URL": shop.engine.address.url,
+        "DIALECTIC_DATABASE_URL": session.engine.address.url,
     }
     told = await asyncio.to_thread(
         subprocess.run,
@@ -68,37 +68,39 @@ async def migrate_later(
     return told.returncode, [line.split()[1] for line in lines if line.startswith("applied ")]
 
 
-async def list_applied(shop: Workshop) -> list[str]:
-    rows = await shop.admin.fetch("select name from schema_migrations order by name")
+async def list_applied(session: RunningSession) -> list[str]:
+    rows = await session.admin.fetch("select name from schema_migrations order by name")
     return [row["name"] for row in rows if row["name"] not in (BINDINGS_ROW, DIGEST_ROW)]
 
 
 async def test_a_later_version_adds_its_migrations_once_and_keeps_what_is_there(
-    shop: Workshop, tmp_path: Path
+    session: RunningSession, tmp_path: Path
 ) -> None:
     known = [script.name for script in list_migrations()]
-    (job_id,) = await shop.insert()
+    (job_id,) = await session.insert()
     later = {PETS: MAKE_PETS, TOYS: MAKE_TOYS}
-    assert await migrate_later(shop, tmp_path / "first", later) == (0, [PETS, TOYS])
-    assert await migrate_later(shop, tmp_path / "second", later) == (0, [])
-    assert await list_applied(shop) == [*known, PETS, TOYS]
-    assert (await shop.look(job_id))["status"] == "pending"
+    assert await migrate_later(session, tmp_path / "first", later) == (0, [PETS, TOYS])
+    assert await migrate_later(session, tmp_path / "second", later) == (0, [])
+    assert await list_applied(session) == [*known, PETS, TOYS]
+    assert (await session.look(job_id))["status"] == "pending"
     policies = "select count(*) from pg_policies where tablename = 'pets'"
-    assert await shop.admin.fetchval(policies) == 4, "a new table of a tenant is closed to others"
+    assert await session.admin.fetchval(policies) == 4, (
+        "a new table of a tenant is closed to others"
+    )
     with pytest.raises(ConfigurationError, match=TOYS):
-        await migrate(shop.engine.address)
+        await migrate(session.engine.address)
 
 
 async def test_a_later_migration_that_fails_leaves_nothing_and_is_completed_when_it_is_mended(
-    shop: Workshop, tmp_path: Path
+    session: RunningSession, tmp_path: Path
 ) -> None:
     broken = {PETS: MAKE_PETS, TOYS: BREAK_TOYS}
-    code, applied = await migrate_later(shop, tmp_path / "broken", broken)
+    code, applied = await migrate_later(session, tmp_path / "broken", broken)
     assert (code, applied) == (1, [])
-    assert (await list_applied(shop))[-1] == PETS
-    assert await shop.admin.fetchval("select to_regclass('toys')") is None
+    assert (await list_applied(session))[-1] == PETS
+    assert await session.admin.fetchval("select to_regclass('toys')") is None
     mended = {PETS: MAKE_PETS, TOYS: MAKE_TOYS}
-    assert await migrate_later(shop, tmp_path / "mended", mended) == (0, [TOYS])
+    assert await migrate_later(session, tmp_path / "mended", mended) == (0, [TOYS])
 
 
 # -- under load ------------------------------------------------------------------------------------
@@ -106,70 +108,72 @@ async def test_a_later_migration_that_fails_leaves_nothing_and_is_completed_when
 
 @pytest.mark.parametrize("is_weakened", [False, True], ids=["functions", "functions and policies"])
 async def test_the_schema_is_applied_again_and_again_while_others_work(
-    shop: Workshop, is_weakened: bool
+    session: RunningSession, is_weakened: bool
 ) -> None:
     is_over = False
     made: list[UUID] = []
 
     async def ask_for_work() -> None:
         while not is_over:
-            made.extend(await shop.insert())
+            made.extend(await session.insert())
 
     async def look() -> None:
         while not is_over:
-            await sessions.load_overview(shop.engine, shop.account, shop.session_id)
+            await sessions.load_overview(session.engine, session.account, session.session_id)
 
     async def apply_again() -> None:
-        connection = await asyncpg.connect(shop.engine.address.url)
+        connection = await asyncpg.connect(session.engine.address.url)
         for _ in range(5):
             if is_weakened:
                 await connection.execute("drop policy tenant_select on dialectic.chats")
-            assert await migration._apply_all(connection, shop.engine.address) == []
+            assert await migration._apply_all(connection, session.engine.address) == []
         await connection.close()
 
-    async with working(shop.worker_engine, finish, concurrency=4):
+    async with working(session.worker_engine, finish, concurrency=4):
         others = [asyncio.create_task(each) for each in (ask_for_work(), look())]
         try:
             await apply_again()
         finally:
             is_over = True
         await asyncio.gather(*others)
-        await shop.until_status("completed", *made)
+        await session.until_status("completed", *made)
 
 
-async def test_functions_alone_are_applied_without_locking_a_table(shop: Workshop) -> None:
-    await shop.admin.execute(FORGET_DIGEST)
-    async with shop.admin.transaction():
-        await shop.admin.execute("lock table dialectic_generation_jobs in row exclusive mode")
-        assert await migrate(shop.engine.address) == []
+async def test_functions_alone_are_applied_without_locking_a_table(session: RunningSession) -> None:
+    await session.admin.execute(FORGET_DIGEST)
+    async with session.admin.transaction():
+        await session.admin.execute("lock table dialectic_generation_jobs in row exclusive mode")
+        assert await migrate(session.engine.address) == []
 
 
-async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(shop: Workshop) -> None:
+async def test_a_migration_lets_those_go_first_who_hold_what_it_needs(
+    session: RunningSession,
+) -> None:
     """Another holds the last table and then wants the first: it gets it without a deadlock."""
-    await shop.admin.execute(FORGET_DIGEST)
-    await shop.admin.execute("drop policy tenant_select on chats")
-    other = await asyncpg.connect(shop.engine.address.url)
+    await session.admin.execute(FORGET_DIGEST)
+    await session.admin.execute("drop policy tenant_select on chats")
+    other = await asyncpg.connect(session.engine.address.url)
     await other.execute("set search_path = dialectic; set deadlock_timeout = '1s'; begin")
     await other.execute("select from users limit 1")
-    migrating = asyncio.create_task(migrate(shop.engine.address))
-    await until_someone_waits(shop.admin, "mode = 'AccessExclusiveLock'")
+    migrating = asyncio.create_task(migrate(session.engine.address))
+    await until_someone_waits(session.admin, "mode = 'AccessExclusiveLock'")
     await other.execute("select from dialectic_generation_jobs limit 1")
     await other.execute("commit")
     await other.close()
     assert await asyncio.wait_for(migrating, PATIENCE_S) == []
-    assert await find_upgrade(shop.admin.fetch) is None
+    assert await find_upgrade(session.admin.fetch) is None
 
 
 async def test_a_migration_that_never_gets_its_turn_says_who_stands_in_its_way(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
-    await shop.admin.execute(FORGET_DIGEST)
-    await shop.admin.execute("drop policy tenant_select on chats")
-    async with shop.admin.transaction():
-        await shop.admin.execute("select from dialectic_generation_jobs limit 1")
+    await session.admin.execute(FORGET_DIGEST)
+    await session.admin.execute("drop policy tenant_select on chats")
+    async with session.admin.transaction():
+        await session.admin.execute("select from dialectic_generation_jobs limit 1")
         with pytest.raises(DatabaseBusy, match="keeps its tables locked"):
-            await migrate(shop.engine.address, lock_tries=2)
-    assert await migrate(shop.engine.address) == []
+            await migrate(session.engine.address, lock_tries=2)
+    assert await migrate(session.engine.address) == []
 
 
 # -- an old worker ---------------------------------------------------------------------------------
@@ -183,21 +187,21 @@ async def test_a_migration_that_never_gets_its_turn_says_who_stands_in_its_way(
     ],
 )
 async def test_a_worker_that_sees_an_upgrade_finishes_what_it_holds_and_takes_no_more(
-    shop: Workshop, upgrade: str, what: str
+    session: RunningSession, upgrade: str, what: str
 ) -> None:
-    gates = Gates()
-    worker = Worker(shop.worker_engine, run_job=gates.run, concurrency=4)
+    gated_jobs = GatedJobs()
+    worker = Worker(session.worker_engine, run_job=gated_jobs.run, concurrency=4)
     running = asyncio.create_task(worker.run())
-    (held,) = await shop.insert()
-    await gates.next_begun()
-    await shop.admin.execute(upgrade)
+    (held,) = await session.insert()
+    await gated_jobs.next_begun()
+    await session.admin.execute(upgrade)
     await asyncio.wait_for(worker._stopping.wait(), PATIENCE_S)
-    (later,) = await shop.insert()
-    gates.gate(1).set()
+    (later,) = await session.insert()
+    gated_jobs.gate(1).set()
     with pytest.raises(SchemaChanged, match=what):
         await asyncio.wait_for(running, PATIENCE_S)
-    assert (await shop.look(held))["status"] == "completed"
-    assert (await shop.look(later))["status"] == "pending"
+    assert (await session.look(held))["status"] == "completed"
+    assert (await session.look(later))["status"] == "pending"
 
 
 @pytest.mark.parametrize(
@@ -209,44 +213,46 @@ async def test_a_worker_that_sees_an_upgrade_finishes_what_it_holds_and_takes_no
     ],
 )
 async def test_a_job_that_meets_an_upgraded_database_is_given_back_and_not_failed(
-    shop: Workshop, change: str
+    session: RunningSession, change: str
 ) -> None:
     async def run(engine: Engine, job: Job) -> None:
-        await shop.admin.execute(change)
-        await shop.admin.execute(FORGET_DIGEST)
+        await session.admin.execute(change)
+        await session.admin.execute(FORGET_DIGEST)
         await engine.db.transact(
             job.tenant_id, lambda c: c.execute("update dialectic_domains set name = 'other'")
         )
 
-    (job_id,) = await shop.insert()
-    worker = Worker(shop.worker_engine, run_job=run, concurrency=4)
+    (job_id,) = await session.insert()
+    worker = Worker(session.worker_engine, run_job=run, concurrency=4)
     with pytest.raises(SchemaChanged, match="start it again"):
         await asyncio.wait_for(worker.run(), PATIENCE_S)
-    row = await shop.look(job_id)
+    row = await session.look(job_id)
     assert (row["status"], row["attempt_count"], row["errors"]) == ("pending", 1, [])
 
 
-async def test_a_claim_that_meets_an_upgraded_database_ends_the_worker(shop: Workshop) -> None:
-    gates = Gates()
-    worker = Worker(shop.worker_engine, run_job=gates.run, concurrency=4)
+async def test_a_claim_that_meets_an_upgraded_database_ends_the_worker(
+    session: RunningSession,
+) -> None:
+    gated_jobs = GatedJobs()
+    worker = Worker(session.worker_engine, run_job=gated_jobs.run, concurrency=4)
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(worker.wait_until_listening(), PATIENCE_S)
-    async with shop.admin.transaction():
-        await shop.admin.execute("alter function claim_jobs rename to take_jobs")
-        await shop.admin.execute(FORGET_DIGEST)
-    (job_id,) = await shop.insert()
+    async with session.admin.transaction():
+        await session.admin.execute("alter function claim_jobs rename to take_jobs")
+        await session.admin.execute(FORGET_DIGEST)
+    (job_id,) = await session.insert()
     with pytest.raises(SchemaChanged):
         await asyncio.wait_for(running, PATIENCE_S)
-    assert (await shop.look(job_id))["status"] == "pending"
+    assert (await session.look(job_id))["status"] == "pending"
 
 
 async def test_a_wrong_statement_in_a_database_that_is_ours_is_a_fault_of_the_program(
-    shop: Workshop,
+    session: RunningSession,
 ) -> None:
     async def run(engine: Engine, job: Job) -> None:
         await engine.db.transact(job.tenant_id, lambda c: c.execute("select from nowhere"))
 
-    async with working(shop.worker_engine, run):
-        (job_id,) = await shop.insert()
-        await shop.until_status("failed", job_id)
-    assert (await shop.look(job_id))["status_reason"] == "internal"
+    async with working(session.worker_engine, run):
+        (job_id,) = await session.insert()
+        await session.until_status("failed", job_id)
+    assert (await session.look(job_id))["status_reason"] == "internal"

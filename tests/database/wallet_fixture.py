@@ -31,7 +31,7 @@ def used(tokens: int, *, input_tokens: int = 0, **facts: Any) -> Actual:
 
 
 @dataclass(slots=True)
-class Till:
+class AccountWallet:
     """One account's wallet, used as a worker and its owner use it."""
 
     app: Database
@@ -41,14 +41,16 @@ class Till:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, engine: Engine, *, amount: int = 0, size: int = 4) -> AsyncIterator[Till]:
-        """Open a till with so much real money in it, for a user of its own."""
+    async def open(
+        cls, engine: Engine, *, amount: int = 0, size: int = 4
+    ) -> AsyncIterator[AccountWallet]:
+        """Open a wallet with an amount of real money in it, for a user of its own."""
         account = await open_account(engine.db, f"user {uuid4()}")
         async with Database.open(engine.address, WORKER_ROLE, size=size, patience_s=5.0) as db:
-            till = cls(engine.db, db, account)
+            wallet = cls(engine.db, db, account)
             if amount:
-                await till.top_up(amount)
-            yield till
+                await wallet.top_up(amount)
+            yield wallet
 
     @property
     def wallet_id(self) -> UUID:

@@ -36,7 +36,7 @@ PROMPT = "A booking service for a village hall that volunteers can run in an hou
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class ApiUser:
     """A user, their token, and a client that sends it."""
 
     account: Account
@@ -63,31 +63,31 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """A server that was not started: its application, and who knocks."""
+class Api:
+    """The application of a server that was not started, its engines and two users."""
 
     engine: Engine
     worker_engine: Engine
     hub: Hub
     app: Any
-    anna: Guest
-    ben: Guest
+    anna: ApiUser
+    ben: ApiUser
 
     def knock(self, **headers: str) -> httpx2.AsyncClient:
         """A client of nobody, with whatever headers."""
         return open_client(self.app, headers)
 
-    def come_back(self, account: Account, token: str) -> Guest:
-        """A guest of an earlier time, by their token."""
-        return Guest(account, token, open_client(self.app, {"Authorization": f"Bearer {token}"}))
+    def come_back(self, account: Account, token: str) -> ApiUser:
+        """A user of an earlier time, by their token."""
+        return ApiUser(account, token, open_client(self.app, {"Authorization": f"Bearer {token}"}))
 
-    async def work(self, guest: Guest, session_id: str) -> None:
+    async def work(self, user: ApiUser, session_id: str) -> None:
         """Work until nothing of a session is left that could be worked on."""
         worker = Worker(self.worker_engine, concurrency=8)
         working = asyncio.create_task(worker.run())
 
         async def rests() -> bool:
-            overview = await sessions.load_overview(self.engine, guest.account, UUID(session_id))
+            overview = await sessions.load_overview(self.engine, user.account, UUID(session_id))
             return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
 
         try:
@@ -96,15 +96,15 @@ class House:
             worker.stop()
             await asyncio.wait_for(working, PATIENCE_S)
 
-    async def fund(self, guest: Guest) -> None:
-        """Put a dollar into a guest's wallet."""
+    async def fund(self, user: ApiUser) -> None:
+        """Put a dollar into a user's wallet."""
         deposit = Deposit(key=str(uuid4()), amount_credits=1_000_000)
-        account = guest.account
+        account = user.account
         await self.engine.db.transact(
             account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
         )
 
-    async def let_in(self, name: str = "", scopes: set[Scope] | None = None) -> Guest:
+    async def let_in(self, name: str = "", scopes: set[Scope] | None = None) -> ApiUser:
         return await let_in(self.engine, self.app, name or f"guest {uuid4().hex}", scopes)
 
 
@@ -115,13 +115,13 @@ def open_client(app: Any, headers: dict[str, str]) -> httpx2.AsyncClient:
     )
 
 
-async def let_in(engine: Engine, app: Any, name: str, scopes: set[Scope] | None = None) -> Guest:
+async def let_in(engine: Engine, app: Any, name: str, scopes: set[Scope] | None = None) -> ApiUser:
     account = await accounts.add_user(engine.db, name)
     issued = await accounts.issue_token(
         engine.db, accounts.build_owner(account), name="test", scopes=scopes
     )
     token = issued.secret.reveal()
-    return Guest(account, token, open_client(app, {"Authorization": f"Bearer {token}"}))
+    return ApiUser(account, token, open_client(app, {"Authorization": f"Bearer {token}"}))
 
 
 @functools.cache
@@ -137,14 +137,14 @@ def copy_api() -> FastAPI:
 
 
 @asynccontextmanager
-async def open_house(
+async def open_api(
     address: Address,
     home: Path,
     catalog: Catalog | None = None,
     *,
     patience_s: float = 30.0,
     **settings: Any,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Api]:
     """Open the API on a database, which may have been used before."""
     chosen = replace(Settings(home=home, lease_s=1.2, requests_per_minute=1_000_000), **settings)
     catalog = catalog or build_catalog(chosen)
@@ -158,4 +158,4 @@ async def open_house(
         anna = await let_in(engine, app, f"anna {uuid4().hex}")
         ben = await let_in(engine, app, f"ben {uuid4().hex}")
         async with anna.client, ben.client:
-            yield House(engine, replace(engine, db=worker_db), hub, app, anna, ben)
+            yield Api(engine, replace(engine, db=worker_db), hub, app, anna, ben)

@@ -17,7 +17,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import Simulator, open_simulator
-from tests.scenario.whole_session import Row, Stage, open_stage
+from tests.scenario.whole_session import Installation, Row, open_installation
 
 # Four characters are a token for the simulator and for us: what one counts, the other does.
 MODELS = {"*": {"tokenizer": "chars:4"}}
@@ -58,22 +58,22 @@ def configure(
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
-    """A stage whose models cost money, and the simulator that answers for them."""
+class PaidSession:
+    """An installation whose models cost money, and the simulator that answers for them."""
 
-    stage: Stage
+    installation: Installation
     simulator: Simulator
 
-    def allow(self, **settings: Any) -> Shop:
+    def allow(self, **settings: Any) -> PaidSession:
         """The same with other settings."""
-        stage = self.stage
-        changed = replace(stage.engine.settings, **settings)
+        installation = self.installation
+        changed = replace(installation.engine.settings, **settings)
         return replace(
             self,
-            stage=replace(
-                stage,
-                engine=replace(stage.engine, settings=changed),
-                worker_engine=replace(stage.worker_engine, settings=changed),
+            installation=replace(
+                installation,
+                engine=replace(installation.engine, settings=changed),
+                worker_engine=replace(installation.worker_engine, settings=changed),
             ),
         )
 
@@ -83,42 +83,44 @@ class Shop:
 
     async def put_in(self, amount_credits: int) -> list[UUID]:
         """Put money in as `dialectic wallet topup` does; return the sessions that it woke."""
-        account = self.stage.account
+        account = self.installation.account
         deposit = Deposit(key=str(uuid4()), amount_credits=amount_credits)
 
         async def work(connection: Any) -> list[UUID]:
             await wallets.top_up(connection, account.wallet_id, deposit)
             return await jobs.resume_funded(connection, account.wallet_id)
 
-        return await self.stage.engine.db.transact(account.tenant_id, work)
+        return await self.installation.engine.db.transact(account.tenant_id, work)
 
     async def load_wallet(self) -> Wallet:
-        account = self.stage.account
-        return await self.stage.engine.db.transact(
+        account = self.installation.account
+        return await self.installation.engine.db.transact(
             account.tenant_id, lambda c: wallets.load_wallet(c, account.wallet_id)
         )
 
     async def list_holds(self) -> list[Row]:
-        return await list_holds(self.stage)
+        return await list_holds(self.installation)
 
     async def check_books(self, session_id: UUID) -> list[Row]:
-        return await check_books(self.stage, session_id)
+        return await check_books(self.installation, session_id)
 
 
-async def list_holds(stage: Stage) -> list[Row]:
-    return await stage.fetch("select * from token_wallet_holds order by created_at, hold_key")
+async def list_holds(installation: Installation) -> list[Row]:
+    return await installation.fetch(
+        "select * from token_wallet_holds order by created_at, hold_key"
+    )
 
 
-async def verify(stage: Stage) -> list[Breach]:
-    return await audit.verify_tenant(stage.engine.db, stage.account.tenant_id)
+async def verify(installation: Installation) -> list[Breach]:
+    return await audit.verify_tenant(installation.engine.db, installation.account.tenant_id)
 
 
-async def check_books(stage: Stage, session_id: UUID) -> list[Row]:
+async def check_books(installation: Installation, session_id: UUID) -> list[Row]:
     """See that each stored answer is paid for once, nothing is set aside, and the books are right.
 
     Returns the posted holds.
     """
-    answers = await stage.fetch(
+    answers = await installation.fetch(
         """
         select id from dialectic_chunks where session_id = $1
         union all
@@ -127,13 +129,13 @@ async def check_books(stage: Stage, session_id: UUID) -> list[Row]:
         """,
         session_id,
     )
-    holds = [row for row in await list_holds(stage) if row["session_id"] == session_id]
+    holds = [row for row in await list_holds(installation) if row["session_id"] == session_id]
     posted = [row for row in holds if row["state"] == "posted"]
     paid = [row["answer_id"] for row in posted if row["answer_id"] is not None]
     assert sorted(paid) == sorted(row["id"] for row in answers)
     assert [row for row in holds if row["state"] == "pending"] == []
-    assert await verify(stage) == []
-    (spending,) = await stage.fetch(
+    assert await verify(installation) == []
+    (spending,) = await installation.fetch(
         "select * from dialectic_session_spending where session_id = $1", session_id
     )
     for kind in ("", "play_"):
@@ -145,20 +147,20 @@ async def check_books(stage: Stage, session_id: UUID) -> list[Row]:
 
 
 @asynccontextmanager
-async def open_shop(
+async def open_paid_session(
     server: embedded.Server,
     template: str,
     home: Path,
     script: Mapping[str, Any],
     endpoints: Mapping[str, str | None] | None = None,
     model: str = MODEL,
-) -> AsyncIterator[Shop]:
+) -> AsyncIterator[PaidSession]:
     """Open a shop; each endpoint is asked at the simulator's endpoint of the name given for it."""
     async with open_simulator({"models": MODELS, **script}) as simulator:
         settings = configure(home, simulator, endpoints or {"sim": None}, model)
         catalog = build_catalog(settings)
         try:
-            async with open_stage(server, template, home, catalog) as stage:
-                yield Shop(stage, simulator)
+            async with open_installation(server, template, home, catalog) as installation:
+                yield PaidSession(installation, simulator)
         finally:
             await catalog.close()

@@ -1,4 +1,4 @@
-"""A server on a port with a worker beside it, in a thread of its own, and its guests' tokens."""
+"""A server on a port with a worker beside it, in a thread of its own, and its users' tokens."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 from dialectic.api.server import open_server
 from dialectic.db.pool import Address
 from dialectic.worker.worker import Worker
-from tests.scenario.api_in_process import open_house
+from tests.scenario.api_in_process import open_api
 from tests.waiting import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
-class Outpost:
+class RemoteServer:
     """A server that answers and works."""
 
     url: str
@@ -30,18 +30,18 @@ class Outpost:
 
 
 @contextmanager
-def open_outpost(address: Address, home: Path) -> Iterator[Outpost]:
+def open_remote_server(address: Address, home: Path) -> Iterator[RemoteServer]:
     """Open a server on a database, for tests that are no part of its event loop."""
     told: queue.Queue[Any] = queue.Queue()
 
     async def stand() -> None:
         leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with open_house(address, home) as house:
-            worker = Worker(house.worker_engine, concurrency=8)
+        async with open_api(address, home) as api:
+            worker = Worker(api.worker_engine, concurrency=8)
             working = asyncio.create_task(worker.run())
-            async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
-                tokens = (house.anna.token, house.ben.token)
-                told.put((Outpost(running.url, address, home, *tokens), loop, leave))
+            async with open_server(api.app, api.hub, host="127.0.0.1", port=0) as running:
+                tokens = (api.anna.token, api.ben.token)
+                told.put((RemoteServer(running.url, address, home, *tokens), loop, leave))
                 await leave.wait()
             worker.stop()
             await working
@@ -58,9 +58,9 @@ def open_outpost(address: Address, home: Path) -> Iterator[Outpost]:
     found = told.get(timeout=PATIENCE_S)
     if isinstance(found, BaseException):
         raise found
-    outpost, loop, leave = found
+    remote_server, loop, leave = found
     try:
-        yield outpost
+        yield remote_server
     finally:
         loop.call_soon_threadsafe(leave.set)
         thread.join(PATIENCE_S)

@@ -17,7 +17,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog, Providers
 from dialectic_simulator import Simulator, open_simulator
-from tests.scenario.whole_session import Stage, open_stage
+from tests.scenario.whole_session import Installation, open_installation
 
 WIRES = ("openai", "anthropic", "google")
 # Nothing needs a vocabulary that takes half a second to load.
@@ -58,20 +58,20 @@ def build_remote_catalog(endpoints: Iterable[Endpoint], **facts: Any) -> Catalog
 
 
 @asynccontextmanager
-async def open_remote_stage(
+async def open_remote_installation(
     server: embedded.Server,
     template: str,
     home: Path,
     script: Mapping[str, Any],
     wires: Mapping[str, str],
     **facts: Any,
-) -> AsyncIterator[tuple[Stage, Simulator]]:
+) -> AsyncIterator[tuple[Installation, Simulator]]:
     """Open a place to play, whose endpoints (by name, with their wires) a simulator answers for."""
     async with open_simulator({"models": PLAIN_TOKENS, **script}) as simulator:
         ends = [build_endpoint(simulator, wire, name) for name, wire in wires.items()]
         catalog = build_remote_catalog(ends, **facts)
-        async with open_stage(server, template, home, catalog) as stage:
-            yield stage, simulator
+        async with open_installation(server, template, home, catalog) as installation:
+            yield installation, simulator
             await catalog.close()
 
 
@@ -87,20 +87,22 @@ def no_proxies(**proxies: str) -> Iterator[None]:
         yield
 
 
-async def pass_time(stage: Stage, job_id: UUID, endpoint: str, seconds: float) -> None:
+async def pass_time(
+    installation: Installation, job_id: UUID, endpoint: str, seconds: float
+) -> None:
     """Let time pass for a job and its endpoint: all that is dated moves into the past."""
     shifted = ", ".join(f"{name} = {name} - make_interval(secs => $2)" for name in _DATED)
-    async with stage.admin.transaction():
-        await stage.admin.execute(
+    async with installation.admin.transaction():
+        await installation.admin.execute(
             f"update dialectic_endpoints set {shifted} where endpoint = $1", endpoint, seconds
         )
-        await stage.admin.execute(
+        await installation.admin.execute(
             "update dialectic_generation_jobs set run_at = run_at - make_interval(secs => $2),"
             " throttled_since = throttled_since - make_interval(secs => $2) where id = $1",
             job_id,
             seconds,
         )
-        await stage.admin.execute(
+        await installation.admin.execute(
             "update queue.pgqueuer set execute_after = execute_after - make_interval(secs => $2)"
             " where convert_from(payload, 'UTF8') like '% ' || $1::text",
             str(job_id),

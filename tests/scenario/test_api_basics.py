@@ -14,7 +14,7 @@ from dialectic.db.pool import Address
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
-from tests.scenario.api_in_process import PROMPT, House, open_house
+from tests.scenario.api_in_process import PROMPT, Api, open_api
 
 
 @pytest.fixture(scope="module")
@@ -24,50 +24,50 @@ def shared(server: embedded.Server, template: str) -> Iterator[Address]:
 
 
 @pytest.fixture
-async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(shared, tmp_path / "home") as opened:
+async def api(shared: Address, tmp_path: Path) -> AsyncIterator[Api]:
+    async with open_api(shared, tmp_path / "home") as opened:
         yield opened
 
 
-async def test_a_project_is_made_of_a_prompt_and_found_again(house: House) -> None:
-    made = await house.anna.make_project(name="Village hall")
+async def test_a_project_is_made_of_a_prompt_and_found_again(api: Api) -> None:
+    made = await api.anna.make_project(name="Village hall")
     assert (made["name"], made["slug"], made["prompt"]) == ("Village hall", "village-hall", PROMPT)
-    assert await house.anna.get(f"/projects/{made['id']}") == made
-    (listed,) = (await house.anna.get("/projects"))["items"]
+    assert await api.anna.get(f"/projects/{made['id']}") == made
+    (listed,) = (await api.anna.get("/projects"))["items"]
     assert listed == {key: value for key, value in made.items() if key != "prompt"}
-    (prompt,) = (await house.anna.get(f"/projects/{made['id']}/resources"))["items"]
+    (prompt,) = (await api.anna.get(f"/projects/{made['id']}/resources"))["items"]
     assert prompt["kind"] == "initial_user_prompt"
 
 
-async def test_a_project_is_renamed_put_away_and_deleted(house: House) -> None:
-    made = await house.anna.make_project(name="First")
+async def test_a_project_is_renamed_put_away_and_deleted(api: Api) -> None:
+    made = await api.anna.make_project(name="First")
     path = f"/projects/{made['id']}"
-    changed = (await house.anna.client.patch(path, json={"name": "Second"})).json()
+    changed = (await api.anna.client.patch(path, json={"name": "Second"})).json()
     assert (changed["name"], changed["slug"]) == ("Second", "first")
-    away = (await house.anna.client.patch(path, json={"is_archived": True})).json()
+    away = (await api.anna.client.patch(path, json={"is_archived": True})).json()
     assert (away["name"], away["status"]) == ("Second", "archived")
-    gone = await house.anna.client.delete(path)
+    gone = await api.anna.client.delete(path)
     assert (gone.status_code, gone.content) == (204, b"")
-    check_problem(await house.anna.client.get(path), 404, "not_found")
-    assert await house.engine.files.list(f"{house.anna.account.tenant_id}/first") == []
+    check_problem(await api.anna.client.get(path), 404, "not_found")
+    assert await api.engine.files.list(f"{api.anna.account.tenant_id}/first") == []
 
 
-async def test_a_session_is_begun_looked_at_changed_and_quoted(house: House) -> None:
-    session = await house.anna.make_session(budget="2.50", max_output_tokens=500)
+async def test_a_session_is_begun_looked_at_changed_and_quoted(api: Api) -> None:
+    session = await api.anna.make_session(budget="2.50", max_output_tokens=500)
     path = f"/sessions/{session['id']}"
     assert (session["status"], session["models"]) == ("pending_thesis", ["offline/skeptic"])
     assert (session["budget"], session["spent"], session["until"]) == ("2.5", "0", "thesis")
     wish = {"models": ["offline/architect*2"], "budget": None, "continue_until_complete": False}
-    changed = (await house.anna.client.patch(path, json=wish)).json()
+    changed = (await api.anna.client.patch(path, json=wish)).json()
     assert changed["models"] == ["offline/architect", "offline/architect"]
     assert (changed["budget"], changed["continue_until_complete"]) == (None, False)
     assert changed["max_output_tokens"] == 500
-    assert await house.anna.get(path) == changed
-    uncapped = (await house.anna.client.patch(path, json={"max_output_tokens": None})).json()
+    assert await api.anna.get(path) == changed
+    uncapped = (await api.anna.client.patch(path, json={"max_output_tokens": None})).json()
     assert uncapped == changed | {"max_output_tokens": None}
-    quoted = await house.anna.get(f"{path}/quote")
+    quoted = await api.anna.get(f"{path}/quote")
     assert (quoted["planned_calls"], quoted["models"]) == (2, changed["models"])
-    (listed,) = (await house.anna.get(f"/projects/{session['project_id']}/sessions"))["items"]
+    (listed,) = (await api.anna.get(f"/projects/{session['project_id']}/sessions"))["items"]
     assert listed["id"] == session["id"]
 
 
@@ -81,9 +81,9 @@ async def test_a_session_is_begun_looked_at_changed_and_quoted(house: House) -> 
     ],
 )
 async def test_whoever_is_unknown_is_told_so_before_anything_is_read(
-    house: House, headers: dict[str, str], code: str
+    api: Api, headers: dict[str, str], code: str
 ) -> None:
-    async with house.knock(**headers) as client:
+    async with api.knock(**headers) as client:
         answer = await client.post("/projects", content=b"\xff" * 100)
     check_problem(answer, 401, code)
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -104,15 +104,15 @@ async def test_whoever_is_unknown_is_told_so_before_anything_is_read(
     ],
 )
 async def test_what_belongs_to_another_tenant_is_not_there_just_as_what_never_was(
-    house: House, method: str, path: str, body: Any
+    api: Api, method: str, path: str, body: Any
 ) -> None:
-    session = await house.anna.make_session()
+    session = await api.anna.make_session()
     theirs = path.format(project=session["project_id"], session=session["id"])
     nowhere = path.format(project=uuid4(), session=uuid4())
     for tried in (theirs, nowhere):
-        answer = await house.ben.client.request(method, tried, json=body)
+        answer = await api.ben.client.request(method, tried, json=body)
         check_problem(answer, 404, "not_found")
-    assert await house.anna.get(f"/sessions/{session['id']}") == session
+    assert await api.anna.get(f"/sessions/{session['id']}") == session
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ async def test_what_belongs_to_another_tenant_is_not_there_just_as_what_never_wa
     ],
 )  # fmt: skip
 async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
-    house: House, body: Any, path: str
+    api: Api, body: Any, path: str
 ) -> None:
-    answer = await house.anna.client.post("/projects", json=body)
+    answer = await api.anna.client.post("/projects", json=body)
     problem = check_problem(answer, 422, "validation_failed")
     assert [error["path"] for error in problem["errors"]] == [path]
     assert "hush" not in answer.text
@@ -152,22 +152,22 @@ async def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
     ids=["cut", "no text", "deep", "many", "half", "no number", "zero", "nothing"],
 )
 async def test_what_is_no_sound_json_is_refused(
-    house: House, content: bytes, status: int, code: str
+    api: Api, content: bytes, status: int, code: str
 ) -> None:
     headers = {"Content-Type": "application/json"}
-    answer = await house.anna.client.post("/projects", content=content, headers=headers)
+    answer = await api.anna.client.post("/projects", content=content, headers=headers)
     check_problem(answer, status, code)
 
 
-async def test_brackets_inside_of_texts_are_no_depth(house: House) -> None:
-    made = await house.anna.make_project(name='[" {' * 100)
+async def test_brackets_inside_of_texts_are_no_depth(api: Api) -> None:
+    made = await api.anna.make_project(name='[" {' * 100)
     assert made["name"] == '[" {' * 99 + '[" {'
 
 
 async def test_too_large_a_body_is_refused_whether_or_not_it_says_so(
     shared: Address, tmp_path: Path
 ) -> None:
-    async with open_house(shared, tmp_path / "home", max_prompt_bytes=1_000) as house:
+    async with open_api(shared, tmp_path / "home", max_prompt_bytes=1_000) as api:
         sent = 0
 
         async def trickle() -> AsyncIterator[bytes]:
@@ -177,7 +177,7 @@ async def test_too_large_a_body_is_refused_whether_or_not_it_says_so(
                 yield b" " * 50_000
 
         headers = {"Content-Type": "application/json"}
-        post = house.anna.client.post
+        post = api.anna.client.post
         check_problem(await post("/projects", content=trickle(), headers=headers), 413, "too_large")
         assert sent < 100
         content = b" " * 5_000_000
@@ -204,31 +204,31 @@ async def test_too_large_a_body_is_refused_whether_or_not_it_says_so(
     ],
 )
 async def test_wrong_ways_are_problems_too(
-    house: House, method: str, path: str, status: int, code: str
+    api: Api, method: str, path: str, status: int, code: str
 ) -> None:
-    check_problem(await house.anna.client.request(method, path), status, code)
+    check_problem(await api.anna.client.request(method, path), status, code)
 
 
 async def test_what_can_be_done_at_a_path_is_told_to_whoever_tries_something_else(
-    house: House,
+    api: Api,
 ) -> None:
-    made = await house.anna.make_project()
+    made = await api.anna.make_project()
     for method in ("POST", "OPTIONS", "TRACE"):
-        answer = await house.anna.client.request(method, f"/projects/{made['id']}")
+        answer = await api.anna.client.request(method, f"/projects/{made['id']}")
         problem = check_problem(answer, 405, "method_not_allowed")
         assert answer.headers["allow"] == "GET, PATCH, DELETE"
         assert "GET, PATCH, DELETE" in problem["detail"]
 
 
-async def test_no_path_leads_to_another_one(house: House) -> None:
-    answer = await house.anna.client.get("/projects/", follow_redirects=False)
+async def test_no_path_leads_to_another_one(api: Api) -> None:
+    answer = await api.anna.client.get("/projects/", follow_redirects=False)
     problem = check_problem(answer, 404, "not_found")
     assert "/docs" in problem["detail"]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs"])
-async def test_whoever_only_wants_to_know_whether_need_not_read_it(house: House, path: str) -> None:
-    async with house.knock() as client:
+async def test_whoever_only_wants_to_know_whether_need_not_read_it(api: Api, path: str) -> None:
+    async with api.knock() as client:
         asked = await client.head(f"http://house.test{path}")
         read = await client.get(f"http://house.test{path}")
     assert asked.status_code == read.status_code
@@ -246,44 +246,44 @@ async def test_whoever_only_wants_to_know_whether_need_not_read_it(house: House,
     ],
 )
 async def test_a_body_of_another_kind_is_refused_by_name(
-    house: House, path: str, media_type: str
+    api: Api, path: str, media_type: str
 ) -> None:
-    made = await house.anna.make_project()
+    made = await api.anna.make_project()
     headers = {"Content-Type": media_type} if media_type else {}
-    answer = await house.anna.client.post(
+    answer = await api.anna.client.post(
         path.format(id=made["id"]), content=b'{"prompt": "p"}', headers=headers
     )
     problem = check_problem(answer, 415, "unsupported_media_type")
     assert "Content-Type" in problem["detail"]
 
 
-async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(house: House) -> None:
+async def test_a_form_in_an_encoding_that_nobody_knows_is_refused(api: Api) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x; charset=undefined"}
     content = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nA\r\n--x--\r\n'
     )
-    answer = await house.anna.client.post("/projects/upload", content=content, headers=headers)
+    answer = await api.anna.client.post("/projects/upload", content=content, headers=headers)
     check_problem(answer, 400, "invalid_request")
 
 
-async def test_what_is_no_archive_is_refused_and_not_told_where_it_lay(house: House) -> None:
+async def test_what_is_no_archive_is_refused_and_not_told_where_it_lay(api: Api) -> None:
     headers = {"Content-Type": "application/zip"}
-    answer = await house.anna.client.post("/projects/import", content=b"PK", headers=headers)
+    answer = await api.anna.client.post("/projects/import", content=b"PK", headers=headers)
     problem = check_problem(answer, 422, "invalid_bundle")
     assert problem["reason"] == "not_a_zip"
 
 
-async def test_a_compressed_body_is_refused_by_name(house: House) -> None:
+async def test_a_compressed_body_is_refused_by_name(api: Api) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = await house.anna.client.post("/projects", content=b"{}", headers=headers)
+    answer = await api.anna.client.post("/projects", content=b"{}", headers=headers)
     check_problem(answer, 415, "unsupported_media_type")
 
 
-async def test_a_boundary_that_speaks_of_json_is_no_json(house: House) -> None:
+async def test_a_boundary_that_speaks_of_json_is_no_json(api: Api) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=jsonjson"}
     part = b'--jsonjson\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
     content = part + "Ein Saal für alle.".encode("utf-16") + b"\r\n--jsonjson--\r\n"
-    made = await house.anna.client.post("/projects/upload", content=content, headers=headers)
+    made = await api.anna.client.post("/projects/upload", content=content, headers=headers)
     assert made.json()["prompt"] == "Ein Saal für alle."
 
 
@@ -307,43 +307,43 @@ async def test_a_boundary_that_speaks_of_json_is_no_json(house: House) -> None:
     ],
 )
 async def test_a_session_that_cannot_be_is_refused(
-    house: House, wish: dict[str, Any], status: int, code: str
+    api: Api, wish: dict[str, Any], status: int, code: str
 ) -> None:
-    project = await house.anna.make_project()
+    project = await api.anna.make_project()
     path = f"/projects/{project['id']}/sessions"
     asked = {"models": ["offline/skeptic"], **wish}
-    check_problem(await house.anna.client.post(path, json=asked), status, code)
-    assert (await house.anna.get(path))["items"] == []
+    check_problem(await api.anna.client.post(path, json=asked), status, code)
+    assert (await api.anna.get(path))["items"] == []
 
 
-async def test_an_id_of_a_request_is_kept_if_it_is_sane(house: House) -> None:
-    given = await house.anna.client.get("/projects", headers={"X-Request-ID": "trace-7.a_B"})
+async def test_an_id_of_a_request_is_kept_if_it_is_sane(api: Api) -> None:
+    given = await api.anna.client.get("/projects", headers={"X-Request-ID": "trace-7.a_B"})
     assert given.headers["x-request-id"] == "trace-7.a_B"
     for odd in ("x" * 65, "a b", 'a"b'):
-        made = await house.anna.client.get("/projects", headers={"X-Request-ID": odd})
+        made = await api.anna.client.get("/projects", headers={"X-Request-ID": odd})
         assert len(made.headers["x-request-id"]) == 32
     assert given.headers["x-content-type-options"] == "nosniff"
     assert "default-src 'none'" in given.headers["content-security-policy"]
 
 
-async def test_pages_show_everything_once_while_more_is_added(house: House) -> None:
-    made = [(await house.anna.make_project(name=f"P{n}"))["id"] for n in range(7)]
+async def test_pages_show_everything_once_while_more_is_added(api: Api) -> None:
+    made = [(await api.anna.make_project(name=f"P{n}"))["id"] for n in range(7)]
     seen: list[str] = []
     cursor: dict[str, str] = {}
     while True:
-        page = await house.anna.get("/projects", limit=2, **cursor)
+        page = await api.anna.get("/projects", limit=2, **cursor)
         seen += [item["id"] for item in page["items"]]
         if page["next_cursor"] is None:
             break
         cursor = {"cursor": page["next_cursor"]}
-        await house.anna.make_project(name="Later")
+        await api.anna.make_project(name="Later")
     assert seen == made[::-1]
 
 
 async def test_the_description_names_every_operation_and_the_page_needs_nothing_from_elsewhere(
-    house: House,
+    api: Api,
 ) -> None:
-    async with house.knock() as client:
+    async with api.knock() as client:
         described = (await client.get("/openapi.json")).json()
         page = await client.get("http://house.test/docs")
         script = await client.get("http://house.test/docs/docs.js")

@@ -19,7 +19,7 @@ from dialectic.providers.catalog import build_catalog
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
-from tests.scenario.api_in_process import Guest, House, open_house
+from tests.scenario.api_in_process import Api, ApiUser, open_api
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 
 SCRIPT: dict[str, Any] = {
@@ -48,19 +48,17 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
-async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[House]:
+async def api(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[Api]:
     settings = configure(tmp_path / "home", simulator, {"sim": None})
     catalog = build_catalog(settings)
-    async with open_house(
-        shared, tmp_path / "home", catalog, endpoints=settings.endpoints
-    ) as opened:
+    async with open_api(shared, tmp_path / "home", catalog, endpoints=settings.endpoints) as opened:
         await opened.fund(opened.anna)
         yield opened
     await catalog.close()
 
 
-async def find_breaches(house: House) -> list[Any]:
-    return list(await audit.verify_tenant(house.engine.db, house.anna.account.tenant_id))
+async def find_breaches(api: Api) -> list[Any]:
+    return list(await audit.verify_tenant(api.engine.db, api.anna.account.tenant_id))
 
 
 def build_wish(message: str = "Name a bakery.", **more: Any) -> dict[str, Any]:
@@ -75,24 +73,22 @@ def parse_events(text: str) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-async def test_a_question_is_answered_saved_and_paid_for(
-    house: House, simulator: Simulator
-) -> None:
+async def test_a_question_is_answered_saved_and_paid_for(api: Api, simulator: Simulator) -> None:
     wish = build_wish(systemInstruction="Be brief.")
-    reply = await house.anna.post("/chat", wish)
+    reply = await api.anna.post("/chat", wish)
     assert (reply["content"], reply["finish_reason"], reply["incomplete"]) == (TEXT, "stop", False)
     assert reply["usage"]["calls"] == len(simulator.log.calls) == 1
-    chat = await house.anna.get(f"/chats/{reply['chat_id']}")
+    chat = await api.anna.get(f"/chats/{reply['chat_id']}")
     assert chat["system_instruction"] == "Be brief."
     assert [one["content"] for one in chat["messages"]] == ["Name a bakery.", TEXT]
-    (listed,) = (await house.anna.get("/chats"))["items"]
+    (listed,) = (await api.anna.get("/chats"))["items"]
     assert (listed["id"], listed["messages"]) == (reply["chat_id"], 2)
-    assert await find_breaches(house) == []
-    check_problem(await house.ben.client.get(f"/chats/{reply['chat_id']}"), 404, "not_found")
+    assert await find_breaches(api) == []
+    check_problem(await api.ben.client.get(f"/chats/{reply['chat_id']}"), 404, "not_found")
 
 
-async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(house: House) -> None:
-    answer = await house.anna.client.post("/chat", json=build_wish(stream=True))
+async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(api: Api) -> None:
+    answer = await api.anna.client.post("/chat", json=build_wish(stream=True))
     assert answer.headers["content-type"].startswith("text/event-stream")
     *deltas, (last, reply) = parse_events(answer.text)
     assert {name for name, _ in deltas} == {"delta"}
@@ -100,13 +96,9 @@ async def test_an_answer_is_streamed_piece_by_piece_and_then_told_whole(house: H
     assert last == "reply"
 
 
-async def test_a_streamed_answer_that_is_told_again_says_so(
-    house: House, simulator: Simulator
-) -> None:
+async def test_a_streamed_answer_that_is_told_again_says_so(api: Api, simulator: Simulator) -> None:
     wish, named = build_wish(stream=True), {"Idempotency-Key": str(uuid4())}
-    first, again = [
-        await house.anna.client.post("/chat", json=wish, headers=named) for _ in range(2)
-    ]
+    first, again = [await api.anna.client.post("/chat", json=wish, headers=named) for _ in range(2)]
     assert len(simulator.log.calls) == 1
     assert parse_events(again.text) == parse_events(first.text)[-1:]
     assert "idempotency-replayed" not in first.headers
@@ -117,7 +109,7 @@ async def test_a_streamed_answer_that_is_told_again_says_so(
     ("message", "ends_with"), [("Wait.", "reply"), ("Wait, and fail.", "problem")]
 )
 async def test_a_model_that_thinks_for_long_is_no_dead_line(
-    house: House,
+    api: Api,
     simulator: Simulator,
     monkeypatch: pytest.MonkeyPatch,
     message: str,
@@ -126,7 +118,7 @@ async def test_a_model_that_thinks_for_long_is_no_dead_line(
     monkeypatch.setattr(chat, "PING_S", 0.05)
     simulator.hold("door")
     wish = build_wish(message, stream=True)
-    asking = asyncio.create_task(house.anna.client.post("/chat", json=wish))
+    asking = asyncio.create_task(api.anna.client.post("/chat", json=wish))
     await simulator.wait_arrived(1)
     await asyncio.wait({asking}, timeout=0.3)
     simulator.release("door")
@@ -134,124 +126,124 @@ async def test_a_model_that_thinks_for_long_is_no_dead_line(
     assert (answer.status_code, answer.text.startswith(": still here\n\n")) == (200, True)
     told = parse_events(answer.text.replace(": still here\n\n", ""))
     assert told[-1][0] == ends_with
-    assert await find_breaches(house) == []
+    assert await find_breaches(api) == []
 
 
 async def test_at_the_limit_an_answer_is_incomplete_and_gone_on_with_on_request(
-    house: House, simulator: Simulator
+    api: Api, simulator: Simulator
 ) -> None:
     wish = build_wish("At length.", max_output_tokens=100)
-    one = await house.anna.post("/chat", wish)
+    one = await api.anna.post("/chat", wish)
     assert (one["finish_reason"], one["incomplete"], one["usage"]["calls"]) == ("length", True, 1)
-    five = await house.anna.post("/chat", {**wish, "continue_until_complete": True})
+    five = await api.anna.post("/chat", {**wish, "continue_until_complete": True})
     assert (five["finish_reason"], five["incomplete"], five["usage"]["calls"]) == (
         "length",
         True,
         5,
     )
-    assert await find_breaches(house) == []
+    assert await find_breaches(api) == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_what_fails_is_a_problem_and_leaves_nothing_behind(
-    house: House, simulator: Simulator, stream: bool
+    api: Api, simulator: Simulator, stream: bool
 ) -> None:
-    async def ask(guest: Guest, message: str, **more: Any) -> Any:
+    async def ask(user: ApiUser, message: str, **more: Any) -> Any:
         wish = build_wish(message, stream=stream, **more)
-        return await guest.client.post("/chat", json=wish)
+        return await user.client.post("/chat", json=wish)
 
-    check_problem(await ask(house.anna, "Fail."), 502, "provider_transient")
-    poor = check_problem(await ask(house.ben, "Name a bakery."), 402, "insufficient_funds")
+    check_problem(await ask(api.anna, "Fail."), 502, "provider_transient")
+    poor = check_problem(await ask(api.ben, "Name a bakery."), 402, "insufficient_funds")
     assert poor["remedy"] == {"action": "top_up", "is_play": False}
     calls = len(simulator.log.calls)
-    check_problem(await ask(house.anna, "word " * 120_000), 413, "context_window_exceeded")
-    check_problem(await ask(house.anna, "Hi.", chat_id=str(uuid4())), 404, "not_found")
-    check_problem(await ask(house.anna, "Hi.", model="sim/nobody"), 422, "unknown_model")
-    check_problem(await ask(house.anna, "\u200b"), 400, "invalid_request")
-    check_problem(await ask(house.anna, "Hi.", system_prompt_id=str(uuid4())), 404, "not_found")
+    check_problem(await ask(api.anna, "word " * 120_000), 413, "context_window_exceeded")
+    check_problem(await ask(api.anna, "Hi.", chat_id=str(uuid4())), 404, "not_found")
+    check_problem(await ask(api.anna, "Hi.", model="sim/nobody"), 422, "unknown_model")
+    check_problem(await ask(api.anna, "\u200b"), 400, "invalid_request")
+    check_problem(await ask(api.anna, "Hi.", system_prompt_id=str(uuid4())), 404, "not_found")
     assert len(simulator.log.calls) == calls
-    assert (await house.anna.get("/chats"))["items"] == []
-    assert await find_breaches(house) == []
+    assert (await api.anna.get("/chats"))["items"] == []
+    assert await find_breaches(api) == []
 
 
 async def test_a_message_is_said_anew_and_what_followed_is_rewound(
-    house: House, simulator: Simulator
+    api: Api, simulator: Simulator
 ) -> None:
-    first = await house.anna.post("/chat", build_wish("First."))
+    first = await api.anna.post("/chat", build_wish("First."))
     chat_id = first["chat_id"]
-    second = await house.anna.post("/chat", build_wish("Second.", chat_id=chat_id))
+    second = await api.anna.post("/chat", build_wish("Second.", chat_id=chat_id))
     wish = build_wish("Instead.", chat_id=chat_id, rewind_from_message_id=second["question_id"])
-    await house.anna.post("/chat", wish)
+    await api.anna.post("/chat", wish)
     body = simulator.log.calls[-1].body
     assert body is not None
     assert [one["content"] for one in body["messages"]] == ["First.", TEXT, "Instead."]
-    thread = (await house.anna.get(f"/chats/{chat_id}"))["messages"]
+    thread = (await api.anna.get(f"/chats/{chat_id}"))["messages"]
     assert [one["content"] for one in thread] == ["First.", TEXT, "Instead.", TEXT]
     path = f"/chats/{chat_id}/rewind"
-    left = await house.anna.post(path, {"message_id": thread[2]["id"]})
+    left = await api.anna.post(path, {"message_id": thread[2]["id"]})
     assert [one["id"] for one in left["messages"]] == [one["id"] for one in thread[:2]]
-    gone = await house.anna.client.post(path, json={"message_id": thread[2]["id"]})
+    gone = await api.anna.client.post(path, json={"message_id": thread[2]["id"]})
     check_problem(gone, 404, "not_found")
     answer = build_wish("Mine.", chat_id=chat_id, rewind_from_message_id=first["message_id"])
-    check_problem(await house.anna.client.post("/chat", json=answer), 400, "invalid_request")
+    check_problem(await api.anna.client.post("/chat", json=answer), 400, "invalid_request")
 
 
-async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(house: House) -> None:
-    reply = await house.anna.post("/chat", build_wish())
+async def test_a_chat_is_renamed_becomes_a_project_and_is_deleted(api: Api) -> None:
+    reply = await api.anna.post("/chat", build_wish())
     path = f"/chats/{reply['chat_id']}"
-    renamed = await house.anna.client.patch(path, json={"title": " Bakeries\n\0"})
+    renamed = await api.anna.client.patch(path, json={"title": " Bakeries\n\0"})
     assert renamed.json()["title"] == "Bakeries"
-    blank = await house.anna.client.patch(path, json={"title": "  "})
+    blank = await api.anna.client.patch(path, json={"title": "  "})
     check_problem(blank, 400, "invalid_request")
-    whole = await house.anna.post(f"{path}/project", {"name": "Bakery"})
+    whole = await api.anna.post(f"{path}/project", {"name": "Bakery"})
     assert whole["prompt"] == f"## Question\n\nName a bakery.\n\n## Answer\n\n{TEXT}\n"
-    part = await house.anna.post(f"{path}/project", {"message_ids": [reply["message_id"]]})
+    part = await api.anna.post(f"{path}/project", {"message_ids": [reply["message_id"]]})
     assert (part["prompt"], part["name"]) == (TEXT, "Bakeries")
-    wrong = await house.anna.client.post(f"{path}/project", json={"message_ids": [str(uuid4())]})
+    wrong = await api.anna.client.post(f"{path}/project", json={"message_ids": [str(uuid4())]})
     check_problem(wrong, 404, "not_found")
-    assert (await house.anna.client.delete(path)).status_code == 204
-    check_problem(await house.anna.client.get(path), 404, "not_found")
+    assert (await api.anna.client.delete(path)).status_code == 204
+    check_problem(await api.anna.client.get(path), 404, "not_found")
 
 
 async def test_a_chat_that_is_deleted_while_a_model_thinks_is_gone_and_its_answer_paid_for(
-    house: House, simulator: Simulator
+    api: Api, simulator: Simulator
 ) -> None:
-    chat_id = (await house.anna.post("/chat", build_wish()))["chat_id"]
+    chat_id = (await api.anna.post("/chat", build_wish()))["chat_id"]
     simulator.hold("door")
     asking = asyncio.create_task(
-        house.anna.client.post("/chat", json=build_wish("Wait.", chat_id=chat_id))
+        api.anna.client.post("/chat", json=build_wish("Wait.", chat_id=chat_id))
     )
     await simulator.wait_arrived(2)
-    assert (await house.anna.client.delete(f"/chats/{chat_id}")).status_code == 204
+    assert (await api.anna.client.delete(f"/chats/{chat_id}")).status_code == 204
     simulator.release("door")
     check_problem(await asking, 404, "not_found")
-    wallet = await house.anna.get("/wallet")
+    wallet = await api.anna.get("/wallet")
     assert wallet["money"]["held"] == "0"
-    assert [one["type"] for one in (await house.anna.get("/wallet/transactions"))["items"]][:2] == [
+    assert [one["type"] for one in (await api.anna.get("/wallet/transactions"))["items"]][:2] == [
         "usage",
         "usage",
     ]
-    assert await find_breaches(house) == []
+    assert await find_breaches(api) == []
 
 
 async def test_whoever_leaves_while_a_model_thinks_is_answered_later_and_asked_once(
-    house: House, simulator: Simulator
+    api: Api, simulator: Simulator
 ) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     simulator.hold("door")
     asking = asyncio.create_task(
-        house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+        api.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
     )
     await simulator.wait_arrived(1)
     asking.cancel()
     await asyncio.wait({asking})
     simulator.release("door")
-    reply = await house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
-    again = await house.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+    reply = await api.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
+    again = await api.anna.client.post("/chat", json=build_wish("Wait."), headers=key)
     assert reply.json() == again.json()
     assert reply.json()["content"] == TEXT
     assert again.headers["idempotency-replayed"] == "true"
     assert len(simulator.log.calls) == 1
-    other = await house.anna.client.post("/chat", json=build_wish("Other."), headers=key)
+    other = await api.anna.client.post("/chat", json=build_wish("Other."), headers=key)
     check_problem(other, 422, "idempotency_key_reused")
-    assert await find_breaches(house) == []
+    assert await find_breaches(api) == []

@@ -23,7 +23,7 @@ from dialectic.db.tables.records import SQL
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
-from tests.scenario.api_in_process import PROMPT, Guest, House, open_house
+from tests.scenario.api_in_process import PROMPT, Api, ApiUser, open_api
 from tests.unit.storage.test_archive import HOSTILE
 from tests.waiting import PATIENCE_S, until_someone_waits
 
@@ -38,19 +38,17 @@ def shared(server: embedded.Server, template: str) -> Iterator[Address]:
 
 
 @pytest.fixture
-async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(shared, tmp_path / "home", max_prompt_bytes=TEXT_BYTES_MAX) as opened:
+async def api(shared: Address, tmp_path: Path) -> AsyncIterator[Api]:
+    async with open_api(shared, tmp_path / "home", max_prompt_bytes=TEXT_BYTES_MAX) as opened:
         yield opened
 
 
-async def upload(guest: Guest, data: bytes, name: str = "plan.txt", **headers: str) -> Any:
-    return await guest.client.post(
-        "/projects/upload", files={"file": (name, data)}, headers=headers
-    )
+async def upload(user: ApiUser, data: bytes, name: str = "plan.txt", **headers: str) -> Any:
+    return await user.client.post("/projects/upload", files={"file": (name, data)}, headers=headers)
 
 
-async def list_projects(guest: Guest) -> list[dict[str, Any]]:
-    return list((await guest.get("/projects"))["items"])
+async def list_projects(user: ApiUser) -> list[dict[str, Any]]:
+    return list((await user.get("/projects"))["items"])
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -66,8 +64,8 @@ async def list_projects(guest: Guest) -> list[dict[str, Any]]:
     ],
     ids=["one character", "a mark", "UTF-16", "just short enough"],
 )
-async def test_a_file_becomes_a_prompt_by_its_bytes(house: House, data: bytes, prompt: str) -> None:
-    made = await upload(house.anna, data)
+async def test_a_file_becomes_a_prompt_by_its_bytes(api: Api, data: bytes, prompt: str) -> None:
+    made = await upload(api.anna, data)
     assert (made.status_code, made.json()["prompt"]) == (201, prompt), made.text
 
 
@@ -84,14 +82,14 @@ async def test_a_file_becomes_a_prompt_by_its_bytes(house: House, data: bytes, p
     ids=["empty", "a mark alone", "binary", "UTF-16 without a mark", "Latin-1", "too long"],
 )
 async def test_a_file_that_is_no_prompt_is_refused_and_makes_nothing(
-    house: House, data: bytes, status: int, code: str
+    api: Api, data: bytes, status: int, code: str
 ) -> None:
-    problem = check_problem(await upload(house.anna, data), status, code)
+    problem = check_problem(await upload(api.anna, data), status, code)
     assert "plan.txt" in problem["detail"]
-    assert await list_projects(house.anna) == []
+    assert await list_projects(api.anna) == []
 
 
-async def test_a_hundred_megabytes_are_refused_while_they_come(house: House) -> None:
+async def test_a_hundred_megabytes_are_refused_while_they_come(api: Api) -> None:
     sent = 0
 
     async def pour() -> AsyncIterator[bytes]:
@@ -103,10 +101,10 @@ async def test_a_hundred_megabytes_are_refused_while_they_come(house: House) -> 
         yield b"\r\n--x--\r\n"
 
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
-    answer = await house.anna.client.post("/projects/upload", content=pour(), headers=headers)
+    answer = await api.anna.client.post("/projects/upload", content=pour(), headers=headers)
     check_problem(answer, 413, "too_large")
     assert sent < 60
-    assert await list_projects(house.anna) == []
+    assert await list_projects(api.anna) == []
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -119,36 +117,36 @@ NAMES = [
 ]
 
 
-async def test_odd_names_of_projects_lead_to_folders_of_their_own(house: House) -> None:
+async def test_odd_names_of_projects_lead_to_folders_of_their_own(api: Api) -> None:
     slugs = []
     for name in NAMES:
-        made = await house.anna.make_project(name=name, prompt=f"{PROMPT} {name}")
+        made = await api.anna.make_project(name=name, prompt=f"{PROMPT} {name}")
         slugs.append(made["slug"])
         assert made["name"] == name
-        assert await read_prompt(house, made["id"]) == f"{PROMPT} {name}"
+        assert await read_prompt(api, made["id"]) == f"{PROMPT} {name}"
     assert len(set(slugs)) == len(NAMES)
     assert all(is_slug(slug) and len(slug) <= SLUG_CHARS_MAX for slug in slugs)
-    stored = await house.engine.files.list("")
-    folders = {path.split("/")[1] for path in stored if str(house.anna.account.tenant_id) in path}
+    stored = await api.engine.files.list("")
+    folders = {path.split("/")[1] for path in stored if str(api.anna.account.tenant_id) in path}
     assert folders == set(slugs)
 
 
-async def read_prompt(house: House, project_id: str) -> str:
+async def read_prompt(api: Api, project_id: str) -> str:
     """Read the prompt of a project where it lies in storage."""
     path = f"/projects/{project_id}"
     (prompt,) = (
         one
-        for one in (await house.anna.get(f"{path}/resources"))["items"]
+        for one in (await api.anna.get(f"{path}/resources"))["items"]
         if one["kind"] == "initial_user_prompt"
     )
-    return (await house.anna.client.get(f"{path}/file", params={"path": prompt["path"]})).text
+    return (await api.anna.client.get(f"{path}/file", params={"path": prompt["path"]})).text
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 501], ids=["NUL", "long"])
-async def test_a_name_that_cannot_be_kept_is_refused(house: House, name: str) -> None:
-    answer = await house.anna.client.post("/projects", json={"prompt": PROMPT, "name": name})
+async def test_a_name_that_cannot_be_kept_is_refused(api: Api, name: str) -> None:
+    answer = await api.anna.client.post("/projects", json={"prompt": PROMPT, "name": name})
     assert answer.status_code == 422, answer.text
-    assert await list_projects(house.anna) == []
+    assert await list_projects(api.anna) == []
 
 
 # -- archives -------------------------------------------------------------------------------------
@@ -164,27 +162,27 @@ def build_crowd() -> bytes:
 
 
 async def test_hostile_archives_are_refused_and_nothing_of_them_is_written(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     received = tmp_path / "received"
     received.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(received))
-    before = await house.engine.files.list("")
+    before = await api.engine.files.list("")
     cases = {name: data for name, (data, _) in HOSTILE.items()} | {"a crowd": build_crowd()}
     for name, data in cases.items():
-        answer = await house.anna.client.post("/projects/import", content=data, headers=ZIP)
+        answer = await api.anna.client.post("/projects/import", content=data, headers=ZIP)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_bundle"), name
-    assert await list_projects(house.anna) == []
-    assert await house.engine.files.list("") == before
+    assert await list_projects(api.anna) == []
+    assert await api.engine.files.list("") == before
     assert list(received.iterdir()) == []
 
 
 # -- tokens ---------------------------------------------------------------------------------------
 
 
-async def test_a_token_whose_time_is_over_is_refused(house: House, shared: Address) -> None:
-    made = await house.anna.post("/tokens", {"name": "short", "scopes": ["read"], "life_days": 1})
-    async with house.knock(Authorization=f"Bearer {made['token']}") as client:
+async def test_a_token_whose_time_is_over_is_refused(api: Api, shared: Address) -> None:
+    made = await api.anna.post("/tokens", {"name": "short", "scopes": ["read"], "life_days": 1})
+    async with api.knock(Authorization=f"Bearer {made['token']}") as client:
         assert (await client.get("/projects")).status_code == 200
         await execute(
             shared,
@@ -208,21 +206,21 @@ async def execute(address: Address, statement: str, *arguments: Any) -> None:
 # -- names of requests ----------------------------------------------------------------------------
 
 
-async def test_another_file_under_the_same_name_of_a_request_is_refused(house: House) -> None:
+async def test_another_file_under_the_same_name_of_a_request_is_refused(api: Api) -> None:
     key = {"Idempotency-Key": str(uuid4())}
-    first, again = [await upload(house.anna, b"A hall.", **key) for _ in range(2)]
+    first, again = [await upload(api.anna, b"A hall.", **key) for _ in range(2)]
     assert first.json() == again.json()
     assert again.headers["idempotency-replayed"] == "true"
-    check_problem(await upload(house.anna, b"A barn.", **key), 422, "idempotency_key_reused")
-    assert len(await list_projects(house.anna)) == 1
+    check_problem(await upload(api.anna, b"A barn.", **key), 422, "idempotency_key_reused")
+    assert len(await list_projects(api.anna)) == 1
 
 
 async def test_what_was_begun_for_a_client_that_hangs_up_is_done_once(
-    house: House, shared: Address
+    api: Api, shared: Address
 ) -> None:
     wish, key = json.dumps({"prompt": PROMPT, "name": "Once"}), {"Idempotency-Key": str(uuid4())}
     sent = {"Content-Type": "application/json", **key}
-    tenant_id = house.anna.account.tenant_id
+    tenant_id = api.anna.account.tenant_id
     may_end, held = asyncio.Event(), asyncio.Event()
 
     async def hold(connection: Connection) -> None:
@@ -230,22 +228,22 @@ async def test_what_was_begun_for_a_client_that_hangs_up_is_done_once(
         held.set()
         await may_end.wait()
 
-    holding = asyncio.create_task(house.engine.db.transact(tenant_id, hold))
+    holding = asyncio.create_task(api.engine.db.transact(tenant_id, hold))
     await held.wait()
-    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
-        token = {"Authorization": f"Bearer {house.anna.token}"}
+    async with open_server(api.app, api.hub, host="127.0.0.1", port=0) as running:
+        token = {"Authorization": f"Bearer {api.anna.token}"}
         line = await send(running.url, "/api/v1/projects", {**token, **sent}, wish)
         admin = await asyncpg.connect(shared.url)
         await until_someone_waits(admin)
         await admin.close()
         line.transport.abort()
         await until_connected(running, shared, count=0)
-        again = asyncio.create_task(house.anna.client.post("/projects", content=wish, headers=sent))
+        again = asyncio.create_task(api.anna.client.post("/projects", content=wish, headers=sent))
         may_end.set()
         await holding
         answer = await asyncio.wait_for(again, PATIENCE_S)
     assert (answer.status_code, answer.headers["idempotency-replayed"]) == (201, "true")
-    assert [one["id"] for one in await list_projects(house.anna)] == [answer.json()["id"]]
+    assert [one["id"] for one in await list_projects(api.anna)] == [answer.json()["id"]]
 
 
 async def until_connected(running: Running, address: Address, *, count: int) -> None:

@@ -22,7 +22,7 @@ from dialectic.db.pool import Address
 from dialectic.postgres import embedded
 from tests.api_description import load_description
 from tests.database.job_table import database_of_a_module
-from tests.scenario.api_in_process import House, open_house
+from tests.scenario.api_in_process import Api, open_api
 from tests.waiting import PATIENCE_S
 
 SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(load_description()))
@@ -62,15 +62,15 @@ class Standing:
     ids: dict[str, str]
 
 
-async def fill(house: House) -> dict[str, str]:
-    session = await house.anna.make_session()
+async def fill(api: Api) -> dict[str, str]:
+    session = await api.anna.make_session()
     path = f"/sessions/{session['id']}"
-    await house.anna.post(f"{path}/generate")
-    await house.work(house.anna, session["id"])
-    (contribution,) = (await house.anna.get(f"{path}/contributions"))["items"]
-    document = (await house.anna.get(f"{path}/documents"))["items"][0]
+    await api.anna.post(f"{path}/generate")
+    await api.work(api.anna, session["id"])
+    (contribution,) = (await api.anna.get(f"{path}/contributions"))["items"]
+    document = (await api.anna.get(f"{path}/documents"))["items"][0]
     wish = {"message": "Hi.", "model": "offline/skeptic"}
-    reply = await house.anna.post("/chat", wish)
+    reply = await api.anna.post("/chat", wish)
     return {
         "project_id": session["project_id"],
         "session_id": session["id"],
@@ -90,12 +90,12 @@ def standing(
 
     async def stand(address: Address) -> None:
         leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with open_house(address, home) as house:
-            ids = await fill(house)
-            hub = house.hub
-            async with open_server(house.app, hub, host="127.0.0.1", port=0) as running:
+        async with open_api(address, home) as api:
+            ids = await fill(api)
+            hub = api.hub
+            async with open_server(api.app, hub, host="127.0.0.1", port=0) as running:
                 anna, ben = (
-                    {"Authorization": f"Bearer {guest.token}"} for guest in (house.anna, house.ben)
+                    {"Authorization": f"Bearer {user.token}"} for user in (api.anna, api.ben)
                 )
                 told.put((Standing(running.url, anna, ben, ids), loop, leave))
                 await leave.wait()

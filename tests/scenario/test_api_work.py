@@ -23,14 +23,14 @@ from dialectic.db.tables.records import Account
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem
-from tests.scenario.api_in_process import Guest, House, open_house
+from tests.scenario.api_in_process import Api, ApiUser, open_api
 from tests.waiting import until_someone_waits
 
 MODELS = ["offline/skeptic", "offline/architect"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FinishedSession:
     """A session whose first stage is complete, and whose it is."""
 
     address: Address
@@ -41,44 +41,44 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(
+def finished_session(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
-    home = tmp_path_factory.mktemp("house")
+) -> Iterator[FinishedSession]:
+    home = tmp_path_factory.mktemp("api")
 
-    async def play(address: Address) -> Told:
-        async with open_house(address, home) as house:
+    async def play(address: Address) -> FinishedSession:
+        async with open_api(address, home) as api:
             wish = {"models": MODELS, "until": "antithesis", "is_autopilot": False}
-            session = await house.anna.make_session(**wish)
+            session = await api.anna.make_session(**wish)
             path = f"/sessions/{session['id']}"
-            started = await house.anna.client.post(f"{path}/generate")
+            started = await api.anna.client.post(f"{path}/generate")
             assert (started.status_code, len(started.json()["job_ids"])) == (202, 2)
-            await house.work(house.anna, session["id"])
-            session = await house.anna.get(path)
+            await api.work(api.anna, session["id"])
+            session = await api.anna.get(path)
             assert session["status"] == "thesis_generation_complete"
-            return Told(address, home, house.anna.account, house.anna.token, session)
+            return FinishedSession(address, home, api.anna.account, api.anna.token, session)
 
     with database_of_a_module(server, template) as address:
         yield asyncio.run(play(address))
 
 
 @pytest.fixture
-async def house(told: Told) -> AsyncIterator[House]:
-    async with open_house(told.address, told.home) as opened:
+async def api(finished_session: FinishedSession) -> AsyncIterator[Api]:
+    async with open_api(finished_session.address, finished_session.home) as opened:
         yield opened
 
 
 @pytest.fixture
-async def anna(house: House, told: Told) -> AsyncIterator[Guest]:
-    guest = house.come_back(told.account, told.token)
-    async with guest.client:
-        yield guest
+async def anna(api: Api, finished_session: FinishedSession) -> AsyncIterator[ApiUser]:
+    user = api.come_back(finished_session.account, finished_session.token)
+    async with user.client:
+        yield user
 
 
 async def test_what_was_written_is_listed_read_and_not_sent_again_unchanged(
-    anna: Guest, told: Told
+    anna: ApiUser, finished_session: FinishedSession
 ) -> None:
-    path = f"/sessions/{told.session['id']}"
+    path = f"/sessions/{finished_session.session['id']}"
     lines = (await anna.get(f"{path}/contributions"))["items"]
     assert {line["model"] for line in lines} == set(MODELS)
     assert [line["stage"] for line in lines] == ["thesis", "thesis"]
@@ -96,8 +96,10 @@ async def test_what_was_written_is_listed_read_and_not_sent_again_unchanged(
     assert text.text == first.json()["content"]
 
 
-async def test_documents_are_listed_and_read_with_their_state(anna: Guest, told: Told) -> None:
-    path = f"/sessions/{told.session['id']}/documents"
+async def test_documents_are_listed_and_read_with_their_state(
+    anna: ApiUser, finished_session: FinishedSession
+) -> None:
+    path = f"/sessions/{finished_session.session['id']}/documents"
     documents = (await anna.get(path))["items"]
     kinds = {document["kind"] for document in documents}
     assert "seed_prompt" in kinds
@@ -111,8 +113,10 @@ async def test_documents_are_listed_and_read_with_their_state(anna: Guest, told:
     assert text.text == read.json()["content"]
 
 
-async def test_jobs_costs_and_money_are_told(anna: Guest, told: Told) -> None:
-    path = f"/sessions/{told.session['id']}"
+async def test_jobs_costs_and_money_are_told(
+    anna: ApiUser, finished_session: FinishedSession
+) -> None:
+    path = f"/sessions/{finished_session.session['id']}"
     page = await anna.get(f"{path}/jobs", limit=1)
     seen = list(page["items"])
     while page["next_cursor"]:
@@ -131,9 +135,9 @@ async def test_jobs_costs_and_money_are_told(anna: Guest, told: Told) -> None:
 
 
 async def test_a_person_edits_what_they_have_seen_and_nothing_newer(
-    anna: Guest, told: Told
+    anna: ApiUser, finished_session: FinishedSession
 ) -> None:
-    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    lines = (await anna.get(f"/sessions/{finished_session.session['id']}/contributions"))["items"]
     path = f"/contributions/{lines[0]['id']}"
     etag = (await anna.client.get(path)).headers["etag"]
     wish = {"content": f"# Mine\n\nThat is how it is {uuid4()}."}
@@ -149,26 +153,31 @@ async def test_a_person_edits_what_they_have_seen_and_nothing_newer(
 
 
 async def test_of_two_who_edit_what_both_have_seen_one_is_told(
-    anna: Guest, house: House, told: Told
+    anna: ApiUser, api: Api, finished_session: FinishedSession
 ) -> None:
-    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    lines = (await anna.get(f"/sessions/{finished_session.session['id']}/contributions"))["items"]
     path = f"/contributions/{lines[-1]['id']}"
     etag = (await anna.client.get(path)).headers["etag"]
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def edit(connection: Connection) -> None:
         await contributions.edit_in(
-            house.engine, connection, told.account, UUID(lines[-1]["id"]), "The first.", uuid4()
+            api.engine,
+            connection,
+            finished_session.account,
+            UUID(lines[-1]["id"]),
+            "The first.",
+            uuid4(),
         )
         begun.set()
         await may_end.wait()
 
-    first = asyncio.create_task(house.engine.db.transact(told.account.tenant_id, edit))
+    first = asyncio.create_task(api.engine.db.transact(finished_session.account.tenant_id, edit))
     await begun.wait()
     second = asyncio.create_task(
         anna.client.put(path, json={"content": "The second."}, headers={"If-Match": etag})
     )
-    await until_waited_for(told)
+    await until_waited_for(finished_session)
     may_end.set()
     await first
     check_problem(await second, 412, "precondition_failed")
@@ -176,8 +185,8 @@ async def test_of_two_who_edit_what_both_have_seen_one_is_told(
     assert (await anna.get(f"/contributions/{newest['id']}"))["content"] == "The first."
 
 
-async def until_waited_for(told: Told) -> None:
-    admin = await asyncpg.connect(told.address.url)
+async def until_waited_for(finished_session: FinishedSession) -> None:
+    admin = await asyncpg.connect(finished_session.address.url)
     try:
         await until_someone_waits(admin)
     finally:
@@ -185,22 +194,22 @@ async def until_waited_for(told: Told) -> None:
 
 
 async def test_of_two_who_say_something_at_once_both_are_kept(
-    anna: Guest, house: House, told: Told
+    anna: ApiUser, api: Api, finished_session: FinishedSession
 ) -> None:
-    session_id = UUID(told.session["id"])
+    session_id = UUID(finished_session.session["id"])
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def speak(connection: Connection) -> None:
         said = feedback.Comment("thesis", "The first to speak.")
-        await feedback.save_in(house.engine, connection, told.account, session_id, [said])
+        await feedback.save_in(api.engine, connection, finished_session.account, session_id, [said])
         begun.set()
         await may_end.wait()
 
-    first = asyncio.create_task(house.engine.db.transact(told.account.tenant_id, speak))
+    first = asyncio.create_task(api.engine.db.transact(finished_session.account.tenant_id, speak))
     await begun.wait()
     wish = {"stage": "thesis", "text": "The second to speak."}
     second = asyncio.create_task(anna.post(f"/sessions/{session_id}/feedback", wish))
-    await until_waited_for(told)
+    await until_waited_for(finished_session)
     may_end.set()
     await first
     await second
@@ -211,35 +220,41 @@ async def test_of_two_who_say_something_at_once_both_are_kept(
     assert "The second to speak." in text
 
 
-async def test_a_project_is_not_deleted_while_its_work_begins(house: House, told: Told) -> None:
-    session = await house.anna.make_session()
-    account, begun, may_end = house.anna.account, asyncio.Event(), asyncio.Event()
+async def test_a_project_is_not_deleted_while_its_work_begins(
+    api: Api, finished_session: FinishedSession
+) -> None:
+    session = await api.anna.make_session()
+    account, begun, may_end = api.anna.account, asyncio.Event(), asyncio.Event()
 
     async def generate(connection: Connection) -> None:
-        await sessions.generate_in(house.engine, connection, account, UUID(session["id"]))
+        await sessions.generate_in(api.engine, connection, account, UUID(session["id"]))
         begun.set()
         await may_end.wait()
 
-    working = asyncio.create_task(house.engine.db.transact(account.tenant_id, generate))
+    working = asyncio.create_task(api.engine.db.transact(account.tenant_id, generate))
     await begun.wait()
-    deleting = asyncio.create_task(house.anna.client.delete(f"/projects/{session['project_id']}"))
-    await until_waited_for(told)
+    deleting = asyncio.create_task(api.anna.client.delete(f"/projects/{session['project_id']}"))
+    await until_waited_for(finished_session)
     may_end.set()
     await working
     check_problem(await deleting, 409, "conflict")
-    assert (await house.anna.get(f"/sessions/{session['id']}"))["status"] == "generating_thesis"
+    assert (await api.anna.get(f"/sessions/{session['id']}"))["status"] == "generating_thesis"
 
 
-async def test_an_edit_names_the_state_that_it_leaves(anna: Guest, told: Told) -> None:
-    lines = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+async def test_an_edit_names_the_state_that_it_leaves(
+    anna: ApiUser, finished_session: FinishedSession
+) -> None:
+    lines = (await anna.get(f"/sessions/{finished_session.session['id']}/contributions"))["items"]
     wish = {"content": f"Mine {uuid4()}."}
     edited = await anna.client.put(f"/contributions/{lines[0]['id']}", json=wish)
     read = await anna.client.get(f"/contributions/{edited.json()['id']}")
     assert edited.headers["etag"] == read.headers["etag"]
 
 
-async def test_feedback_and_ratings_are_kept(anna: Guest, told: Told) -> None:
-    session_id = told.session["id"]
+async def test_feedback_and_ratings_are_kept(
+    anna: ApiUser, finished_session: FinishedSession
+) -> None:
+    session_id = finished_session.session["id"]
     lines = (await anna.get(f"/sessions/{session_id}/contributions"))["items"]
     said = {"stage": "thesis", "text": "Think of winter."}
     kept = await anna.post(f"/sessions/{session_id}/feedback", said)
@@ -262,49 +277,49 @@ async def test_feedback_and_ratings_are_kept(anna: Guest, told: Told) -> None:
         check_problem(answer, status, code)
 
 
-async def test_a_session_is_paused_resumed_and_cancelled(house: House) -> None:
-    session = await house.anna.make_session()
+async def test_a_session_is_paused_resumed_and_cancelled(api: Api) -> None:
+    session = await api.anna.make_session()
     path = f"/sessions/{session['id']}"
-    assert (await house.anna.post(f"{path}/generate"))["job_ids"]
-    assert (await house.anna.post(f"{path}/pause"))["status"] == "paused"
-    check_problem(await house.anna.client.post(f"{path}/generate"), 409, "conflict")
+    assert (await api.anna.post(f"{path}/generate"))["job_ids"]
+    assert (await api.anna.post(f"{path}/pause"))["status"] == "paused"
+    check_problem(await api.anna.client.post(f"{path}/generate"), 409, "conflict")
     check_problem(
-        await house.anna.client.delete(f"/projects/{session['project_id']}"), 409, "conflict"
+        await api.anna.client.delete(f"/projects/{session['project_id']}"), 409, "conflict"
     )
-    resumed = await house.anna.post(f"{path}/resume", {"budget": 3, "approve_spend": True})
+    resumed = await api.anna.post(f"{path}/resume", {"budget": 3, "approve_spend": True})
     assert (resumed["status"], resumed["budget"]) == ("generating_thesis", "3")
-    check_problem(await house.anna.client.post(f"{path}/retry"), 409, "conflict")
-    check_problem(await house.anna.client.post(f"{path}/iterate"), 409, "conflict")
+    check_problem(await api.anna.client.post(f"{path}/retry"), 409, "conflict")
+    check_problem(await api.anna.client.post(f"{path}/iterate"), 409, "conflict")
     wish = {"models": ["offline/architect"]}
-    check_problem(await house.anna.client.patch(path, json=wish), 409, "conflict")
-    assert (await house.anna.post(f"{path}/cancel"))["status"] == "cancelled"
-    check_problem(await house.anna.client.post(f"{path}/resume"), 409, "conflict")
+    check_problem(await api.anna.client.patch(path, json=wish), 409, "conflict")
+    assert (await api.anna.post(f"{path}/cancel"))["status"] == "cancelled"
+    check_problem(await api.anna.client.post(f"{path}/resume"), 409, "conflict")
 
 
-async def test_one_job_of_a_session_is_paused_resumed_and_cancelled(house: House) -> None:
-    session = await house.anna.make_session(models=MODELS, until="thesis")
+async def test_one_job_of_a_session_is_paused_resumed_and_cancelled(api: Api) -> None:
+    session = await api.anna.make_session(models=MODELS, until="thesis")
     path = f"/sessions/{session['id']}"
-    started = await house.anna.client.post(f"{path}/generate")
+    started = await api.anna.client.post(f"{path}/generate")
     one, other = (f"{path}/jobs/{job_id}" for job_id in started.json()["job_ids"])
 
     async def list_statuses() -> set[str]:
-        return {job["status"] for job in (await house.anna.get(f"{path}/jobs"))["items"]}
+        return {job["status"] for job in (await api.anna.get(f"{path}/jobs"))["items"]}
 
-    assert (await house.anna.client.post(f"{one}/pause")).status_code == 200
+    assert (await api.anna.client.post(f"{one}/pause")).status_code == 200
     assert await list_statuses() == {"paused", "pending"}
     approved = {"approve_spend": True}
-    assert (await house.anna.client.post(f"{one}/resume", json=approved)).status_code == 202
+    assert (await api.anna.client.post(f"{one}/resume", json=approved)).status_code == 202
     assert await list_statuses() == {"pending"}
-    assert (await house.anna.client.post(f"{other}/cancel")).status_code == 200
-    check_problem(await house.anna.client.post(f"{other}/pause"), 409, "conflict")
-    check_problem(await house.ben.client.post(f"{one}/cancel"), 404, "not_found")
+    assert (await api.anna.client.post(f"{other}/cancel")).status_code == 200
+    check_problem(await api.anna.client.post(f"{other}/pause"), 409, "conflict")
+    check_problem(await api.ben.client.post(f"{one}/cancel"), 404, "not_found")
     assert await list_statuses() == {"pending", "cancelled"}
 
 
 async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
-    anna: Guest, house: House, told: Told
+    anna: ApiUser, api: Api, finished_session: FinishedSession
 ) -> None:
-    exported = await anna.client.get(f"/projects/{told.session['project_id']}/export")
+    exported = await anna.client.get(f"/projects/{finished_session.session['project_id']}/export")
     copied = await anna.client.post(
         "/projects/import", content=exported.content, headers={"Content-Type": "application/zip"}
     )
@@ -315,9 +330,9 @@ async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
     path = f"/sessions/{session_id}/submit"
     wrong = {"responses": [{"contribution_id": lines[0]["id"]}]}
     check_problem(await anna.client.post(path, json=wrong), 422, "validation_failed")
-    elsewhere = {"contribution_id": told.session["id"], "rating": 1}
+    elsewhere = {"contribution_id": finished_session.session["id"], "rating": 1}
     check_problem(await anna.client.post(path, json={"responses": [elsewhere]}), 404, "not_found")
-    theirs = (await anna.get(f"/sessions/{told.session['id']}/contributions"))["items"]
+    theirs = (await anna.get(f"/sessions/{finished_session.session['id']}/contributions"))["items"]
     other = {"contribution_id": theirs[0]["id"], "rating": 1}
     refused = await anna.client.post(path, json={"responses": [other]})
     check_problem(refused, 400, "invalid_request")
@@ -336,9 +351,9 @@ async def test_what_a_person_says_is_submitted_with_the_start_of_the_next_stage(
 
 
 async def test_a_project_is_exported_and_taken_in_once_for_each_key(
-    anna: Guest, house: House, told: Told
+    anna: ApiUser, api: Api, finished_session: FinishedSession
 ) -> None:
-    answer = await anna.client.get(f"/projects/{told.session['project_id']}/export")
+    answer = await anna.client.get(f"/projects/{finished_session.session['project_id']}/export")
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].endswith('.zip"')
     names = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
@@ -346,29 +361,29 @@ async def test_a_project_is_exported_and_taken_in_once_for_each_key(
     files = {"file": ("p.zip", answer.content, "application/zip")}
     key = {"Idempotency-Key": str(uuid4())}
     taken = [
-        await house.ben.client.post("/projects/import", files=files, headers=key) for _ in range(2)
+        await api.ben.client.post("/projects/import", files=files, headers=key) for _ in range(2)
     ]
     assert [one.status_code for one in taken] == [201, 201], taken[0].text
     assert taken[0].json() == taken[1].json()
     assert taken[1].headers["idempotency-replayed"] == "true"
-    listed = (await house.ben.get("/projects"))["items"]
+    listed = (await api.ben.get("/projects"))["items"]
     assert [one["id"] for one in listed] == [taken[0].json()["project_id"]]
     finished = await anna.client.get(
-        f"/projects/{told.session['project_id']}/export", params={"finished": True}
+        f"/projects/{finished_session.session['project_id']}/export", params={"finished": True}
     )
     headers = {"Content-Type": "application/zip"}
-    refused = await house.ben.client.post(
+    refused = await api.ben.client.post(
         "/projects/import", content=finished.content, headers=headers
     )
     check_problem(refused, 422, "invalid_bundle")
-    nonsense = await house.ben.client.post("/projects/import", content=b"PK", headers=headers)
+    nonsense = await api.ben.client.post("/projects/import", content=b"PK", headers=headers)
     check_problem(nonsense, 422, "invalid_bundle")
-    empty = await house.ben.client.post("/projects/import", files={"other": ("o", b"x")})
+    empty = await api.ben.client.post("/projects/import", files={"other": ("o", b"x")})
     check_problem(empty, 422, "validation_failed")
 
 
-async def test_two_sessions_of_a_project_leave_the_plans_of_both(house: House) -> None:
-    anna = house.anna
+async def test_two_sessions_of_a_project_leave_the_plans_of_both(api: Api) -> None:
+    anna = api.anna
     project = await anna.make_project()
     names: list[set[str]] = []
     session: dict[str, Any] = {}
@@ -376,7 +391,7 @@ async def test_two_sessions_of_a_project_leave_the_plans_of_both(house: House) -
         wish = {"models": ["offline/skeptic"]}
         session = await anna.post(f"/projects/{project['id']}/sessions", wish)
         await anna.post(f"/sessions/{session['id']}/generate")
-        await house.work(anna, session["id"])
+        await api.work(anna, session["id"])
         answer = await anna.client.get(f"/projects/{project['id']}/export")
         paths = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
         names.append({path.rsplit("/", 1)[-1] for path in paths if "/Pending/" in path})
@@ -386,40 +401,40 @@ async def test_two_sessions_of_a_project_leave_the_plans_of_both(house: House) -
     assert both == first | {later + name for name in first}
 
 
-async def test_files_become_prompts_and_resources(house: House) -> None:
-    guest = house.anna
+async def test_files_become_prompts_and_resources(api: Api) -> None:
+    user = api.anna
     files = {"file": ("Hall plans.md", b"\xef\xbb\xbf# Plans\n\nA hall.", "text/markdown")}
-    made = await guest.client.post("/projects/upload", files=files, data={"name": "Hall"})
+    made = await user.client.post("/projects/upload", files=files, data={"name": "Hall"})
     assert (made.status_code, made.json()["prompt"]) == (201, "# Plans\n\nA hall.")
     path = f"/projects/{made.json()['id']}/resources"
-    given = await guest.client.post(path, files=files, data={"kind": "reference_documents"})
+    given = await user.client.post(path, files=files, data={"kind": "reference_documents"})
     assert (given.status_code, given.json()["kind"]) == (201, "reference_documents")
     wish = {"kind": "success_criteria", "name": "Hall plans", "text": "It stands."}
-    assert (await guest.post(path, wish))["path"] != given.json()["path"]
-    same_again = await guest.client.post(path, files=files, data={"kind": "reference_documents"})
+    assert (await user.post(path, wish))["path"] != given.json()["path"]
+    same_again = await user.client.post(path, files=files, data={"kind": "reference_documents"})
     assert same_again.json()["id"] != given.json()["id"]
     picture = {"file": ("p.png", b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")}
-    refused = await guest.client.post(path, files=picture, data={"kind": "reference_documents"})
+    refused = await user.client.post(path, files=picture, data={"kind": "reference_documents"})
     check_problem(refused, 422, "invalid_upload")
-    wrong = await guest.client.post(path, files=files, data={"kind": "secrets"})
+    wrong = await user.client.post(path, files=files, data={"kind": "secrets"})
     problem = check_problem(wrong, 422, "validation_failed")
     assert problem["errors"][0]["path"] == "/body/kind"
-    found = await guest.get(f"/projects/{made.json()['id']}/search", q="hall")
+    found = await user.get(f"/projects/{made.json()['id']}/search", q="hall")
     assert {one["path"].rsplit("/", 1)[-1] for one in found["items"]} >= {"hall-plans.md"}
 
 
-async def test_the_same_key_is_one_effect_and_another_body_is_refused(house: House) -> None:
+async def test_the_same_key_is_one_effect_and_another_body_is_refused(api: Api) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     wish = {"prompt": "A hall.", "name": "Once"}
-    post = house.anna.client.post
+    post = api.anna.client.post
     answers = await asyncio.gather(*(post("/projects", json=wish, headers=key) for _ in range(10)))
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.content for answer in answers}) == 1
     assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
     other = await post("/projects", json={**wish, "name": "Twice"}, headers=key)
     check_problem(other, 422, "idempotency_key_reused")
-    assert len((await house.anna.get("/projects"))["items"]) == 1
-    theirs = await house.ben.client.post("/projects", json=wish, headers=key)
+    assert len((await api.anna.get("/projects"))["items"]) == 1
+    theirs = await api.ben.client.post("/projects", json=wish, headers=key)
     assert theirs.json()["id"] != answers[0].json()["id"]
     odd = await post("/projects", json=wish, headers={"Idempotency-Key": "x" * 256})
     check_problem(odd, 422, "validation_failed")
@@ -444,9 +459,9 @@ NOT_OWNED = {"get_process", "remove_member"}
 
 
 async def test_no_operation_finds_what_belongs_to_another_tenant(
-    anna: Guest, house: House, told: Told
+    anna: ApiUser, api: Api, finished_session: FinishedSession
 ) -> None:
-    ids = await list_ids(anna, told)
+    ids = await list_ids(anna, finished_session)
     files = (await anna.get(f"/projects/{ids['project_id']}/files"))["items"]
     queries = {"search_project": {"q": "hall"}, "read_file": {"path": files[0]["path"]}}
     described = (await anna.get("/openapi.json"))["paths"]
@@ -459,24 +474,24 @@ async def test_no_operation_finds_what_belongs_to_another_tenant(
     assert len(operations) > 40
     for method, path, name in operations:
         asked: dict[str, Any] = {"json": BODIES.get(name), "params": queries.get(name)}
-        theirs = await house.ben.client.request(method, path.format(**ids), **asked)
+        theirs = await api.ben.client.request(method, path.format(**ids), **asked)
         assert (theirs.status_code, theirs.json()["code"]) == (404, "not_found"), name
         if method == "get" and "{chunk_id}" not in path:
             own = await anna.client.get(path.format(**ids), params=queries.get(name))
             assert own.is_success, name
 
 
-async def list_ids(guest: Guest, told: Told) -> dict[str, str]:
-    """List ids of a guest's own, by what paths call them."""
-    session_id = told.session["id"]
+async def list_ids(user: ApiUser, finished_session: FinishedSession) -> dict[str, str]:
+    """List ids of a user's own, by what paths call them."""
+    session_id = finished_session.session["id"]
 
     async def find(path: str) -> str:
-        return str((await guest.get(path))["items"][0]["id"])
+        return str((await user.get(path))["items"][0]["id"])
 
-    chat = await guest.post("/chat", {"message": "Hi.", "model": MODELS[0]})
+    chat = await user.post("/chat", {"message": "Hi.", "model": MODELS[0]})
     return {
         "session_id": session_id,
-        "project_id": told.session["project_id"],
+        "project_id": finished_session.session["project_id"],
         "contribution_id": await find(f"/sessions/{session_id}/contributions"),
         "document_id": await find(f"/sessions/{session_id}/documents"),
         "job_id": await find(f"/sessions/{session_id}/jobs"),
@@ -498,33 +513,33 @@ async def list_ids(guest: Guest, told: Told) -> dict[str, str]:
     ],
 )
 async def test_a_token_does_only_what_it_was_made_for(
-    house: House, scope: Scope, method: str, path: str
+    api: Api, scope: Scope, method: str, path: str
 ) -> None:
-    guest = await house.let_in(scopes={scope})
-    async with guest.client:
+    user = await api.let_in(scopes={scope})
+    async with user.client:
         wish = {"prompt": "A hall.", "message": "Hi.", "model": "offline/skeptic"}
         fields = ("prompt",) if path == "/projects" else ("message", "model")
         body = {key: wish[key] for key in fields} if method == "POST" else None
-        answer = await guest.client.request(method, path.format(id=uuid4()), json=body)
+        answer = await user.client.request(method, path.format(id=uuid4()), json=body)
         check_problem(answer, 403, "forbidden")
 
 
-async def test_everybody_learns_who_they_are_and_what_there_is(house: House) -> None:
-    me = await house.anna.get("/me")
-    assert me["tenant_id"] == str(house.anna.account.tenant_id)
+async def test_everybody_learns_who_they_are_and_what_there_is(api: Api) -> None:
+    me = await api.anna.get("/me")
+    assert me["tenant_id"] == str(api.anna.account.tenant_id)
     assert [tenant["role"] for tenant in me["tenants"]] == ["owner"]
-    models = (await house.anna.get("/models"))["items"]
+    models = (await api.anna.get("/models"))["items"]
     assert "offline/skeptic" in {model["name"] for model in models if model["is_usable"]}
-    (process,) = (await house.anna.get("/processes"))["items"]
+    (process,) = (await api.anna.get("/processes"))["items"]
     assert process["stages"][0] == "thesis"
-    assert (await house.anna.get("/processes/standard"))["definition"]["file"]
-    check_problem(await house.anna.client.get("/processes/nothing"), 404, "not_found")
+    assert (await api.anna.get("/processes/standard"))["definition"]["file"]
+    check_problem(await api.anna.client.get("/processes/nothing"), 404, "not_found")
 
 
-async def test_a_server_says_how_it_is_and_names_nobody(house: House) -> None:
-    session = await house.anna.make_session()
-    await house.anna.post(f"/sessions/{session['id']}/generate")
-    async with house.knock() as client:
+async def test_a_server_says_how_it_is_and_names_nobody(api: Api) -> None:
+    session = await api.anna.make_session()
+    await api.anna.post(f"/sessions/{session['id']}/generate")
+    async with api.knock() as client:
         assert (await client.get("http://house.test/healthz")).text == "ok\n"
         ready = await client.get("http://house.test/readyz")
         figures = (await client.get("http://house.test/metrics")).text
@@ -533,37 +548,37 @@ async def test_a_server_says_how_it_is_and_names_nobody(house: House) -> None:
     assert ready.json()["checks"]["schema"] == "ok"
     assert 'dialectic_jobs{status="pending"} ' in figures
     assert 'route="/api/v1/sessions/{session_id}/generate",status="202"' in figures
-    for secret in (session["id"], str(house.anna.account.tenant_id), house.anna.token):
+    for secret in (session["id"], str(api.anna.account.tenant_id), api.anna.token):
         assert secret not in figures
 
 
-async def test_tokens_are_made_shown_once_and_revoked(house: House) -> None:
+async def test_tokens_are_made_shown_once_and_revoked(api: Api) -> None:
     wish = {"name": "laptop", "scopes": ["read"], "life_days": 7}
-    made = await house.anna.post("/tokens", wish)
-    listed = (await house.anna.get("/tokens"))["items"]
+    made = await api.anna.post("/tokens", wish)
+    listed = (await api.anna.get("/tokens"))["items"]
     assert made["id"] in {one["id"] for one in listed}
     assert made["token"] not in json.dumps(listed)
-    async with house.knock(Authorization=f"Bearer {made['token']}") as client:
+    async with api.knock(Authorization=f"Bearer {made['token']}") as client:
         assert (await client.get("/projects")).status_code == 200
         check_problem(await client.get("/tokens"), 403, "forbidden")
-        gone = await house.anna.client.delete(f"/tokens/{made['id']}")
+        gone = await api.anna.client.delete(f"/tokens/{made['id']}")
         assert gone.status_code == 204
         check_problem(await client.get("/projects"), 401, "token_invalid")
-    theirs = await house.ben.client.delete(f"/tokens/{made['id']}")
+    theirs = await api.ben.client.delete(f"/tokens/{made['id']}")
     check_problem(theirs, 404, "not_found")
 
 
 async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anything(
-    house: House,
+    api: Api,
 ) -> None:
-    opened = await house.anna.client.post("/browser-session")
+    opened = await api.anna.client.post("/browser-session")
     assert opened.status_code == 201
     cookie = opened.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
     headers = {"Cookie": cookie.partition(";")[0]}
-    async with house.knock(**headers) as client:
-        assert (await client.get("/me")).json()["tenant_id"] == str(house.anna.account.tenant_id)
+    async with api.knock(**headers) as client:
+        assert (await client.get("/me")).json()["tenant_id"] == str(api.anna.account.tenant_id)
         unsaid = await client.post("/projects", json={"prompt": "p"})
         check_problem(unsaid, 403, "forbidden")
         assert "set-cookie" not in unsaid.headers
@@ -577,17 +592,17 @@ async def test_a_browser_comes_in_with_a_token_and_needs_its_word_to_change_anyt
         gone = await client.get("/me")
         check_problem(gone, 401, "token_invalid")
         assert gone.headers["set-cookie"] == out.headers["set-cookie"]
-        check_problem(await house.anna.client.get("/browser-session"), 404, "not_found")
+        check_problem(await api.anna.client.get("/browser-session"), 404, "not_found")
         wrong = {"Authorization": "Bearer nonsense"}
         assert "set-cookie" not in (await client.get("/me", headers=wrong)).headers
 
 
-async def test_an_organisation_has_members_who_come_and_go(house: House) -> None:
+async def test_an_organisation_has_members_who_come_and_go(api: Api) -> None:
     key = {"Idempotency-Key": str(uuid4())}
-    made = await house.anna.post("/organizations", {"name": "Bakers"}, headers=key)
-    assert await house.anna.post("/organizations", {"name": "Bakers"}, headers=key) == made
-    tenants = (await house.anna.get("/me"))["tenants"]
+    made = await api.anna.post("/organizations", {"name": "Bakers"}, headers=key)
+    assert await api.anna.post("/organizations", {"name": "Bakers"}, headers=key) == made
+    tenants = (await api.anna.get("/me"))["tenants"]
     assert (made["id"], "organization") in {(one["id"], one["kind"]) for one in tenants}
-    assert [one["role"] for one in (await house.anna.get("/members"))["items"]] == ["owner"]
-    alone = await house.anna.client.delete(f"/members/{house.anna.account.user_id}")
+    assert [one["role"] for one in (await api.anna.get("/members"))["items"]] == ["owner"]
+    alone = await api.anna.client.delete(f"/members/{api.anna.account.user_id}")
     assert alone.status_code in (403, 404, 409)

@@ -23,7 +23,7 @@ from dialectic.ledger import audit
 from dialectic.postgres import embedded
 from dialectic.postgres.programs import load_programs
 from tests.conftest import execute_as_superuser
-from tests.scenario.api_in_process import House, open_house
+from tests.scenario.api_in_process import Api, open_api
 
 RESTORED = f"restored_{os.getpid()}"
 
@@ -51,9 +51,9 @@ async def run(*words: object) -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def list_files(house: House, project_id: str, out: Path) -> dict[str, str]:
+async def list_files(api: Api, project_id: str, out: Path) -> dict[str, str]:
     exported = await transfer.export_project(
-        house.engine, house.anna.account, UUID(project_id), out, finished=False
+        api.engine, api.anna.account, UUID(project_id), out, finished=False
     )
     return {entry.path: entry.sha256 for entry in exported.manifest.files}
 
@@ -62,26 +62,28 @@ async def test_a_restored_pair_has_every_document_and_its_books_are_right(
     server: embedded.Server, address: Address, tmp_path: Path
 ) -> None:
     stores = {name: (tmp_path / name).as_uri() for name in ("store", "copy", "empty")}
-    async with open_house(address, tmp_path / "home", storage_url=stores["store"]) as house:
-        await check_storage(house.engine)
-        session = await house.anna.make_session()
-        await house.anna.post(f"/sessions/{session['id']}/generate")
-        await house.work(house.anna, session["id"])
-        before = await list_files(house, session["project_id"], tmp_path / "before.zip")
+    async with open_api(address, tmp_path / "home", storage_url=stores["store"]) as api:
+        await check_storage(api.engine)
+        session = await api.anna.make_session()
+        await api.anna.post(f"/sessions/{session['id']}/generate")
+        await api.work(api.anna, session["id"])
+        before = await list_files(api, session["project_id"], tmp_path / "before.zip")
         async with restored_from(server, address, tmp_path) as there:
             shutil.copytree(tmp_path / "store", tmp_path / "copy")
             await migrate(there)
-            async with open_house(there, tmp_path / "home2", storage_url=stores["copy"]) as second:
+            async with open_api(there, tmp_path / "home2", storage_url=stores["copy"]) as second:
                 await check_storage(second.engine)
-                guest = second.come_back(house.anna.account, house.anna.token)
-                async with guest.client:
-                    assert await guest.get(f"/sessions/{session['id']}"), "her token opens it"
-                second = replace(second, anna=guest)
+                returned_user = second.come_back(api.anna.account, api.anna.token)
+                async with returned_user.client:
+                    assert await returned_user.get(f"/sessions/{session['id']}"), (
+                        "her token opens it"
+                    )
+                second = replace(second, anna=returned_user)
                 after = await list_files(second, session["project_id"], tmp_path / "after.zip")
                 breaches = await second.worker_engine.db.transact(
-                    house.anna.account.tenant_id, audit.verify
+                    api.anna.account.tenant_id, audit.verify
                 )
-            async with open_house(there, tmp_path / "home3", storage_url=stores["empty"]) as wrong:
+            async with open_api(there, tmp_path / "home3", storage_url=stores["empty"]) as wrong:
                 with pytest.raises(StorageMismatch):
                     await check_storage(wrong.engine)
     assert after == before

@@ -21,7 +21,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.command_pool import nursery
+from tests.command_pool import command_pool
 from tests.conformance.wire_formats import DIALECTS, Dialect
 from tests.scenario.test_run import PROMPT
 from tests.servers import join_copy
@@ -74,10 +74,10 @@ def say(dialect: Dialect, manner: str, key: str) -> Said:
         case "ends":
             return Said(dialect.stream(text, word=key), kind="text/event-stream")
         case _:
-            told = dialect.encode(
+            result = dialect.encode(
                 {"type": "told", dialect.id_name: "answer-1", "echo": [{key: key}]}
             )
-            return Said(told + dialect.stream(text), kind="text/event-stream")
+            return Said(result + dialect.stream(text), kind="text/event-stream")
 
 
 def find_key(headers: dict[str, str]) -> str:
@@ -146,9 +146,9 @@ class Day:
             "DIALECTIC_LOG_LEVEL": "DEBUG",
             "DIALECTIC_MAX_RETRIES": "0",
         }
-        told = nursery.run(words, environment, "", patience_s=PATIENCE_S)
-        self.said[" ".join(words)[:40]] = told.stdout + told.stderr
-        return told.stdout
+        result = command_pool.run(words, environment, "", patience_s=PATIENCE_S)
+        self.said[" ".join(words)[:40]] = result.stdout + result.stderr
+        return result.stdout
 
     def configure(self, port: int) -> None:
         tables = [

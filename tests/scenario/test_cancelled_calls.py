@@ -53,9 +53,9 @@ class Scene:
     session: str
 
     async def tell(self, *words: str) -> str:
-        told = await asyncio.to_thread(self.home.tell, *words)
-        assert told.code == 0, told.stderr
-        return told.stdout
+        result = await asyncio.to_thread(self.home.tell, *words)
+        assert result.code == 0, result.stderr
+        return result.stdout
 
     async def start_worker(self) -> subprocess.Popen[str]:
         process = self.home.start("worker", "--concurrency", "4")
@@ -71,8 +71,8 @@ class Scene:
         await asyncio.wait_for(self.simulator.wait_ended(count), PATIENCE_S)
 
     async def leave(self, worker: subprocess.Popen[str]) -> None:
-        told = await asyncio.to_thread(wait_for, worker)
-        assert (told.code, "Worker stopped." in told.stderr) == (0, True), told.stderr
+        result = await asyncio.to_thread(wait_for, worker)
+        assert (result.code, "Worker stopped." in result.stderr) == (0, True), result.stderr
 
     async def read_job(self) -> dict[str, Any]:
         status = await asyncio.to_thread(self.home.read_status, self.session)
@@ -97,9 +97,9 @@ async def open_scene(home: Home, wire: str) -> AsyncIterator[Scene]:
         configure(home, kind=wire, base_url=simulator.base_url(wire))
         simulator.hold()
         words = ("run", "--detach", "--until", "thesis", "--name", name, "--models", "play/m")
-        told = await asyncio.to_thread(home.tell, *words, PROMPT)
-        assert told.code == 0, told.stderr
-        yield Scene(home, simulator, name, told.stdout.strip())
+        result = await asyncio.to_thread(home.tell, *words, PROMPT)
+        assert result.code == 0, result.stderr
+        yield Scene(home, simulator, name, result.stdout.strip())
 
 
 async def test_cancelling_a_session_closes_the_stream_of_its_call(home: Home) -> None:
@@ -148,8 +148,8 @@ async def test_a_server_that_is_told_to_leave_ends_streams_and_finishes_its_work
             assert [line async for line in lines if line.startswith("event: state")] == []
         assert server.poll() is None, "it waits for the call of its worker"
         scene.simulator.release()
-        told = await asyncio.to_thread(wait_for, server)
-        assert (told.code, "Stopped." in told.stderr) == (0, True), told.stderr
+        result = await asyncio.to_thread(wait_for, server)
+        assert (result.code, "Stopped." in result.stderr) == (0, True), result.stderr
         job = await scene.read_job()
         assert (job["status"], job["attempt_count"]) == ("completed", 1)
         assert len(scene.list_documents()) == len(scene.simulator.log.calls) == 1

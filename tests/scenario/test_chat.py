@@ -37,7 +37,7 @@ from dialectic.settings import Settings
 from dialectic.tokens.counting import get_counter
 from dialectic_simulator import Simulator, open_simulator
 from tests.problems import refusing
-from tests.scenario.whole_session import Row, Stage, open_stage
+from tests.scenario.whole_session import Installation, Row, open_installation
 
 MODEL = "sim/writer"
 AGE = timedelta(seconds=holds.GIVE_UP_AFTER_S)
@@ -64,22 +64,22 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
-async def stage(
+async def installation(
     simulator: Simulator, server: embedded.Server, template: str, tmp_path: Path
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[Installation]:
     url = simulator.base_url("openai")
     (tmp_path / "config.toml").write_text(CONFIG.format(kind="openai", url=url))
     settings = Settings.load({"DIALECTIC_HOME": str(tmp_path)})
-    async with open_stage(server, template, tmp_path, build_catalog(settings)) as opened:
+    async with open_installation(server, template, tmp_path, build_catalog(settings)) as opened:
         await put_in(opened, 1_000_000)
         yield opened
         await opened.engine.catalog.close()
 
 
-async def put_in(stage: Stage, credits_in: int) -> None:
+async def put_in(installation: Installation, credits_in: int) -> None:
     deposit = Deposit(key=f"deposit {credits_in}", amount_credits=credits_in)
-    account = stage.account
-    await stage.engine.db.transact(
+    account = installation.account
+    await installation.engine.db.transact(
         account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
     )
 
@@ -93,56 +93,62 @@ async def open_chat(
     *,
     kind: str = "openai",
     more: str = "",
-) -> AsyncIterator[tuple[Stage, Simulator]]:
-    """Open a stage of its own: another script, another wire, other limits."""
+) -> AsyncIterator[tuple[Installation, Simulator]]:
+    """Open an installation of its own: another script, another wire, other limits."""
     async with open_simulator(script) as simulator:
         url = simulator.base_url(kind)
         config = CONFIG.format(kind=kind, url=url).replace("sim]", f"sim]{more}", 1)
         (home / "config.toml").write_text(config)
         settings = Settings.load({"DIALECTIC_HOME": str(home)})
-        async with open_stage(server, template, home, build_catalog(settings)) as stage:
-            await put_in(stage, 1_000_000)
-            yield stage, simulator
-            await stage.engine.catalog.close()
+        async with open_installation(
+            server, template, home, build_catalog(settings)
+        ) as installation:
+            await put_in(installation, 1_000_000)
+            yield installation, simulator
+            await installation.engine.catalog.close()
 
 
-async def load_held(stage: Stage) -> int:
-    account = stage.account
-    wallet = await stage.engine.db.transact(
+async def load_held(installation: Installation) -> int:
+    account = installation.account
+    wallet = await installation.engine.db.transact(
         account.tenant_id, lambda c: wallets.load_wallet(c, account.wallet_id)
     )
     return wallet.held_credits
 
 
-async def ask(stage: Stage, message: str = "Name a bakery.", **wishes: Any) -> chat.Reply:
+async def ask(
+    installation: Installation, message: str = "Name a bakery.", **wishes: Any
+) -> chat.Reply:
     question = Question(message=message, model=MODEL, **wishes)
-    return await chat.send(stage.engine, stage.account, question)
+    return await chat.send(installation.engine, installation.account, question)
 
 
-async def list_holds(stage: Stage) -> list[Row]:
-    return await stage.fetch("select * from token_wallet_holds order by created_at, hold_key")
+async def list_holds(installation: Installation) -> list[Row]:
+    return await installation.fetch(
+        "select * from token_wallet_holds order by created_at, hold_key"
+    )
 
 
-async def find_breaches(stage: Stage) -> list[Any]:
-    return list(await audit.verify_tenant(stage.engine.db, stage.account.tenant_id))
+async def find_breaches(installation: Installation) -> list[Any]:
+    return list(await audit.verify_tenant(installation.engine.db, installation.account.tenant_id))
 
 
 async def test_a_question_and_its_answer_are_saved_together_and_paid_for(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
     pieces: list[str] = []
     question = Question(message="Name a bakery.", model=MODEL, system="Be brief.")
-    reply = await chat.send(stage.engine, stage.account, question, pieces.append)
+    reply = await chat.send(installation.engine, installation.account, question, pieces.append)
     assert (reply.text, "".join(pieces), reply.calls) == (TEXT, TEXT, 1)
     assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.STOP, False)
-    rows = await stage.engine.db.transact(
-        stage.account.tenant_id, lambda c: chats.list_messages(c, reply.chat_id)
+    rows = await installation.engine.db.transact(
+        installation.account.tenant_id, lambda c: chats.list_messages(c, reply.chat_id)
     )
     assert [(row["role"], row["content"]) for row in rows] == [
         ("user", "Name a bakery."),
         ("assistant", TEXT),
     ]
-    (hold,) = await list_holds(stage)
+    (hold,) = await list_holds(installation)
     (called,) = simulator.log.calls
     assert hold["state"] == "posted"
     assert (hold["input_tokens"], hold["output_tokens"]) == (
@@ -150,12 +156,14 @@ async def test_a_question_and_its_answer_are_saved_together_and_paid_for(
         called.output_tokens,
     )
     assert hold["charged_credits"] == called.input_tokens + 2 * called.output_tokens
-    assert await find_breaches(stage) == []
+    assert await find_breaches(installation) == []
 
 
-async def test_what_was_said_before_is_sent_along(stage: Stage, simulator: Simulator) -> None:
-    first = await ask(stage)
-    second = await ask(stage, "And another?", chat_id=first.chat_id)
+async def test_what_was_said_before_is_sent_along(
+    installation: Installation, simulator: Simulator
+) -> None:
+    first = await ask(installation)
+    second = await ask(installation, "And another?", chat_id=first.chat_id)
     assert second.chat_id == first.chat_id
     body = simulator.log.calls[-1].body
     assert body is not None
@@ -163,42 +171,48 @@ async def test_what_was_said_before_is_sent_along(stage: Stage, simulator: Simul
 
 
 async def test_a_cut_answer_is_gone_on_with_until_it_is_whole(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
-    reply = await ask(stage, continues=True, max_output_tokens=150)
+    reply = await ask(installation, continues=True, max_output_tokens=150)
     assert (reply.text, reply.is_incomplete) == (TEXT, False)
     assert reply.calls == len(simulator.log.calls) > 1
     assert reply.usage.output_tokens == sum(call.output_tokens for call in simulator.log.calls)
-    holds = await list_holds(stage)
+    holds = await list_holds(installation)
     assert [hold["state"] for hold in holds] == ["posted"] * reply.calls
-    assert await find_breaches(stage) == []
+    assert await find_breaches(installation) == []
 
 
-async def test_without_that_wish_one_call_is_made(stage: Stage, simulator: Simulator) -> None:
-    reply = await ask(stage, max_output_tokens=150)
+async def test_without_that_wish_one_call_is_made(
+    installation: Installation, simulator: Simulator
+) -> None:
+    reply = await ask(installation, max_output_tokens=150)
     assert (reply.calls, len(simulator.log.calls)) == (1, 1)
     assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.LENGTH, True)
     assert TEXT.startswith(reply.text)
 
 
-async def test_five_calls_are_the_most(stage: Stage, simulator: Simulator) -> None:
-    reply = await ask(stage, continues=True, max_output_tokens=60)
+async def test_five_calls_are_the_most(installation: Installation, simulator: Simulator) -> None:
+    reply = await ask(installation, continues=True, max_output_tokens=60)
     assert (reply.calls, len(simulator.log.calls)) == (5, 5)
     assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.LENGTH, True)
     assert TEXT.startswith(reply.text)
 
 
-async def test_too_long_a_message_fails_before_any_call(stage: Stage, simulator: Simulator) -> None:
+async def test_too_long_a_message_fails_before_any_call(
+    installation: Installation, simulator: Simulator
+) -> None:
     with refusing(ContextWindowError, reason="prompt_too_long") as refused:
-        await ask(stage, "word " * 4_000)
+        await ask(installation, "word " * 4_000)
     assert 4_000 <= (refused.value.had_tokens or 0) < 5_000
     assert refused.value.status == 413
     assert simulator.log.calls == []
-    assert await list_holds(stage) == []
+    assert await list_holds(installation) == []
 
 
-async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:
-    poor = replace(stage, account=await open_account(stage.engine.db, "poor"))
+async def test_without_money_nothing_is_called(
+    installation: Installation, simulator: Simulator
+) -> None:
+    poor = replace(installation, account=await open_account(installation.engine.db, "poor"))
     with refusing(FundsError, reason="wallet", action=RemedyAction.TOP_UP) as refused:
         await ask(poor)
     assert refused.value.status == 402
@@ -213,26 +227,26 @@ async def test_a_failed_question_leaves_nothing_behind(
     server: embedded.Server, template: str, tmp_path: Path, fault: str, error: type[ProviderError]
 ) -> None:
     script = {"default": {"text": TEXT, "fault": fault}}
-    async with open_chat(server, template, tmp_path, script) as (stage, _):
+    async with open_chat(server, template, tmp_path, script) as (installation, _):
         with pytest.raises(error) as failed:
-            await ask(stage)
+            await ask(installation)
         assert failed.value.status == 502
-        assert await stage.fetch("select * from chats") == []
-        assert [hold["state"] for hold in await list_holds(stage)] == ["voided"]
+        assert await installation.fetch("select * from chats") == []
+        assert [hold["state"] for hold in await list_holds(installation)] == ["voided"]
 
 
 async def test_a_further_call_that_fails_leaves_what_was_said(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     script = {"default": {"text": TEXT}, "rules": [{"turns": "1-", "fault": "500_server"}]}
-    async with open_chat(server, template, tmp_path, script) as (stage, _):
-        reply = await ask(stage, continues=True, max_output_tokens=150)
+    async with open_chat(server, template, tmp_path, script) as (installation, _):
+        reply = await ask(installation, continues=True, max_output_tokens=150)
         assert reply.is_incomplete
         assert "interrupted:provider_transient" in reply.flags
         assert TEXT.startswith(reply.text)
-        states = [hold["state"] for hold in await list_holds(stage)]
+        states = [hold["state"] for hold in await list_holds(installation)]
         assert states == ["posted", "voided"]
-        assert await find_breaches(stage) == []
+        assert await find_breaches(installation) == []
 
 
 async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_aside(
@@ -240,36 +254,39 @@ async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_asid
 ) -> None:
     script = {"default": {"text": TEXT}}
     limit = "\nrequests_per_minute = 1"
-    async with open_chat(server, template, tmp_path, script, more=limit) as (stage, simulator):
-        reply = await ask(stage, continues=True, max_output_tokens=150)
+    async with open_chat(server, template, tmp_path, script, more=limit) as (
+        installation,
+        simulator,
+    ):
+        reply = await ask(installation, continues=True, max_output_tokens=150)
         assert (reply.calls, reply.is_incomplete) == (1, True)
         assert "interrupted:endpoint_busy" in reply.flags, "what was said and paid for stays"
         with pytest.raises(EndpointBusy):
-            await ask(stage)
+            await ask(installation)
         assert len(simulator.log.calls) == 1
-        states = [hold["state"] for hold in await list_holds(stage)]
+        states = [hold["state"] for hold in await list_holds(installation)]
         assert states == ["posted"], "nothing was ever held for what was not sent"
-        assert await load_held(stage) == 0
+        assert await load_held(installation) == 0
 
 
 async def test_whoever_leaves_before_the_answer_pays_nothing_and_has_nothing_set_aside(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
     simulator.hold()
-    asking = asyncio.create_task(ask(stage))
+    asking = asyncio.create_task(ask(installation))
     await simulator.wait_arrived(1)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     simulator.release()
-    (hold,) = await list_holds(stage)
+    (hold,) = await list_holds(installation)
     assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
-    assert await load_held(stage) == 0
-    assert await find_breaches(stage) == []
+    assert await load_held(installation) == 0
+    assert await find_breaches(installation) == []
 
 
 async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_may_be_answered(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
     once = iter([simulator.hold])
 
@@ -281,19 +298,19 @@ async def test_the_money_of_a_long_answer_is_not_given_up_while_its_last_call_ma
         message="Name a bakery.", model=MODEL, continues=True, max_output_tokens=300
     )
     asking = asyncio.create_task(
-        chat.send(stage.engine, stage.account, question, hold_up_the_second)
+        chat.send(installation.engine, installation.account, question, hold_up_the_second)
     )
     await simulator.wait_arrived(2)
-    first, second = [hold["created_at"] for hold in await list_holds(stage)]
-    assert await sweep_at(stage, first + (second - first) / 2 + AGE) == []
+    first, second = [hold["created_at"] for hold in await list_holds(installation)]
+    assert await sweep_at(installation, first + (second - first) / 2 + AGE) == []
     simulator.release()
     reply = await asking
-    assert reply.calls == len(await list_holds(stage)) > 1
-    assert {hold["state"] for hold in await list_holds(stage)} == {"posted"}
-    assert await find_breaches(stage) == []
+    assert reply.calls == len(await list_holds(installation)) > 1
+    assert {hold["state"] for hold in await list_holds(installation)} == {"posted"}
+    assert await find_breaches(installation) == []
 
 
-async def sweep_at(stage: Stage, moment: datetime) -> list[str]:
+async def sweep_at(installation: Installation, moment: datetime) -> list[str]:
     """Sweep as a worker does at another time; tell which holds were given up."""
 
     async def work(connection: Connection) -> None:
@@ -302,8 +319,8 @@ async def sweep_at(stage: Stage, moment: datetime) -> list[str]:
         )
         await holds.sweep_lost(connection)
 
-    await stage.worker_engine.db.transact(stage.account.tenant_id, work)
-    return [row["hold_key"] for row in await list_holds(stage) if row["state"] != "pending"]
+    await installation.worker_engine.db.transact(installation.account.tenant_id, work)
+    return [row["hold_key"] for row in await list_holds(installation) if row["state"] != "pending"]
 
 
 SAID = "A short answer, and all of it is said within these eleven tokens."
@@ -315,20 +332,23 @@ async def test_an_answer_that_was_cut_right_at_its_end_is_whole(
 ) -> None:
     tokens = get_counter("o200k_base")(SAID)
     script = {"default": {"text": f"{SAID} Never said.", "cut_after_tokens": tokens, "empty": True}}
-    async with open_chat(server, template, tmp_path, script, kind=kind) as (stage, simulator):
-        reply = await ask(stage, continues=True)
+    async with open_chat(server, template, tmp_path, script, kind=kind) as (
+        installation,
+        simulator,
+    ):
+        reply = await ask(installation, continues=True)
         assert (reply.text, reply.calls, len(simulator.log.calls)) == (SAID, 2, 2)
         assert (reply.finish_reason, reply.is_incomplete) == (FinishReason.STOP, False)
-        assert [hold["state"] for hold in await list_holds(stage)] == ["posted", "posted"]
-        assert await find_breaches(stage) == []
+        assert [hold["state"] for hold in await list_holds(installation)] == ["posted", "posted"]
+        assert await find_breaches(installation) == []
 
 
-async def test_wrong_input_is_told(stage: Stage, simulator: Simulator) -> None:
+async def test_wrong_input_is_told(installation: Installation, simulator: Simulator) -> None:
     with refusing(UsageError, reason="empty", subject="message"):
-        await ask(stage, "  \n")
+        await ask(installation, "  \n")
     with refusing(NotFound, reason="no_chat"):
-        await ask(stage, chat_id=uuid4())
-    reply = await ask(stage)
+        await ask(installation, chat_id=uuid4())
+    reply = await ask(installation)
     with refusing(UsageError, reason="chat_has_begun", subject="system_instruction"):
-        await ask(stage, chat_id=reply.chat_id, system="Be long.")
+        await ask(installation, chat_id=reply.chat_id, system="Be long.")
     assert len(simulator.log.calls) == 1

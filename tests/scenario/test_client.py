@@ -34,11 +34,11 @@ from dialectic.errors import (
 )
 from dialectic.postgres import embedded
 from dialectic.settings import Settings
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
 from tests.ports import find_free_port
 from tests.problems import list_codes, refusing
-from tests.scenario.server_thread import Outpost, open_outpost
+from tests.scenario.server_thread import RemoteServer, open_remote_server
 from tests.scenario.test_run import Home, read_tree, without_ids
 
 PROMPT = "A booking service for a village hall that volunteers can run in an hour a week."
@@ -46,20 +46,20 @@ MODEL = "offline/skeptic"
 
 
 @pytest.fixture(scope="module")
-def outpost(
+def remote_server(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Outpost]:
-    home = tmp_path_factory.mktemp("outpost") / "home"
+) -> Iterator[RemoteServer]:
+    home = tmp_path_factory.mktemp("remote_server") / "home"
     with (
         database_of_a_module(server, template) as address,
-        open_outpost(address, home) as opened,
+        open_remote_server(address, home) as opened,
     ):
         yield opened
 
 
 @pytest.fixture(scope="module")
-def client(outpost: Outpost) -> Iterator[Client]:
-    with Client(outpost.url, token=outpost.anna) as opened:
+def client(remote_server: RemoteServer) -> Iterator[Client]:
+    with Client(remote_server.url, token=remote_server.anna) as opened:
         yield opened
 
 
@@ -120,15 +120,15 @@ def test_a_request_under_one_name_is_carried_out_once(client: Client) -> None:
 
 
 def test_problems_are_the_errors_that_the_server_met(
-    outpost: Outpost, client: Client, session: Session
+    remote_server: RemoteServer, client: Client, session: Session
 ) -> None:
     with refusing(Conflict, reason="session_complete"):
         client.pause(session.id)
     with pytest.raises(UnknownModel):
         client.create_session(session.project_id, models=["nobody/knows"])
-    with Client(outpost.url, token=outpost.ben) as stranger, pytest.raises(NotFound):
+    with Client(remote_server.url, token=remote_server.ben) as stranger, pytest.raises(NotFound):
         stranger.get_session(session.id)
-    with Client(outpost.url, token="dlk_wrong") as unknown, pytest.raises(TokenInvalid):
+    with Client(remote_server.url, token="dlk_wrong") as unknown, pytest.raises(TokenInvalid):
         unknown.get_me()
 
 
@@ -155,9 +155,9 @@ def test_a_project_is_taken_away_and_brought_back(
 
 
 async def test_the_asynchronous_client_has_the_same_verbs(
-    outpost: Outpost, session: Session, tmp_path: Path
+    remote_server: RemoteServer, session: Session, tmp_path: Path
 ) -> None:
-    async with AsyncClient(outpost.url, token=outpost.anna) as client:
+    async with AsyncClient(remote_server.url, token=remote_server.anna) as client:
         both = await asyncio.gather(client.get_session(session.id), client.get_me())
         lines = [line async for line in client.list_contributions(session.id)]
         events = client.events(after="0", session=session.id)
@@ -245,10 +245,10 @@ async def test_a_stream_that_is_cut_goes_on_behind_its_last_whole_event() -> Non
     second = HEAD + b"id: a.2\nevent: x\ndata: {}\n\n"
     async with await answer_in_turn(listening, [first, second], heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        told = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).id for _ in range(2)]
         await events.aclose()
 
-    assert told == ["a.1", "a.2"]
+    assert result == ["a.1", "a.2"]
     assert [find_header(one, "last-event-id") for one in heard] == ["a.0", "a.1"]
 
 
@@ -263,10 +263,10 @@ async def test_a_stream_outlives_a_server_that_is_started_anew_behind_a_gateway(
     answers = [first, GONE, b"", HEAD, second]
     async with await answer_in_turn(listening, answers, heard), AsyncClient(url) as client:
         events = client.events(after="a.0")
-        told = [(await anext(events)).id for _ in range(2)]
+        result = [(await anext(events)).id for _ in range(2)]
         await events.aclose()
 
-    assert told == ["a.1", "a.2"]
+    assert result == ["a.1", "a.2"]
     assert {find_header(one, "last-event-id") for one in heard[1:]} == {"a.1"}
 
 
@@ -281,11 +281,11 @@ async def test_a_stream_that_ends_at_once_is_not_asked_for_without_end() -> None
     assert len(heard) <= LOSSES_MAX + 2
 
 
-@pytest.mark.parametrize("told", [b"data: [1]\n\n", b"data: {\n\n"])
-async def test_events_that_are_none_are_told_as_that(told: bytes) -> None:
+@pytest.mark.parametrize("result", [b"data: [1]\n\n", b"data: {\n\n"])
+async def test_events_that_are_none_are_told_as_that(result: bytes) -> None:
     listening, heard = socket.create_server(("127.0.0.1", 0)), list[str]()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    async with await answer_in_turn(listening, [HEAD + told], heard), AsyncClient(url) as client:
+    async with await answer_in_turn(listening, [HEAD + result], heard), AsyncClient(url) as client:
         with refusing(ConfigurationError, reason="not_dialectic"):
             await anext(client.events())
 
@@ -313,8 +313,8 @@ async def test_an_answer_whose_stream_is_lost_is_asked_for_again_just_as_it_was(
     whole = build_reply("The Early Loaf.")
     head = HEAD.replace(b"close\r\n", b"close\r\nContent-Length: 999\r\n") if is_cut else HEAD
     lost = head + b'event: delta\ndata: {"text": "The"}\n\n'
-    told = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
-    async with await answer_in_turn(listening, [lost, told], heard), AsyncClient(url) as client:
+    result = HEAD + b"event: reply\ndata: %s\n\n" % whole.model_dump_json().encode()
+    async with await answer_in_turn(listening, [lost, result], heard), AsyncClient(url) as client:
         said = [piece async for piece in client.chat("Name a bakery.", MODEL)]
 
     assert said == ["The", whole]
@@ -377,12 +377,14 @@ async def ask_something_else(listening: socket.socket) -> str:
 
 
 def test_the_examples_in_the_documents_run(
-    outpost: Outpost, capsys: pytest.CaptureFixture[str]
+    remote_server: RemoteServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (Path(__file__).parents[2] / "docs/client.md").read_text("utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     for example in examples:
-        exec(example, {"URL": outpost.url, "TOKEN": outpost.anna, "__name__": "example"})
+        exec(
+            example, {"URL": remote_server.url, "TOKEN": remote_server.anna, "__name__": "example"}
+        )
 
     assert len(examples) == 3
     said = capsys.readouterr().out
@@ -394,7 +396,7 @@ def test_the_examples_in_the_documents_run(
 
 
 @dataclass(slots=True)
-class Teller:
+class CommandRecorder:
     """Gives commands, remembers what they named, and forgets what no two runs have in common."""
 
     home: Home
@@ -404,11 +406,11 @@ class Teller:
     said: list[tuple[str, int, list[str], list[str]]] = field(default_factory=list)
     session: str = ""
 
-    def tell(self, *words: str, stdin: str = "") -> Told:
-        told = self.home.tell(*self.words, *words, stdin=stdin, **self.settings)
-        shown = [plain(text, self.out) for text in (told.stdout, told.stderr)]
-        self.said.append((" ".join(words[:1]), told.code, *shown))  # type: ignore[arg-type]
-        return told
+    def tell(self, *words: str, stdin: str = "") -> CommandResult:
+        result = self.home.tell(*self.words, *words, stdin=stdin, **self.settings)
+        shown = [plain(text, self.out) for text in (result.stdout, result.stderr)]
+        self.said.append((" ".join(words[:1]), result.code, *shown))  # type: ignore[arg-type]
+        return result
 
 
 IDS = re.compile(
@@ -431,13 +433,13 @@ def plain(text: str, out: Path) -> list[str]:
     return sorted(re.sub(r" +", " ", line) for line in text.splitlines())
 
 
-def play(teller: Teller) -> None:
+def play(recorder: CommandRecorder) -> None:
     """One story, in the words of someone who does not know where it is played."""
-    tell = teller.tell
+    tell = recorder.tell
     tell("run", PROMPT, "--dry-run", "--json", "--models", f"{MODEL}*2")
     run = ("run", PROMPT, "--models", MODEL, "--name", "story", "--until", "antithesis")
-    begun = tell(*run, "--pause", "--out", str(teller.out))
-    teller.session = session = begun.session
+    begun = tell(*run, "--pause", "--out", str(recorder.out))
+    recorder.session = session = begun.session
     document = tell("list", session).stdout.split()[0]
     tell("show", document[:12], "--prompt")
     tell("show", document)
@@ -450,8 +452,8 @@ def play(teller: Teller) -> None:
     tell("cancel", session, "--job", "ffffffff")
     tell("watch", session)
     tell("status", "ffffffff")
-    tell("export", "story", "--out", str(teller.out / "story.zip"))
-    tell("import", str(teller.out / "story.zip"), "--json")
+    tell("export", "story", "--out", str(recorder.out / "story.zip"))
+    tell("import", str(recorder.out / "story.zip"), "--json")
     tell("search", "story", "Who keeps the key in winter?")
     tell("wallet", "balance")
     tell("models", "list")
@@ -459,18 +461,20 @@ def play(teller: Teller) -> None:
     tell("run", PROMPT, "--models", "nobody/knows")
 
 
-def test_a_story_is_the_same_here_and_at_a_server(outpost: Outpost, tmp_path: Path) -> None:
-    shared = {"database_url": outpost.address.url, "lease_s": "1.2"}
-    here = Teller(Home(outpost.home), (), shared, tmp_path / "here")
-    there = Teller(
+def test_a_story_is_the_same_here_and_at_a_server(
+    remote_server: RemoteServer, tmp_path: Path
+) -> None:
+    shared = {"database_url": remote_server.address.url, "lease_s": "1.2"}
+    here = CommandRecorder(Home(remote_server.home), (), shared, tmp_path / "here")
+    there = CommandRecorder(
         Home(tmp_path / "nowhere"),
-        ("--server", outpost.url),
-        {"token": outpost.ben},
+        ("--server", remote_server.url),
+        {"token": remote_server.ben},
         tmp_path / "there",
     )
-    for teller in (here, there):
-        teller.out.mkdir()
-        play(teller)
+    for recorder in (here, there):
+        recorder.out.mkdir()
+        play(recorder)
 
     assert [(name, code) for name, code, *_ in there.said] == [
         (name, code) for name, code, *_ in here.said
@@ -483,8 +487,8 @@ def test_a_story_is_the_same_here_and_at_a_server(outpost: Outpost, tmp_path: Pa
     ]
     assert different == [], different
     written = [
-        without_ids(read_tree(teller.out / "story"), "story", teller.session)
-        for teller in (here, there)
+        without_ids(read_tree(recorder.out / "story"), "story", recorder.session)
+        for recorder in (here, there)
     ]
     assert written[0] == written[1]
     assert not (tmp_path / "nowhere").exists()
@@ -501,26 +505,28 @@ def test_a_story_is_the_same_here_and_at_a_server(outpost: Outpost, tmp_path: Pa
     ],
 )
 def test_what_a_server_cannot_do_is_refused(
-    outpost: Outpost, tmp_path: Path, words: tuple[str, ...], code: int, said: str
+    remote_server: RemoteServer, tmp_path: Path, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    told = Home(tmp_path / "home").tell(*words, "--server", outpost.url, token=outpost.anna)
+    result = Home(tmp_path / "home").tell(
+        *words, "--server", remote_server.url, token=remote_server.anna
+    )
 
-    assert (told.code, said in told.stderr) == (code, True), told.stderr
+    assert (result.code, said in result.stderr) == (code, True), result.stderr
 
 
 def test_a_wrong_token_address_or_server_ends_a_command_with_words(
-    outpost: Outpost, tmp_path: Path
+    remote_server: RemoteServer, tmp_path: Path
 ) -> None:
     home = Home(tmp_path / "home")
     closed = f"http://127.0.0.1:{find_free_port()}"
-    wrong = home.tell("status", server=outpost.url, token="dlk_wrong")
+    wrong = home.tell("status", server=remote_server.url, token="dlk_wrong")
     away = home.tell("status", server=closed)
     nonsense = home.tell("--server", "bakery", "status")
     open_ = home.tell(
         "--server", f"http://0.0.0.0:{find_free_port()}", "status", token="dlk_a_secret"
     )
 
-    nobody = home.tell("status", server=outpost.url)
+    nobody = home.tell("status", server=remote_server.url)
 
     assert (nobody.code, list_codes(nobody.stderr)) == (2, ["token_missing"])
     assert "DIALECTIC_TOKEN" in nobody.stderr

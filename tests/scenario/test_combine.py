@@ -24,7 +24,7 @@ from dialectic.core.run_request import RunRequest
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns
-from tests.scenario.paid_models import SHORT_LEASE_S, Shop, open_shop, verify
+from tests.scenario.paid_models import SHORT_LEASE_S, PaidSession, open_paid_session, verify
 from tests.scenario.whole_session import Record, Row
 from tests.waiting import PATIENCE_S
 
@@ -127,11 +127,13 @@ def heap(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def shop(
+async def paid_session(
     server: embedded.Server, template: str, tmp_path: Path, heap: Path
-) -> AsyncIterator[Shop]:
+) -> AsyncIterator[PaidSession]:
     """A model that reads little."""
-    async with open_shop(server, template, tmp_path / "home", SCRIPT, model=MODEL) as opened:
+    async with open_paid_session(
+        server, template, tmp_path / "home", SCRIPT, model=MODEL
+    ) as opened:
         await opened.put_in(PLENTY)
         yield opened
 
@@ -155,32 +157,34 @@ def select_jobs(record: Record, kind: str) -> list[Row]:
     return [job for job in record.jobs if job["job_type"] == kind]
 
 
-def check_windows(shop: Shop) -> None:
+def check_windows(paid_session: PaidSession) -> None:
     """No prompt that was sent leaves less room than its answer may take."""
-    assert shop.simulator.log.calls
-    for call in shop.simulator.log.calls:
+    assert paid_session.simulator.log.calls
+    for call in paid_session.simulator.log.calls:
         assert call.status == 200
         assert call.input_tokens + ANSWER_TOKENS <= WINDOW_TOKENS
 
 
-async def quote_all(shop: Shop, tmp_path: Path, models: int) -> Quote:
+async def quote_all(paid_session: PaidSession, tmp_path: Path, models: int) -> Quote:
     ask = RunRequest(
         prompt=SMALL_REQUEST,
         models=[WRITER] * models,
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
+    return await quotes.quote_request(
+        paid_session.installation.engine, paid_session.installation.account, ask
+    )
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(
-    shop: Shop, tmp_path: Path
+    paid_session: PaidSession, tmp_path: Path
 ) -> None:
-    quoted = await quote_all(shop, tmp_path, 4)
-    session_id = await shop.stage.play([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-    record = await shop.stage.record(session_id)
+    quoted = await quote_all(paid_session, tmp_path, 4)
+    session_id = await paid_session.installation.play([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+    record = await paid_session.installation.record(session_id)
     assert record.session["status"] == "iteration_complete"
-    check_windows(shop)
+    check_windows(paid_session)
     (combine,) = select_jobs(record, "combine")
     merges = select_jobs(record, "merge")
     assert {job["parent_job_id"] for job in merges} == {combine["id"]}
@@ -209,7 +213,7 @@ async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_
         assert len(labels) == len(row["source_contribution_ids"])
     # Four readers, all of one model: one heap for all of them, and each answer paid for once.
     assert len(record.select("verdict")) == 4
-    paid = await shop.check_books(session_id)
+    paid = await paid_session.check_books(session_id)
     merged = {row["id"] for row in combined}
     assert sum(row["answer_id"] in merged for row in paid) == len(merges)
     spent = sum(row["charged_credits"] for row in paid)
@@ -222,11 +226,13 @@ async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_
     ]
 
 
-async def test_more_than_a_level_can_hold_becomes_a_tree(shop: Shop, tmp_path: Path) -> None:
-    session_id = await shop.stage.play([WRITER] * 6, **wish(tmp_path, LARGE_REQUEST))
-    record = await shop.stage.record(session_id)
+async def test_more_than_a_level_can_hold_becomes_a_tree(
+    paid_session: PaidSession, tmp_path: Path
+) -> None:
+    session_id = await paid_session.installation.play([WRITER] * 6, **wish(tmp_path, LARGE_REQUEST))
+    record = await paid_session.installation.record(session_id)
     assert record.session["status"] == "iteration_complete"
-    check_windows(shop)
+    check_windows(paid_session)
     merges = select_jobs(record, "merge")
     levels = Counter(job["step_number"] for job in merges)
     assert set(levels) == {1, 2}
@@ -241,40 +247,40 @@ async def test_more_than_a_level_can_hold_becomes_a_tree(shop: Shop, tmp_path: P
     for row in record.select("verdict"):
         assert SECOND in record.read_prompt(row)
         assert FIRST not in record.read_prompt(row)
-    await shop.check_books(session_id)
+    await paid_session.check_books(session_id)
 
 
 async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_another(
-    shop: Shop, tmp_path: Path
+    paid_session: PaidSession, tmp_path: Path
 ) -> None:
-    stage = shop.stage
-    engine, account = stage.engine, stage.account
-    session_id = await stage.play([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-    record = await stage.record(session_id)
+    installation = paid_session.installation
+    engine, account = installation.engine, installation.account
+    session_id = await installation.play([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+    record = await installation.record(session_id)
     verdict, *_ = record.select("verdict")
     merges = len(select_jobs(record, "merge"))
 
     await contributions.regenerate(engine, account, verdict["id"])
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert len(select_jobs(record, "merge")) == merges, "nothing is merged twice"
     assert len(record.select("verdict")) == 5
-    await shop.check_books(session_id)
+    await paid_session.check_books(session_id)
 
     idea, *_ = record.select("idea")
     edited = await contributions.edit(engine, account, idea["id"], fill("better", 440))
-    record = await stage.record(session_id)
+    record = await installation.record(session_id)
     stale = {row["contribution_type"] for row in record.contributions if row["is_stale"]}
     assert stale == {"combined", "verdict"}
     assert edited.stale == sum(row["is_stale"] for row in record.contributions)
     await contributions.regenerate(engine, account, verdict["id"])
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert len(select_jobs(record, "combine")) == 2
     newest = [row for row in record.select("combined") if not row["is_stale"]]
     assert any("better" in record.read_prompt(row) for row in newest)
-    check_windows(shop)
-    assert await verify(stage) == []
+    check_windows(paid_session)
+    assert await verify(installation) == []
 
     # All of it can be taken away and taken in again.
     here, there = tmp_path / "here.zip", tmp_path / "there.zip"
@@ -283,7 +289,7 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     copy = await transfer.import_project(engine, account, here)
     assert copy.is_copy
     await transfer.export_project(engine, account, copy.project_id, there)
-    rows = await stage.fetch(
+    rows = await installation.fetch(
         "select content, storage_path from dialectic_contributions"
         " where session_id = $1 and contribution_type = 'combined'",
         copy.session_ids[0],
@@ -306,22 +312,24 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         "gate": "merging",
     }
     script = {**SCRIPT, "rules": [RULES[0], refused, *RULES[1:]]}
-    async with open_shop(server, template, tmp_path / "home", script, model=MODEL) as shop:
-        await shop.put_in(PLENTY)
-        stage = shop.stage
-        shop.simulator.hold("merging")
-        session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-        await sessions.generate(stage.engine, stage.account, session_id)
+    async with open_paid_session(
+        server, template, tmp_path / "home", script, model=MODEL
+    ) as paid_session:
+        await paid_session.put_in(PLENTY)
+        installation = paid_session.installation
+        paid_session.simulator.hold("merging")
+        session_id = await installation.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+        await sessions.generate(installation.engine, installation.account, session_id)
 
         async def all_wait() -> bool:
-            jobs = select_jobs(await stage.record(session_id), "execute")
+            jobs = select_jobs(await installation.record(session_id), "execute")
             return [job["status"] for job in jobs] == ["waiting_for_prerequisite"] * 4
 
-        async with stage.working():
-            await stage.until(all_wait)
-            shop.simulator.release("merging")
-        await stage.work(session_id)
-        record = await stage.record(session_id)
+        async with installation.working():
+            await installation.until(all_wait)
+            paid_session.simulator.release("merging")
+        await installation.work(session_id)
+        record = await installation.record(session_id)
         assert record.session["status"] == "verdict_generation_failed"
         (combine,) = select_jobs(record, "combine")
         assert combine["status"] == "failed"
@@ -330,50 +338,50 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         assert "failed" in {job["status"] for job in select_jobs(record, "merge")}
         done = {job["id"] for job in select_jobs(record, "merge") if job["status"] == "completed"}
 
-        await sessions.retry(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-        record = await stage.record(session_id)
+        await sessions.retry(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+        record = await installation.record(session_id)
         assert record.session["status"] == "iteration_complete"
         assert len(record.select("verdict")) == 4
         for job in select_jobs(record, "merge"):
             assert job["status"] == "completed"
             assert job["attempt_count"] == (1 if job["id"] in done else 2)
-        await shop.check_books(session_id)
+        await paid_session.check_books(session_id)
 
 
 async def test_a_worker_that_dies_between_the_merges_and_their_reader_merges_nothing_twice(
-    shop: Shop, tmp_path: Path
+    paid_session: PaidSession, tmp_path: Path
 ) -> None:
-    stage = shop.allow(lease_s=SHORT_LEASE_S).stage
-    session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-    await sessions.generate(stage.engine, stage.account, session_id)
+    installation = paid_session.allow(lease_s=SHORT_LEASE_S).installation
+    session_id = await installation.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
+    await sessions.generate(installation.engine, installation.account, session_id)
     # Four ideas, two merges: the seventh call that is about to leave is the first reader's.
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dialectic", "worker", "--concurrency", "2"),
         env={
             **os.environ,
-            "DIALECTIC_HOME": str(stage.engine.settings.home),
-            "DIALECTIC_DATABASE_URL": stage.engine.address.url,
+            "DIALECTIC_HOME": str(installation.engine.settings.home),
+            "DIALECTIC_DATABASE_URL": installation.engine.address.url,
             "DIALECTIC_LEASE_S": str(SHORT_LEASE_S),
             "DIALECTIC_FAILPOINTS": "before_send=kill@7",
         },
         stderr=asyncio.subprocess.DEVNULL,
     )
     assert await asyncio.wait_for(worker.wait(), PATIENCE_S) == -signal.SIGKILL
-    record = await stage.record(session_id)
+    record = await installation.record(session_id)
     (combine,) = select_jobs(record, "combine")
     assert combine["status"] == "completed"
     assert record.select("verdict") == []
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert record.session["status"] == "iteration_complete"
     assert len(record.select("verdict")) == 4
     sent = Counter(
-        "Merge the documents" in json.dumps(call.body) for call in shop.simulator.log.calls
+        "Merge the documents" in json.dumps(call.body) for call in paid_session.simulator.log.calls
     )
     assert sent[True] == len(select_jobs(record, "merge")) == 2
-    check_windows(shop)
-    await shop.check_books(session_id)
+    check_windows(paid_session)
+    await paid_session.check_books(session_id)
 
 
 async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_together(
@@ -387,14 +395,16 @@ async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_togethe
         for number, subject in enumerate(subjects, start=1)
     ]
     script = {**SCRIPT, "rules": [RULES[0], *ideas]}
-    async with open_shop(server, template, tmp_path / "home", script, model=MODEL) as shop:
-        await shop.put_in(PLENTY)
-        stage = shop.stage
+    async with open_paid_session(
+        server, template, tmp_path / "home", script, model=MODEL
+    ) as paid_session:
+        await paid_session.put_in(PLENTY)
+        installation = paid_session.installation
         request = "What does each cost in euros, and when is it paid?"
-        session_id = await stage.play([WRITER] * 4, **wish(tmp_path, request))
-        record = await stage.record(session_id)
+        session_id = await installation.play([WRITER] * 4, **wish(tmp_path, request))
+        record = await installation.record(session_id)
         assert record.session["status"] == "iteration_complete"
-        check_windows(shop)
+        check_windows(paid_session)
         assert {job["job_type"] for job in record.jobs} == {"plan", "execute"}
         wholes = {row["id"]: row["content"] for row in record.select("idea")}
         for row in record.select("verdict"):
@@ -427,11 +437,11 @@ async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_togethe
             assert manifest["tokens_after"] <= manifest["tokens_max"] < manifest["tokens_before"]
 
         verdict, *_ = record.select("verdict")
-        await contributions.regenerate(stage.engine, stage.account, verdict["id"])
-        await stage.work(session_id)
-        again = await stage.record(session_id)
+        await contributions.regenerate(installation.engine, installation.account, verdict["id"])
+        await installation.work(session_id)
+        again = await installation.record(session_id)
         (anew,) = [row for row in again.select("verdict") if row["edit_version"] == 2]
         assert sorted(again.read_blocks(anew).values()) == sorted(
             record.read_blocks(verdict).values()
         )
-        assert await verify(stage) == []
+        assert await verify(installation) == []

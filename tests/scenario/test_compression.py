@@ -29,9 +29,9 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic_simulator import open_simulator
-from tests.scenario.paid_models import Shop, verify
+from tests.scenario.paid_models import PaidSession, verify
 from tests.scenario.test_money import claim_alone
-from tests.scenario.whole_session import Row, open_stage
+from tests.scenario.whole_session import Row, open_installation
 
 WRITER, VECTORS = "sim/writer", "sim/vectors"
 PLENTY = 50_000_000
@@ -90,7 +90,7 @@ async def open_small_shop(
     answer: int,
     embedder: str = VECTORS,
     money: int = PLENTY,
-) -> AsyncIterator[Shop]:
+) -> AsyncIterator[PaidSession]:
     """Open a shop whose model has a small window, as the simulator knows it too."""
     facts = {"tokenizer": "chars:4", "dimensions": 64}
     small = {**facts, "context_window_tokens": window, "max_output_tokens": answer}
@@ -100,28 +100,30 @@ async def open_small_shop(
         text = CONFIG.format(embedder=embedder, url=url, window=window, answer=answer)
         catalog = build_catalog(configure(home, text))
         try:
-            async with open_stage(server, template, home, catalog) as stage:
-                shop = Shop(stage, simulator).allow(embedder=embedder)
-                await shop.put_in(money)
-                yield shop
+            async with open_installation(server, template, home, catalog) as installation:
+                paid_session = PaidSession(installation, simulator).allow(embedder=embedder)
+                await paid_session.put_in(money)
+                yield paid_session
         finally:
             await catalog.close()
 
 
-def list_calls(shop: Shop, route: str) -> list[Any]:
-    return [call for call in shop.simulator.log.calls if call.route == route]
+def list_calls(paid_session: PaidSession, route: str) -> list[Any]:
+    return [call for call in paid_session.simulator.log.calls if call.route == route]
 
 
-def list_embedded(shop: Shop) -> list[str]:
-    return [text for call in list_calls(shop, "embeddings") for text in call.body["input"]]
+def list_embedded(paid_session: PaidSession) -> list[str]:
+    return [text for call in list_calls(paid_session, "embeddings") for text in call.body["input"]]
 
 
-async def read_compressions(shop: Shop) -> list[Row]:
-    return await shop.stage.fetch("select * from dialectic_compressions order by created_at, id")
+async def read_compressions(paid_session: PaidSession) -> list[Row]:
+    return await paid_session.installation.fetch(
+        "select * from dialectic_compressions order by created_at, id"
+    )
 
 
-async def read_chunks(shop: Shop, session_id: UUID) -> list[Row]:
-    return await shop.stage.fetch(
+async def read_chunks(paid_session: PaidSession, session_id: UUID) -> list[Row]:
+    return await paid_session.installation.fetch(
         "select * from dialectic_chunks where session_id = $1 order by turn_index", session_id
     )
 
@@ -140,14 +142,19 @@ async def test_a_document_of_many_turns_is_finished_in_a_window_that_holds_six(
     whole = write_text(930)
     script = {"default": {"text": whole, "cut_after_tokens": 600, "cut_each_turn": True}}
     home = tmp_path / "home"
-    async with open_small_shop(server, template, home, script, window=7_200, answer=600) as shop:
-        shop = shop.allow(max_continuations=20)
-        session_id = await shop.stage.play([WRITER], until="thesis")
-        record = await shop.stage.record(session_id)
+    async with open_small_shop(
+        server, template, home, script, window=7_200, answer=600
+    ) as paid_session:
+        paid_session = paid_session.allow(max_continuations=20)
+        session_id = await paid_session.installation.play([WRITER], until="thesis")
+        record = await paid_session.installation.record(session_id)
         (document,), (job,) = record.contributions, record.jobs
-        chunks, holds = await read_chunks(shop, session_id), await shop.list_holds()
-        made, costs = await read_compressions(shop), await report_costs(shop, session_id)
-        assert await verify(shop.stage) == []
+        chunks, holds = await read_chunks(paid_session, session_id), await paid_session.list_holds()
+        made, costs = (
+            await read_compressions(paid_session),
+            await report_costs(paid_session, session_id),
+        )
+        assert await verify(paid_session.installation) == []
     # The document is made of its turns, untouched.
     assert document["content"] == whole
     assert not document["is_incomplete"]
@@ -157,17 +164,21 @@ async def test_a_document_of_many_turns_is_finished_in_a_window_that_holds_six(
     assert all("Turn 1" in labels for labels in shortened[8:])
     for turn, labels in enumerate(shortened):
         assert not {"Turn 0", f"Turn {turn - 1}", f"Turn {turn - 2}"} & set(labels)
-    calls = list_calls(shop, "chat")
+    calls = list_calls(paid_session, "chat")
     assert max(call.input_tokens + 600 for call in calls) <= 7_200
     assert len(calls) == len(chunks)
     # Each text is read once, each shorter text made once, and each reading shows its own debit.
-    read = Counter(list_embedded(shop))
+    read = Counter(list_embedded(paid_session))
     assert set(read.values()) == {1}
     assert all(row["completed_at"] is not None for row in made)
     paid = [row for row in holds if row["purpose"] == "embedding"]
-    assert len(paid) == len(list_calls(shop, "embeddings")) == len({r["answer_id"] for r in paid})
+    assert (
+        len(paid)
+        == len(list_calls(paid_session, "embeddings"))
+        == len({r["answer_id"] for r in paid})
+    )
     assert {row["state"] for row in paid} == {"posted"}
-    used = sum(call.input_tokens for call in list_calls(shop, "embeddings"))
+    used = sum(call.input_tokens for call in list_calls(paid_session, "embeddings"))
     assert sum(row["charged_credits"] for row in paid) == 3 * used
     (line,) = [cost for cost in costs if cost.purpose == "embedding"]
     assert (line.model_name, line.stage_slug, line.calls) == (VECTORS, "thesis", len(paid))
@@ -176,10 +187,10 @@ async def test_a_document_of_many_turns_is_finished_in_a_window_that_holds_six(
     assert job["results"]["manifest"] == document["manifest"] == chunks[-1]["manifest"]
 
 
-async def report_costs(shop: Shop, session_id: UUID) -> list[audit.Cost]:
-    stage = shop.stage
-    return await stage.engine.db.transact(
-        stage.account.tenant_id, lambda c: audit.report_costs(c, session_id)
+async def report_costs(paid_session: PaidSession, session_id: UUID) -> list[audit.Cost]:
+    installation = paid_session.installation
+    return await installation.engine.db.transact(
+        installation.account.tenant_id, lambda c: audit.report_costs(c, session_id)
     )
 
 
@@ -193,15 +204,15 @@ async def test_a_whole_dialectic_of_long_documents_fits_models_with_small_window
     script: dict[str, Any] = {}
     async with open_small_shop(
         server, template, home, script, window=window, answer=answer
-    ) as shop:
-        session_id = await shop.stage.play([WRITER] * 3)
-        record = await shop.stage.record(session_id)
-        posted = [row for row in await shop.list_holds() if row["state"] == "posted"]
-        assert await verify(shop.stage) == []
-        balance = (await shop.load_wallet()).balance_credits
+    ) as paid_session:
+        session_id = await paid_session.installation.play([WRITER] * 3)
+        record = await paid_session.installation.record(session_id)
+        posted = [row for row in await paid_session.list_holds() if row["state"] == "posted"]
+        assert await verify(paid_session.installation) == []
+        balance = (await paid_session.load_wallet()).balance_credits
     assert record.session["status"] == "iteration_complete"
     assert len(record.contributions) == 57
-    calls, readings = list_calls(shop, "chat"), list_calls(shop, "embeddings")
+    calls, readings = list_calls(paid_session, "chat"), list_calls(paid_session, "embeddings")
     assert [call for call in calls + readings if call.status != 200] == []
     assert max(call.input_tokens + call.max_tokens for call in calls) <= window
     assert len(calls) == sum(row["purpose"] == "call" for row in posted) >= 57
@@ -226,46 +237,55 @@ async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody
     home = tmp_path / "home"
     async with open_small_shop(
         server, template, home, SHORT, window=4_000, answer=500, money=100_000
-    ) as shop:
-        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
-        (job,) = (await shop.stage.record(session_id)).jobs
+    ) as paid_session:
+        session_id = await paid_session.installation.play(
+            [WRITER], until="thesis", resources=LONG_RESOURCES
+        )
+        (job,) = (await paid_session.installation.record(session_id)).jobs
         assert (job["status"], job["status_reason"]) == ("paused", "spend_needs_approval")
         message = job["error_details"][-1]["message"]
-        assert shop.calls == 0, "neither for vectors nor for an answer"
-        assert await shop.list_holds() == []
-        assert await read_compressions(shop) == []
+        assert paid_session.calls == 0, "neither for vectors nor for an answer"
+        assert await paid_session.list_holds() == []
+        assert await read_compressions(paid_session) == []
         await sessions.resume(
-            shop.stage.engine, shop.stage.account, session_id, approves_spend=True
+            paid_session.installation.engine,
+            paid_session.installation.account,
+            session_id,
+            approves_spend=True,
         )
-        await shop.stage.work(session_id)
-        (document,) = (await shop.stage.record(session_id)).contributions
-        assert await verify(shop.stage) == []
+        await paid_session.installation.work(session_id)
+        (document,) = (await paid_session.installation.record(session_id)).contributions
+        assert await verify(paid_session.installation) == []
     for words in ("Shortening a prompt of", "to 3,5", "asking sim/writer for up to 500", "20% of"):
         assert words in message
     assert [item["kind"] for item in list_shortened(document)] == ["context"]
-    assert len(list_calls(shop, "embeddings")) >= 2
+    assert len(list_calls(paid_session, "embeddings")) >= 2
 
 
 async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_pays_nothing(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    async with open_small_shop(server, template, home, SHORT, window=4_000, answer=500) as shop:
-        stage = shop.stage
+    async with open_small_shop(
+        server, template, home, SHORT, window=4_000, answer=500
+    ) as paid_session:
+        installation = paid_session.installation
         resources = (
             *LONG_RESOURCES,
             Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(40, "Rule")),
         )
-        session_id = await stage.play([WRITER] * 3, until="thesis", resources=resources)
-        first = len(list_calls(shop, "embeddings"))
-        documents = (await stage.record(session_id)).contributions
-        await contributions.regenerate(stage.engine, stage.account, documents[0]["id"])
-        await stage.work(session_id)
-        *_, again = (await stage.record(session_id)).contributions
-        made = await read_compressions(shop)
-        assert await verify(stage) == []
+        session_id = await installation.play([WRITER] * 3, until="thesis", resources=resources)
+        first = len(list_calls(paid_session, "embeddings"))
+        documents = (await installation.record(session_id)).contributions
+        await contributions.regenerate(
+            installation.engine, installation.account, documents[0]["id"]
+        )
+        await installation.work(session_id)
+        *_, again = (await installation.record(session_id)).contributions
+        made = await read_compressions(paid_session)
+        assert await verify(installation) == []
     assert first == 3, "two texts and what they are for, once for three models"
-    assert len(list_calls(shop, "embeddings")) == first
+    assert len(list_calls(paid_session, "embeddings")) == first
     assert len(made) == 1
     sent = {row["id"]: list_shortened(row) for row in [*documents, again]}
     assert sum(row["manifest"]["cost_credits"] > 0 for row in documents) == 1
@@ -278,19 +298,23 @@ async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     home, script = tmp_path / "home", {"default": {"text": write_text(120)}}
-    async with open_small_shop(server, template, home, script, window=4_400, answer=2_000) as shop:
-        stage = shop.stage
-        session_id = await stage.play([WRITER], until="antithesis", is_autopilot=False)
-        record = await stage.record(session_id)
-        await search_project(stage.engine, stage.account, record.project["id"], "bread and ovens")
-        searched = len(list_calls(shop, "embeddings"))
-        await sessions.start_next(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-        *_, critique = (await stage.record(session_id)).contributions
-        assert await verify(stage) == []
+    async with open_small_shop(
+        server, template, home, script, window=4_400, answer=2_000
+    ) as paid_session:
+        installation = paid_session.installation
+        session_id = await installation.play([WRITER], until="antithesis", is_autopilot=False)
+        record = await installation.record(session_id)
+        await search_project(
+            installation.engine, installation.account, record.project["id"], "bread and ovens"
+        )
+        searched = len(list_calls(paid_session, "embeddings"))
+        await sessions.start_next(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+        *_, critique = (await installation.record(session_id)).contributions
+        assert await verify(installation) == []
     (item,) = list_shortened(critique)
     assert item["source_id"] == str(record.contributions[0]["id"])
-    (purpose,) = list_calls(shop, "embeddings")[searched:]
+    (purpose,) = list_calls(paid_session, "embeddings")[searched:]
     assert purpose.input_tokens < 0.7 * item["tokens_before"], "only what it is for"
     assert critique["manifest"]["cost_credits"] == 3 * purpose.input_tokens
 
@@ -300,26 +324,28 @@ async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made
 ) -> None:
     home, gate = tmp_path / "home", {"route": "embeddings", "calls": "1", "gate": "reading"}
     script = {**SHORT, "rules": [gate]}
-    async with open_small_shop(server, template, home, script, window=4_000, answer=500) as shop:
-        stage = shop.stage
-        session_id = await stage.create([WRITER], until="thesis", resources=LONG_RESOURCES)
-        await sessions.generate(stage.engine, stage.account, session_id)
-        shop.simulator.hold("reading")
+    async with open_small_shop(
+        server, template, home, script, window=4_000, answer=500
+    ) as paid_session:
+        installation = paid_session.installation
+        session_id = await installation.create([WRITER], until="thesis", resources=LONG_RESOURCES)
+        await sessions.generate(installation.engine, installation.account, session_id)
+        paid_session.simulator.hold("reading")
         task = asyncio.create_task(
-            run_job(stage.worker_engine, await claim_alone(shop, session_id))
+            run_job(installation.worker_engine, await claim_alone(paid_session, session_id))
         )
-        await shop.simulator.wait_arrived(1)
+        await paid_session.simulator.wait_arrived(1)
         task.cancel()
         await asyncio.wait({task})
-        await stage.admin.execute(
+        await installation.admin.execute(
             "update dialectic_generation_jobs"
             " set lease_until = dialectic.now() - interval '1 minute'"
         )
-        shop.simulator.release("reading")
-        await stage.work(session_id)
-        (document,) = (await stage.record(session_id)).contributions
-        holds = await shop.list_holds()
-        assert await verify(stage) == []
+        paid_session.simulator.release("reading")
+        await installation.work(session_id)
+        (document,) = (await installation.record(session_id)).contributions
+        holds = await paid_session.list_holds()
+        assert await verify(installation) == []
     assert [(row["purpose"], row["state"], row["attempt"]) for row in holds] == [
         ("embedding", "lost", 1),
         ("embedding", "posted", 2),
@@ -351,18 +377,18 @@ async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
     home, script = tmp_path / "home", {**SHORT, "rules": [asked]}
     async with open_small_shop(
         server, template, home, script, window=12_000, answer=800, embedder="builtin/static"
-    ) as shop:
+    ) as paid_session:
         resources = (
             Given(ResourceKind.REFERENCE_DOCUMENTS, "notes.md", write_text(450)),
             Given(ResourceKind.DOMAIN_STANDARDS, "rules.md", write_text(450, "Rule")),
         )
-        session_id = await shop.stage.play(
+        session_id = await paid_session.installation.play(
             [WRITER] * 3, until="thesis", resources=resources, process=str(process)
         )
-        documents = (await shop.stage.record(session_id)).contributions
-        holds = await shop.list_holds()
-        (made,) = await read_compressions(shop)
-        assert await verify(shop.stage) == []
+        documents = (await paid_session.installation.record(session_id)).contributions
+        holds = await paid_session.list_holds()
+        (made,) = await read_compressions(paid_session)
+        assert await verify(paid_session.installation) == []
     assert len(documents) == 3
     assert Counter(row["purpose"] for row in holds) == {"call": 3, "compression": 1}
     (paid,) = [row for row in holds if row["purpose"] == "compression"]
@@ -374,7 +400,7 @@ async def test_a_process_may_have_abstracts_written_once_for_all_its_models(
     for row in documents:
         (item,) = list_shortened(row)
         assert item["compressor"] == f"abstract/1 {WRITER}"
-    sent = [call.body["messages"][-1]["content"] for call in list_calls(shop, "chat")]
+    sent = [call.body["messages"][-1]["content"] for call in list_calls(paid_session, "chat")]
     assert sum(abstract.strip() in text for text in sent) == 3
 
 
@@ -386,18 +412,18 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
     script = {**SHORT, "rules": [refused]}
     async with open_small_shop(
         server, template, home, script, window=6_000, answer=500, embedder="builtin/static"
-    ) as shop:
-        stage = shop.stage
-        session_id = await stage.play(
+    ) as paid_session:
+        installation = paid_session.installation
+        session_id = await installation.play(
             [WRITER], until="thesis", resources=LONG_RESOURCES, process=str(process)
         )
-        (document,) = (await stage.record(session_id)).contributions
-        holds = await shop.list_holds()
+        (document,) = (await installation.record(session_id)).contributions
+        holds = await paid_session.list_holds()
         # A writer whose window does not even hold what the text is for is not asked at all.
-        other = await stage.create([WRITER], until="thesis", process=str(process))
-        await sessions.generate(stage.engine, stage.account, other)
-        job, asked = await claim_alone(shop, other), shop.calls
-        engine, wallet_id = stage.worker_engine, stage.account.wallet_id
+        other = await installation.create([WRITER], until="thesis", process=str(process))
+        await sessions.generate(installation.engine, installation.account, other)
+        job, asked = await claim_alone(paid_session, other), paid_session.calls
+        engine, wallet_id = installation.worker_engine, installation.account.wallet_id
         card = engine.catalog.load_card(WRITER)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
         shortener = TextShortener(
@@ -410,15 +436,15 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
             Ledger(),
         )
         made = await shortener.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
-        assert shop.calls == asked
-        assert await verify(stage) == []
+        assert paid_session.calls == asked
+        assert await verify(installation) == []
     assert [(row["purpose"], row["state"]) for row in holds] == [
         ("compression", "voided"),
         ("call", "posted"),
     ]
     (item,) = list_shortened(document)
     assert item["compressor"] == f"abstract/1 {WRITER}"
-    for text in (made.text, list_calls(shop, "chat")[1].body["messages"][-1]["content"]):
+    for text in (made.text, list_calls(paid_session, "chat")[1].body["messages"][-1]["content"]):
         assert "passages left out" in text
 
 
@@ -433,12 +459,14 @@ async def test_a_prompt_that_is_turned_away_as_too_long_is_shortened_once_more(
     home = tmp_path / "home"
     async with open_small_shop(
         server, template, home, script, window=20_000, answer=500, embedder="builtin/static"
-    ) as shop:
-        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
-        (document,) = (await shop.stage.record(session_id)).contributions
-        holds = await shop.list_holds()
-        assert await verify(shop.stage) == []
-    refused, answered = list_calls(shop, "chat")
+    ) as paid_session:
+        session_id = await paid_session.installation.play(
+            [WRITER], until="thesis", resources=LONG_RESOURCES
+        )
+        (document,) = (await paid_session.installation.record(session_id)).contributions
+        holds = await paid_session.list_holds()
+        assert await verify(paid_session.installation) == []
+    refused, answered = list_calls(paid_session, "chat")
     sizes = [sum(len(m["content"]) for m in call.body["messages"]) for call in (refused, answered)]
     assert sizes[1] <= 0.9 * sizes[0]
     assert [row["state"] for row in holds] == ["voided", "posted"]
@@ -452,12 +480,16 @@ async def test_what_was_paid_to_shorten_a_prompt_that_is_turned_away_is_told_onc
     script = {**SHORT, "rules": [{"calls": "1", "fault": "400_context_length"}]}
     home = tmp_path / "home"
     twice = Given(ResourceKind.CONSTRAINT_BOUNDARIES, "rules.md", write_text(600))
-    async with open_small_shop(server, template, home, script, window=6_000, answer=500) as shop:
+    async with open_small_shop(
+        server, template, home, script, window=6_000, answer=500
+    ) as paid_session:
         resources = (*LONG_RESOURCES, twice)
-        session_id = await shop.stage.play([WRITER], until="thesis", resources=resources)
-        (document,) = (await shop.stage.record(session_id)).contributions
-        holds = await shop.list_holds()
-        assert await verify(shop.stage) == []
+        session_id = await paid_session.installation.play(
+            [WRITER], until="thesis", resources=resources
+        )
+        (document,) = (await paid_session.installation.record(session_id)).contributions
+        holds = await paid_session.list_holds()
+        assert await verify(paid_session.installation) == []
     paid = [row["charged_credits"] for row in holds if row["purpose"] == "embedding"]
     assert len(paid) == 2, "one text, although it stands there twice, and what it is for"
     assert document["manifest"]["cost_credits"] == sum(paid)
@@ -470,9 +502,11 @@ async def test_a_prompt_that_is_turned_away_twice_fails_and_costs_nothing(
     home = tmp_path / "home"
     async with open_small_shop(
         server, template, home, script, window=20_000, answer=500, embedder="builtin/static"
-    ) as shop:
-        session_id = await shop.stage.play([WRITER], until="thesis", resources=LONG_RESOURCES)
-        (job,) = (await shop.stage.record(session_id)).jobs
-        assert [row["state"] for row in await shop.list_holds()] == ["voided", "voided"]
+    ) as paid_session:
+        session_id = await paid_session.installation.play(
+            [WRITER], until="thesis", resources=LONG_RESOURCES
+        )
+        (job,) = (await paid_session.installation.record(session_id)).jobs
+        assert [row["state"] for row in await paid_session.list_holds()] == ["voided", "voided"]
     assert (job["status"], job["status_reason"]) == ("failed", "context_window_exceeded")
-    assert len(list_calls(shop, "chat")) == 2
+    assert len(list_calls(paid_session, "chat")) == 2

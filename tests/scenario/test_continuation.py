@@ -36,10 +36,10 @@ from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, witho
 from tests.scenario.whole_session import (
     ARCHITECT,
     SKEPTIC,
+    Installation,
     Record,
     Row,
-    Stage,
-    open_stage,
+    open_installation,
     told_once,
 )
 
@@ -48,20 +48,20 @@ CAP_TOKENS = 450
 CONTINUED = "contribution_generation_continued"
 
 
-def let_go_on(stage: Stage, *, failpoints: str = "", **changes: Any) -> Stage:
+def let_go_on(installation: Installation, *, failpoints: str = "", **changes: Any) -> Installation:
     """The same place with other settings, and perhaps something that fails."""
-    settings = replace(stage.engine.settings, **{"max_continuations": 100, **changes})
+    settings = replace(installation.engine.settings, **{"max_continuations": 100, **changes})
     return replace(
-        stage,
-        engine=replace(stage.engine, settings=settings),
+        installation,
+        engine=replace(installation.engine, settings=settings),
         worker_engine=replace(
-            stage.worker_engine, settings=settings, failpoints=Failpoints.parse(failpoints)
+            installation.worker_engine, settings=settings, failpoints=Failpoints.parse(failpoints)
         ),
     )
 
 
-async def read_chunks(stage: Stage, session_id: UUID) -> list[Row]:
-    return await stage.fetch(
+async def read_chunks(installation: Installation, session_id: UUID) -> list[Row]:
+    return await installation.fetch(
         "select * from dialectic_chunks where session_id = $1"
         " order by root_contribution_id, turn_index",
         session_id,
@@ -86,7 +86,7 @@ def read_requests(record: Record, rows: list[Row]) -> list[Request]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CutDialectic:
     """A whole dialectic of answers that are cut off, and what each would have been uncut."""
 
     record: Record
@@ -112,63 +112,69 @@ async def answer_uncut(record: Record, row: Row, chain: list[Row]) -> str:
 
 
 @pytest.fixture(scope="module")
-def told(
+def cut_dialectic(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
-    found: list[Told] = []
+) -> Iterator[CutDialectic]:
+    found: list[CutDialectic] = []
 
-    async def tell(stage: Stage) -> Record:
-        stage = let_go_on(stage)
-        session_id = await stage.play(MODELS, name="Cut", max_output_tokens=CAP_TOKENS)
-        record = await stage.record(session_id)
-        chunks = await read_chunks(stage, session_id)
-        told = Told(record, chunks, {})
-        chains = told.list_chains()
+    async def tell(installation: Installation) -> Record:
+        installation = let_go_on(installation)
+        session_id = await installation.play(MODELS, name="Cut", max_output_tokens=CAP_TOKENS)
+        record = await installation.record(session_id)
+        chunks = await read_chunks(installation, session_id)
+        cut_dialectic = CutDialectic(record, chunks, {})
+        chains = cut_dialectic.list_chains()
         for row in record.contributions:
-            told.uncut[row["id"]] = await answer_uncut(record, row, chains.get(row["id"], []))
-        found.append(told)
+            cut_dialectic.uncut[row["id"]] = await answer_uncut(
+                record, row, chains.get(row["id"], [])
+            )
+        found.append(cut_dialectic)
         return record
 
     with told_once(server, template, tmp_path_factory.mktemp("cut") / "home", tell):
         yield found[0]
 
 
-def test_every_document_is_the_one_that_an_uncut_answer_would_have_been(told: Told) -> None:
-    record = told.record
+def test_every_document_is_the_one_that_an_uncut_answer_would_have_been(
+    cut_dialectic: CutDialectic,
+) -> None:
+    record = cut_dialectic.record
     assert record.session["status"] == "iteration_complete"
     assert len(record.contributions) == 24
     for row in record.contributions:
-        assert row["content"] == told.uncut[row["id"]]
+        assert row["content"] == cut_dialectic.uncut[row["id"]]
         assert (row["is_incomplete"], row["finish_reason"]) == (False, "stop")
         _, body = split_document(record.files[row["storage_path"]].decode())
         assert body == row["content"]
-    assert len(told.list_chains()) > 20, "nearly all of them are longer than one answer"
+    assert len(cut_dialectic.list_chains()) > 20, "nearly all of them are longer than one answer"
 
 
-def test_every_turn_is_one_claim_and_one_chunk_and_none_is_made_twice(told: Told) -> None:
-    chains = told.list_chains()
-    for row in told.record.contributions:
+def test_every_turn_is_one_claim_and_one_chunk_and_none_is_made_twice(
+    cut_dialectic: CutDialectic,
+) -> None:
+    chains = cut_dialectic.list_chains()
+    for row in cut_dialectic.record.contributions:
         chain = chains.get(row["id"], [])
         assert [chunk["turn_index"] for chunk in chain] == list(range(len(chain)))
         assert [chunk["finish_reason"] for chunk in chain] == ["length"] * (len(chain) - 1) + (
             ["stop"] if chain else []
         )
-        job = told.record.find_job(row["job_id"])
+        job = cut_dialectic.record.find_job(row["job_id"])
         if job["parent_job_id"] is not None:
             assert job["attempt_count"] == max(1, len(chain))
         assert (job["retry_count"], job["error_details"]) == (0, [])
-    assert {chunk["root_contribution_id"] for chunk in told.chunks} <= {
-        row["id"] for row in told.record.contributions
+    assert {chunk["root_contribution_id"] for chunk in cut_dialectic.chunks} <= {
+        row["id"] for row in cut_dialectic.record.contributions
     }
 
 
-def test_the_document_sums_up_its_turns(told: Told) -> None:
-    chains = told.list_chains()
-    for row in told.record.contributions:
+def test_the_document_sums_up_its_turns(cut_dialectic: CutDialectic) -> None:
+    chains = cut_dialectic.list_chains()
+    for row in cut_dialectic.record.contributions:
         chain = chains.get(row["id"])
         if chain is None:
             continue
-        fields, _ = split_document(told.record.files[row["storage_path"]].decode())
+        fields, _ = split_document(cut_dialectic.record.files[row["storage_path"]].decode())
         for column in ("tokens_used_input", "tokens_used_output", "processing_time_ms"):
             assert row[column] == sum(chunk[column] for chunk in chain)
         assert fields["turns"] == len(chain)
@@ -178,10 +184,12 @@ def test_the_document_sums_up_its_turns(told: Told) -> None:
         assert not fields["incomplete"]
 
 
-def test_a_chunk_has_a_file_of_its_own_under_its_documents_name(told: Told) -> None:
-    files = told.record.files
-    for root, chain in told.list_chains().items():
-        folder, name = told.record.find(root)["storage_path"].rsplit("/", 1)
+def test_a_chunk_has_a_file_of_its_own_under_its_documents_name(
+    cut_dialectic: CutDialectic,
+) -> None:
+    files = cut_dialectic.record.files
+    for root, chain in cut_dialectic.list_chains().items():
+        folder, name = cut_dialectic.record.find(root)["storage_path"].rsplit("/", 1)
         folder, base = folder.removesuffix("/_work"), name.removesuffix(".md")
         for chunk in chain:
             stem = f"{base}_continuation_{chunk['turn_index']}"
@@ -193,9 +201,11 @@ def test_a_chunk_has_a_file_of_its_own_under_its_documents_name(told: Told) -> N
         assert f"{folder}/raw_responses/{base}_raw.json" not in files
 
 
-def test_every_turn_sees_what_the_first_was_asked_and_all_that_was_said(told: Told) -> None:
-    for chain in told.list_chains().values():
-        requests = read_requests(told.record, chain)
+def test_every_turn_sees_what_the_first_was_asked_and_all_that_was_said(
+    cut_dialectic: CutDialectic,
+) -> None:
+    for chain in cut_dialectic.list_chains().values():
+        requests = read_requests(cut_dialectic.record, chain)
         for before, after in pairwise(requests):
             assert after.messages[: len(before.messages)] == before.messages
         last = requests[-1].messages
@@ -208,20 +218,22 @@ def test_every_turn_sees_what_the_first_was_asked_and_all_that_was_said(told: To
         assert said[-200:].rstrip() in last[-1].content
 
 
-def test_every_further_turn_is_told_and_counts_as_no_document(told: Told) -> None:
-    continued = told.record.list_told(CONTINUED)
+def test_every_further_turn_is_told_and_counts_as_no_document(cut_dialectic: CutDialectic) -> None:
+    continued = cut_dialectic.record.list_told(CONTINUED)
     expected = Counter(
         (str(chunk["root_contribution_id"]), chunk["turn_index"] + 1)
-        for chain in told.list_chains().values()
+        for chain in cut_dialectic.list_chains().values()
         for chunk in chain[:-1]
     )
     assert expected == Counter(
         (data["chunk"]["root_contribution_id"], data["continuationNumber"]) for data in continued
     )
-    assert {data["projectId"] for data in continued} == {str(told.record.project["id"])}
-    received = told.record.list_told("dialectic_contribution_received")
-    assert len(received) == len(told.record.contributions)
-    assert {run["finished_units"] == run["planned_units"] for run in told.record.stages} == {True}
+    assert {data["projectId"] for data in continued} == {str(cut_dialectic.record.project["id"])}
+    received = cut_dialectic.record.list_told("dialectic_contribution_received")
+    assert len(received) == len(cut_dialectic.record.contributions)
+    assert {
+        run["finished_units"] == run["planned_units"] for run in cut_dialectic.record.stages
+    } == {True}
 
 
 # -- models that do not go on as they should ------------------------------------------------------
@@ -269,24 +281,24 @@ def script() -> Scripted:
 
 
 @pytest.fixture
-async def stage(
+async def installation(
     server: embedded.Server, template: str, tmp_path: Path, script: Scripted
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[Installation]:
     catalog = Catalog(cards={card.name: card for card in CARDS}, providers={"offline": script})
-    async with open_stage(server, template, tmp_path / "home", catalog) as opened:
+    async with open_installation(server, template, tmp_path / "home", catalog) as opened:
         yield let_go_on(opened, max_continuations=5, max_retries=0)
 
 
-async def play(stage: Stage, **wishes: Any) -> tuple[Record, list[Row]]:
-    session_id = await stage.play([SKEPTIC], until="thesis", **wishes)
-    return await stage.record(session_id), await read_chunks(stage, session_id)
+async def play(installation: Installation, **wishes: Any) -> tuple[Record, list[Row]]:
+    session_id = await installation.play([SKEPTIC], until="thesis", **wishes)
+    return await installation.record(session_id), await read_chunks(installation, session_id)
 
 
 async def test_an_answer_without_end_is_a_document_of_so_many_turns(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     script.answers, script.ends = build_texts(20), False
-    record, chunks = await play(stage)
+    record, chunks = await play(installation)
     (row,) = record.contributions
     assert len(script.asked) == len(chunks) == 1 + 5
     assert row["content"] == "".join(build_texts(6))
@@ -294,22 +306,24 @@ async def test_an_answer_without_end_is_a_document_of_so_many_turns(
     assert record.jobs[0]["status"] == "completed"
 
 
-async def test_a_turn_without_words_ends_the_document(stage: Stage, script: Scripted) -> None:
+async def test_a_turn_without_words_ends_the_document(
+    installation: Installation, script: Scripted
+) -> None:
     first, *_ = build_texts(1)
     script.answers, script.ends = [first, "\n"], False
-    record, chunks = await play(stage)
+    record, chunks = await play(installation)
     (row,) = record.contributions
     assert (row["content"], row["flags"][0]) == (f"{first}\n", "no_progress")
     assert [chunk["content"] for chunk in chunks] == [first, "\n"], "what was paid for is kept"
 
 
 async def test_a_model_that_begins_anew_is_forgiven_once_and_then_fails_with_what_is_saved(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     texts = build_texts(4)
     begun = "".join(texts[:2])
     script.answers = [begun, begun + texts[2], begun + texts[2] + texts[3]]
-    record, chunks = await play(stage)
+    record, chunks = await play(installation)
     assert record.contributions == []
     (job,) = record.jobs
     assert (job["status"], job["status_reason"]) == ("retry_loop_failed", "provider_malformed")
@@ -318,23 +332,25 @@ async def test_a_model_that_begins_anew_is_forgiven_once_and_then_fails_with_wha
 
     # Run again, it is asked for the turn that failed and for no other.
     script.answers, before = [texts[3]], len(script.asked)
-    await sessions.retry(stage.engine, stage.account, record.session["id"])
-    await stage.work(record.session["id"])
-    again = await stage.record(record.session["id"])
+    await sessions.retry(installation.engine, installation.account, record.session["id"])
+    await installation.work(record.session["id"])
+    again = await installation.record(record.session["id"])
     (row,) = again.contributions
     assert row["content"] == "".join(texts)
     assert row["flags"][0] == "restart_trimmed"
     assert len(script.asked) == before + 1
 
 
-async def test_every_turn_has_tries_of_its_own(stage: Stage, script: Scripted) -> None:
+async def test_every_turn_has_tries_of_its_own(
+    installation: Installation, script: Scripted
+) -> None:
     texts = build_texts(3)
 
     def busy() -> ProviderTransient:
         return ProviderTransient("Busy.", retry_after_s=0.0)
 
     script.answers = [busy(), texts[0], busy(), texts[1], busy(), texts[2]]
-    record, chunks = await play(let_go_on(stage, max_retries=1))
+    record, chunks = await play(let_go_on(installation, max_retries=1))
     (row,), (job,) = record.contributions, record.jobs
     assert row["content"] == "".join(texts)
     assert (job["status"], job["retry_count"], len(job["error_details"])) == ("completed", 1, 3)
@@ -343,21 +359,21 @@ async def test_every_turn_has_tries_of_its_own(stage: Stage, script: Scripted) -
 
 @pytest.mark.parametrize("who", ["we", "the provider"])
 async def test_what_fills_the_window_is_the_document(
-    stage: Stage, script: Scripted, who: str
+    installation: Installation, script: Scripted, who: str
 ) -> None:
     texts = build_texts(3)
     script.answers = [*texts[:2], ContextWindowError("Too long.")]
     if who == "we":
-        card = stage.engine.catalog.load_card(SKEPTIC)
+        card = installation.engine.catalog.load_card(SKEPTIC)
         # Room for the prompt and two answers; the third one would be cut too short.
         small = replace(card, context_window_tokens=1_900, max_input_tokens=1_700)
         catalog = Catalog(cards={SKEPTIC: small}, providers={"offline": script})
-        stage = replace(
-            stage,
-            engine=replace(stage.engine, catalog=catalog),
-            worker_engine=replace(stage.worker_engine, catalog=catalog),
+        installation = replace(
+            installation,
+            engine=replace(installation.engine, catalog=catalog),
+            worker_engine=replace(installation.worker_engine, catalog=catalog),
         )
-    record, chunks = await play(stage, max_output_tokens=300)
+    record, chunks = await play(installation, max_output_tokens=300)
     (row,) = record.contributions
     assert row["content"] == "".join(texts[: len(chunks)])
     assert (row["is_incomplete"], row["flags"][0]) == (True, "window_full")
@@ -366,68 +382,73 @@ async def test_what_fills_the_window_is_the_document(
 
 
 async def test_what_a_person_says_in_between_does_not_change_what_was_asked(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     """The first stage of a second iteration reads feedback, so its prompt would change."""
     texts = build_texts(3)
     script.answers = ["Done.\n"]
-    session_id = await stage.play([SKEPTIC], until="thesis")
+    session_id = await installation.play([SKEPTIC], until="thesis")
     script.answers, script.asked = list(texts), []
 
     async def speak(request: Request) -> None:
         said = f"Said while turn {len(request.messages) // 2} was written."
-        await feedback.give_feedback(stage.engine, stage.account, session_id, "thesis", said)
+        await feedback.give_feedback(
+            installation.engine, installation.account, session_id, "thesis", said
+        )
 
     script.before = speak
-    await sessions.iterate(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
+    await sessions.iterate(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
     assert len(script.asked) == 3
     assert len({request.messages[0] for request in script.asked}) == 1
-    record = await stage.record(session_id)
+    record = await installation.record(session_id)
     assert record.contributions[-1]["content"] == "".join(texts)
 
 
 async def test_a_session_that_stands_still_between_two_turns_goes_on_with_the_next(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     texts = build_texts(3)
     script.answers = list(texts)
-    session_id = await stage.create([SKEPTIC], until="thesis")
+    session_id = await installation.create([SKEPTIC], until="thesis")
 
     async def pause(request: Request) -> None:
         if len(script.asked) == 2:
-            await sessions.pause(stage.engine, stage.account, session_id)
+            await sessions.pause(installation.engine, installation.account, session_id)
 
     script.before = pause
-    await sessions.generate(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    assert len(await read_chunks(stage, session_id)) == 2, "what runs finishes its turn"
-    record = await stage.record(session_id)
+    await sessions.generate(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    assert len(await read_chunks(installation, session_id)) == 2, "what runs finishes its turn"
+    record = await installation.record(session_id)
     assert [job["status"] for job in record.jobs] == ["paused"]
 
-    await sessions.resume(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    (row,) = (await stage.record(session_id)).contributions
+    await sessions.resume(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    (row,) = (await installation.record(session_id)).contributions
     assert row["content"] == "".join(texts)
     assert len(script.asked) == 3
 
 
 async def test_a_session_that_is_cancelled_keeps_what_was_said(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     script.answers, script.ends = build_texts(3), False
-    session_id = await stage.create([SKEPTIC], until="thesis")
+    session_id = await installation.create([SKEPTIC], until="thesis")
 
     async def cancel(request: Request) -> None:
         if len(script.asked) == 2:
-            await sessions.cancel(stage.engine, stage.account, session_id)
+            await sessions.cancel(installation.engine, installation.account, session_id)
 
     script.before = cancel
-    await sessions.generate(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    chunks, record = await read_chunks(stage, session_id), await stage.record(session_id)
+    await sessions.generate(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    chunks, record = (
+        await read_chunks(installation, session_id),
+        await installation.record(session_id),
+    )
     assert [chunk["content"] for chunk in chunks] == build_texts(1)
-    (file,) = await stage.fetch(
+    (file,) = await installation.fetch(
         "select * from dialectic_files where path = $1", chunks[0]["storage_path"]
     )
     assert file["content"] is not None or file["path"] in record.files
@@ -435,19 +456,19 @@ async def test_a_session_that_is_cancelled_keeps_what_was_said(
 
 
 async def test_a_document_that_is_written_anew_has_a_chain_of_its_own(
-    stage: Stage, script: Scripted
+    installation: Installation, script: Scripted
 ) -> None:
     texts = build_texts(4)
     script.answers = texts[:2]
-    record, chunks = await play(stage)
+    record, chunks = await play(installation)
     (row,) = record.contributions
     script.answers = texts[2:]
-    await contributions.regenerate(stage.engine, stage.account, row["id"])
-    await stage.work(record.session["id"])
-    record = await stage.record(record.session["id"])
+    await contributions.regenerate(installation.engine, installation.account, row["id"])
+    await installation.work(record.session["id"])
+    record = await installation.record(record.session["id"])
     first, second = sorted(record.contributions, key=lambda one: int(one["edit_version"]))
     assert (first["content"], second["content"]) == ("".join(texts[:2]), "".join(texts[2:]))
-    after = await read_chunks(stage, record.session["id"])
+    after = await read_chunks(installation, record.session["id"])
     assert [chunk for chunk in after if chunk["root_contribution_id"] == row["id"]] == chunks
     names = [
         chunk["storage_path"].rsplit("/", 1)[-1]
@@ -465,11 +486,11 @@ async def test_a_document_that_is_written_anew_has_a_chain_of_its_own(
     [("after_reply", 4), ("before_commit", 4), ("after_commit", 3)],
 )
 async def test_a_turn_is_asked_for_again_only_if_it_was_not_saved(
-    stage: Stage, script: Scripted, point: str, asked: int
+    installation: Installation, script: Scripted, point: str, asked: int
 ) -> None:
     texts = build_texts(3)
     script.answers = list(texts) if asked == 3 else [texts[0], texts[1], texts[1], texts[2]]
-    armed = let_go_on(stage, failpoints=f"{point}=error@2", max_retries=1)
+    armed = let_go_on(installation, failpoints=f"{point}=error@2", max_retries=1)
     record, chunks = await play(armed)
     (row,) = record.contributions
     assert row["content"] == "".join(texts)
@@ -501,16 +522,16 @@ class Run:
 
 @pytest.fixture(scope="module")
 def undisturbed(home: Home) -> Run:
-    told = home.tell("run", *LIMITED, "--name", "undisturbed", PROMPT)
-    assert told.code == 0, told.stderr
-    files = without_ids(read_project(home, "undisturbed"), "undisturbed", told.session)
-    return Run(told.session, told.stderr, files)
+    result = home.tell("run", *LIMITED, "--name", "undisturbed", PROMPT)
+    assert result.code == 0, result.stderr
+    files = without_ids(read_project(home, "undisturbed"), "undisturbed", result.session)
+    return Run(result.session, result.stderr, files)
 
 
 def read_costs(home: Home, session: str) -> dict[str, Any]:
-    told = home.tell("wallet", "costs", session, "--json")
-    assert told.code == 0, told.stderr
-    (costs,) = json.loads(told.stdout)["costs"]
+    result = home.tell("wallet", "costs", session, "--json")
+    assert result.code == 0, result.stderr
+    (costs,) = json.loads(result.stdout)["costs"]
     return dict(costs)
 
 
@@ -556,13 +577,13 @@ def test_a_document_shows_its_turns_and_each_of_them_can_be_shown(
 
 
 def test_a_run_that_is_not_to_go_on_leaves_what_it_got(home: Home) -> None:
-    told = home.tell("run", *LIMITED, "--no-continue", "--name", "not-on", PROMPT)
-    assert told.code == 0, told.stderr
-    assert "(incomplete)" in told.stderr
+    result = home.tell("run", *LIMITED, "--no-continue", "--name", "not-on", PROMPT)
+    assert result.code == 0, result.stderr
+    assert "(incomplete)" in result.stderr
     assert not [path for path in read_project(home, "not-on") if "/_work/" in path]
-    shown = home.tell("status", told.session)
+    shown = home.tell("status", result.session)
     assert "Cut off   " in shown.stdout
-    assert home.read_status(told.session)["session"]["continue_until_complete"] is False
+    assert home.read_status(result.session)["session"]["continue_until_complete"] is False
 
 
 def test_a_run_says_when_an_answer_goes_on(undisturbed: Run) -> None:

@@ -31,7 +31,7 @@ from tests.scenario.simulated_endpoints import (
     WIRES,
     build_card,
     build_endpoint,
-    open_remote_stage,
+    open_remote_installation,
 )
 from tests.scenario.whole_session import Record
 
@@ -178,7 +178,7 @@ KINDS = (*CUTS, CHAINED, ENDLESS)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WrittenDocuments:
     """What each model left, by the name of its endpoint."""
 
     record: Record
@@ -191,21 +191,24 @@ class Told:
 
 
 @pytest.fixture(scope="module", params=WIRES)
-def told(
+def written(
     request: pytest.FixtureRequest,
     server: embedded.Server,
     template: str,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Told:
+) -> WrittenDocuments:
     script = {
         **THE_FACTS,
         "endpoints": {kind: {"text": DOCUMENT, **build_manner(kind)} for kind in KINDS},
     }
     home: Path = tmp_path_factory.mktemp("cuts") / "home"
 
-    async def main() -> Told:
+    async def main() -> WrittenDocuments:
         wires = dict.fromkeys(KINDS, request.param)
-        async with open_remote_stage(server, template, home, script, wires) as (stage, simulator):
+        async with open_remote_installation(server, template, home, script, wires) as (
+            stage,
+            simulator,
+        ):
             session_id = await stage.play([f"{kind}/m" for kind in KINDS], until="thesis")
             chunks: dict[str, list[str]] = {}
             for row in await stage.fetch(
@@ -214,40 +217,44 @@ def told(
                 chunks.setdefault(row["model_name"].split("/")[0], []).append(row["content"])
             calls = [call.endpoint for call in simulator.log.calls]
             record = await stage.record(session_id)
-            return Told(record, chunks, {kind: calls.count(kind) for kind in KINDS})
+            return WrittenDocuments(record, chunks, {kind: calls.count(kind) for kind in KINDS})
 
     return asyncio.run(main())
 
 
 @pytest.mark.parametrize("kind", CUTS)
-def test_a_worker_joins_what_was_cut_in_two_to_the_uncut_document(told: Told, kind: str) -> None:
-    row = told.find(kind)
+def test_a_worker_joins_what_was_cut_in_two_to_the_uncut_document(
+    written: WrittenDocuments, kind: str
+) -> None:
+    row = written.find(kind)
     assert (row["content"], row["is_incomplete"]) == (DOCUMENT, False)
     assert not [flag for flag in row["flags"] if not flag.startswith("missing:")]
-    assert "".join(told.chunks[kind]) == DOCUMENT
-    assert len(told.chunks[kind]) == told.calls[kind] == 2
-    facts, body = split_document(told.record.files[row["storage_path"]].decode())
+    assert "".join(written.chunks[kind]) == DOCUMENT
+    assert len(written.chunks[kind]) == written.calls[kind] == 2
+    facts, body = split_document(written.record.files[row["storage_path"]].decode())
     assert (body, facts["turns"], facts["incomplete"]) == (DOCUMENT, 2, False)
 
 
-def test_a_worker_joins_six_turns_to_the_uncut_document(told: Told) -> None:
-    row = told.find(CHAINED)
+def test_a_worker_joins_six_turns_to_the_uncut_document(written: WrittenDocuments) -> None:
+    row = written.find(CHAINED)
     assert (row["content"], row["is_incomplete"]) == (DOCUMENT, False)
-    assert len(told.chunks[CHAINED]) == told.calls[CHAINED] == 6
+    assert len(written.chunks[CHAINED]) == written.calls[CHAINED] == 6
 
 
-def test_a_worker_ends_an_answer_without_end_at_the_limit_and_marks_it(told: Told) -> None:
-    row = told.find(ENDLESS)
-    assert len(told.chunks[ENDLESS]) == told.calls[ENDLESS] == 6
-    assert row["content"] == "".join(told.chunks[ENDLESS])
+def test_a_worker_ends_an_answer_without_end_at_the_limit_and_marks_it(
+    written: WrittenDocuments,
+) -> None:
+    row = written.find(ENDLESS)
+    assert len(written.chunks[ENDLESS]) == written.calls[ENDLESS] == 6
+    assert row["content"] == "".join(written.chunks[ENDLESS])
     assert row["is_incomplete"]
     assert "continuation_limit" in row["flags"]
-    facts, _ = split_document(told.record.files[row["storage_path"]].decode())
+    facts, _ = split_document(written.record.files[row["storage_path"]].decode())
     assert (facts["incomplete"], facts["finish_reason"]) == (True, "length")
     assert "continuation_limit" in str(facts["flags"])
     (told_of,) = [
         data
-        for data in told.record.list_told("dialectic_contribution_received")
+        for data in written.record.list_told("dialectic_contribution_received")
         if data["contribution"]["id"] == str(row["id"])
     ]
     assert told_of["contribution"]["is_incomplete"] is True

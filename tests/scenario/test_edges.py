@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.postgres import embedded
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.conftest import execute_as_superuser
 from tests.problems import list_codes, list_commands
 from tests.scenario.test_run import PROMPT, Home, copy_home, open_home, unique_name, wait_for
@@ -33,9 +33,9 @@ def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def detach(home: Home) -> str:
-    told = home.tell(*RUN, "--detach", "--name", unique_name(), PROMPT)
-    assert told.code == 0, told.stderr
-    return told.stdout.strip()
+    result = home.tell(*RUN, "--detach", "--name", unique_name(), PROMPT)
+    assert result.code == 0, result.stderr
+    return result.stdout.strip()
 
 
 # -- signals --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_a_command_that_is_to_outlive_its_terminal_does(home: Home) -> None:
 # -- streams --------------------------------------------------------------------------------------
 
 
-def tell_in_shell(home: Home, words: str) -> Told:
+def tell_in_shell(home: Home, words: str) -> CommandResult:
     """Give a command as a shell does, which can close or redirect streams."""
     done = subprocess.run(
         f"{shlex.quote(sys.executable)} -m dialectic {words}",
@@ -94,21 +94,21 @@ def tell_in_shell(home: Home, words: str) -> Told:
         check=False,
         env={**os.environ, "DIALECTIC_HOME": str(home.path)},
     )
-    return Told(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_like_one_that_leads_nowhere(home: Home, closed: str) -> None:
     for words in ("status", f"{shlex.join(RUN)} 'A bakery.'"):
-        told = tell_in_shell(home, f"{words} {closed}")
-        assert told.code == 0, told.stderr
+        result = tell_in_shell(home, f"{words} {closed}")
+        assert result.code == 0, result.stderr
 
 
 def test_a_prompt_from_a_closed_input_is_empty(home: Home) -> None:
-    told = tell_in_shell(home, f"{shlex.join(RUN)} - <&-")
-    assert told.code == 2
-    assert list_codes(told.stderr) == ["invalid_request"]
-    assert "--file" in told.stderr
+    result = tell_in_shell(home, f"{shlex.join(RUN)} - <&-")
+    assert result.code == 2
+    assert list_codes(result.stderr) == ["invalid_request"]
+    assert "--file" in result.stderr
 
 
 def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
@@ -117,18 +117,18 @@ def test_output_that_has_no_room_is_said_in_one_line(home: Home) -> None:
         f"{shlex.join(RUN)} 'A bakery.'",
         f"{shlex.join(RUN)} --json 'A shop.'",
     ):
-        told = tell_in_shell(home, f"{words} > /dev/full")
-        assert told.code == 1, told.stderr
-        assert list_codes(told.stderr) == ["output"]
-        assert "No space left on device" in told.stderr
-        assert "Traceback" not in told.stderr
-        assert "Exception ignored" not in told.stderr
+        result = tell_in_shell(home, f"{words} > /dev/full")
+        assert result.code == 1, result.stderr
+        assert list_codes(result.stderr) == ["output"]
+        assert "No space left on device" in result.stderr
+        assert "Traceback" not in result.stderr
+        assert "Exception ignored" not in result.stderr
 
 
 def test_messages_that_have_no_room_do_not_stop_the_work(home: Home) -> None:
-    told = tell_in_shell(home, f"{shlex.join(RUN)} 'A bakery.' 2> /dev/full")
-    assert told.code == 0
-    assert Path(told.stdout.strip()).is_file()
+    result = tell_in_shell(home, f"{shlex.join(RUN)} 'A bakery.' 2> /dev/full")
+    assert result.code == 0
+    assert Path(result.stdout.strip()).is_file()
 
 
 # -- where a session stands -----------------------------------------------------------------------
@@ -157,20 +157,20 @@ def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home
     assert f"`dialectic resume {session[:8]}` goes on" in home.tell("status", session).stdout
     assert home.tell("resume", session, *only, "--detach").code == 0
     assert "is cancelled" in home.tell("cancel", session, *only).stderr
-    told = home.tell("pause", session, *only)
-    assert (told.code, list_codes(told.stderr)) == (2, ["conflict"])
-    assert "cancelled" in told.stderr
+    result = home.tell("pause", session, *only)
+    assert (result.code, list_codes(result.stderr)) == (2, ["conflict"])
+    assert "cancelled" in result.stderr
 
 
 def test_a_finished_session_stays_finished(home: Home) -> None:
-    told = home.tell(*RUN, PROMPT)
-    assert told.code == 0, told.stderr
+    result = home.tell(*RUN, PROMPT)
+    assert result.code == 0, result.stderr
     for word in ("pause", "cancel"):
-        refused = home.tell(word, told.session)
+        refused = home.tell(word, result.session)
         assert (refused.code, list_codes(refused.stderr)) == (2, ["conflict"])
-    assert home.tell("watch", told.session).code == 0
-    again = home.tell("resume", told.session)
-    assert (again.code, again.stdout) == (0, told.stdout)
+    assert home.tell("watch", result.session).code == 0
+    again = home.tell("resume", result.session)
+    assert (again.code, again.stdout) == (0, result.stdout)
 
 
 def test_a_session_is_found_by_its_id_with_and_without_hyphens(home: Home) -> None:
@@ -183,8 +183,8 @@ def test_a_session_is_found_by_its_id_with_and_without_hyphens(home: Home) -> No
 
 
 def test_one_model_is_one_model(home: Home) -> None:
-    told = home.tell(*RUN, "--detach", PROMPT)
-    assert "(1 model)" in told.stderr
+    result = home.tell(*RUN, "--detach", PROMPT)
+    assert "(1 model)" in result.stderr
     assert "1 model  " in home.tell("status").stdout
 
 
@@ -236,13 +236,13 @@ def test_what_cannot_be_is_refused_before_a_session_is_made(
     words, keys = OUT_OF_RANGE[case]
     given = [w if isinstance(w, bytes) else w.format(folder=tmp_path) for w in words]
     before = home.tell("status").stdout
-    told = home.tell("run", *map(os.fsdecode, given), PROMPT)
-    assert told.code == 2, told.stderr
-    assert told.stdout == ""
+    result = home.tell("run", *map(os.fsdecode, given), PROMPT)
+    assert result.code == 2, result.stderr
+    assert result.stdout == ""
     for key in keys:
-        assert key.format(folder=tmp_path) in told.stderr
-    assert "Traceback" not in told.stderr
-    assert "internal" not in list_codes(told.stderr)
+        assert key.format(folder=tmp_path) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "internal" not in list_codes(result.stderr)
     assert home.tell("status").stdout == before
 
 
@@ -251,23 +251,23 @@ def test_a_name_and_a_folder_that_are_no_text_are_taken_as_they_are(
 ) -> None:
     out = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
     folder = f"{shlex.quote(str(tmp_path))}/$(printf '\\377')"
-    told = tell_in_shell(home, f"{shlex.join(RUN)} --name $(printf '\\377') --out {folder} x")
-    assert told.code == 0, told.stderr
-    assert list(out.rglob("*_1_thesis.md")) == [Path(told.stdout.strip())]
+    result = tell_in_shell(home, f"{shlex.join(RUN)} --name $(printf '\\377') --out {folder} x")
+    assert result.code == 0, result.stderr
+    assert list(out.rglob("*_1_thesis.md")) == [Path(result.stdout.strip())]
 
 
 def test_a_message_that_is_no_text_is_refused_as_a_prompt_is(home: Home, tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     for command in ("run -", "chat"):
-        told = tell_in_shell(home, f"{command} < {shlex.quote(str(tmp_path))}/latin")
-        assert told.code == 2, told.stderr
-        assert all(name in told.stderr for name in ("UTF-8", "byte 3"))
+        result = tell_in_shell(home, f"{command} < {shlex.quote(str(tmp_path))}/latin")
+        assert result.code == 2, result.stderr
+        assert all(name in result.stderr for name in ("UTF-8", "byte 3"))
 
 
 def test_whoever_asks_for_json_gets_json(home: Home) -> None:
-    told = home.tell(*RUN, "--detach", "--json", PROMPT)
-    session = json.loads(told.stdout)["session_id"]
-    assert session in told.stderr
+    result = home.tell(*RUN, "--detach", "--json", PROMPT)
+    session = json.loads(result.stdout)["session_id"]
+    assert session in result.stderr
     assert home.tell("resume", session).code == 0
     document = home.tell("list", session).stdout.split()[0]
     request = json.loads(home.tell("show", document, "--prompt", "--json").stdout)
@@ -275,35 +275,35 @@ def test_whoever_asks_for_json_gets_json(home: Home) -> None:
 
 
 def test_whoever_stops_reading_is_told_what_goes_on_with_it(home: Home) -> None:
-    told = tell_in_shell(home, f"{shlex.join(RUN)} --json {shlex.quote(PROMPT)} | head -c 1")
-    session = told.stderr.split("Session ")[1][:8]
-    assert f"`dialectic resume {session}`" in told.stderr
+    result = tell_in_shell(home, f"{shlex.join(RUN)} --json {shlex.quote(PROMPT)} | head -c 1")
+    session = result.stderr.split("Session ")[1][:8]
+    assert f"`dialectic resume {session}`" in result.stderr
     assert home.tell("resume", session).code == 0
 
 
 @pytest.mark.parametrize("words", [["--file", "/dev/zero"], ["-"]])
 def test_a_prompt_without_end_is_not_read_to_its_end(home: Home, words: list[str]) -> None:
-    told = tell_in_shell(home, f"run {shlex.join(words)} < /dev/zero")
-    assert told.code == 2, told.stderr
-    assert "10,000,000" in told.stderr
-    assert "DIALECTIC_MAX_PROMPT_BYTES" in told.stderr
+    result = tell_in_shell(home, f"run {shlex.join(words)} < /dev/zero")
+    assert result.code == 2, result.stderr
+    assert "10,000,000" in result.stderr
+    assert "DIALECTIC_MAX_PROMPT_BYTES" in result.stderr
 
 
 def test_a_file_that_is_just_short_enough_is_read_with_its_mark(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "prompt.md"
     for text, code in ((b"0123456789", 0), (b"0123456789+", 2)):
         file.write_bytes(b"\xef\xbb\xbf" + text)
-        told = home.tell(*RUN, "--detach", "--file", str(file), max_prompt_bytes="10")
-        assert told.code == code, told.stderr
+        result = home.tell(*RUN, "--detach", "--file", str(file), max_prompt_bytes="10")
+        assert result.code == code, result.stderr
 
 
 def test_a_copy_replaces_a_document_as_a_whole(home: Home, tmp_path: Path) -> None:
-    told = home.tell(*RUN, "--out", str(tmp_path / "out"), PROMPT)
-    assert told.code == 0, told.stderr
-    (document,) = map(Path, told.stdout.splitlines())
+    result = home.tell(*RUN, "--out", str(tmp_path / "out"), PROMPT)
+    assert result.code == 0, result.stderr
+    (document,) = map(Path, result.stdout.splitlines())
     text, before = document.read_text(), document.stat().st_ino
     document.write_text("half of i")
-    again = home.tell("resume", told.session, "--out", str(tmp_path / "out"))
+    again = home.tell("resume", result.session, "--out", str(tmp_path / "out"))
     assert again.code == 0, again.stderr
     assert document.read_text() == text
     assert document.stat().st_ino != before
@@ -314,12 +314,12 @@ def test_storage_that_takes_nothing_is_named_before_anything_is_called(
     made_home: Path, tmp_path: Path
 ) -> None:
     with copy_home(made_home, tmp_path / "home") as home:
-        told = home.tell(*RUN, PROMPT, storage_url="file:///proc/nope")
-        assert told.code == 4, told.stderr
-        assert list_codes(told.stderr) == ["storage_unavailable"]
-        assert "/proc" in told.stderr
-        assert "DIALECTIC_STORAGE_URL" in told.stderr
-        assert "Session" not in told.stderr
+        result = home.tell(*RUN, PROMPT, storage_url="file:///proc/nope")
+        assert result.code == 4, result.stderr
+        assert list_codes(result.stderr) == ["storage_unavailable"]
+        assert "/proc" in result.stderr
+        assert "DIALECTIC_STORAGE_URL" in result.stderr
+        assert "Session" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -328,16 +328,16 @@ def test_storage_that_takes_nothing_is_named_before_anything_is_called(
 )
 def test_no_command_shows_a_password(home: Home, url: str) -> None:
     for word in ("status", "doctor"):
-        told = home.tell(word, database_url=url)
-        assert told.code == 4
-        assert "DIALECTIC_DATABASE_URL" in told.stdout + told.stderr
-        assert "sesame" not in told.stdout + told.stderr
+        result = home.tell(word, database_url=url)
+        assert result.code == 4
+        assert "DIALECTIC_DATABASE_URL" in result.stdout + result.stderr
+        assert "sesame" not in result.stdout + result.stderr
 
 
 def test_a_home_whose_name_is_no_text_works(tmp_path: Path) -> None:
     with open_home(Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))) as home:
-        told = home.tell("status")
-        assert told.code == 0, told.stderr
+        result = home.tell("status")
+        assert result.code == 0, result.stderr
         assert home.tell("status").code == 0
 
 
@@ -347,9 +347,9 @@ def test_a_bundle_is_a_plain_file(home: Home, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for words in (["export", session, "--out", str(pipe)], ["import", str(pipe)]):
-        told = home.tell(*words)
-        assert told.code == 2, told.stderr
-        assert str(pipe) in told.stderr
+        result = home.tell(*words)
+        assert result.code == 2, result.stderr
+        assert str(pipe) in result.stderr
     assert pipe.is_fifo()
     assert home.tell("export", os.fsdecode(b"no such project \xff")).code == 2
 
@@ -362,10 +362,10 @@ def test_what_nobody_foresaw_is_one_line_and_more_only_if_asked_for(
         with embedded.join_server(home.path) as server:
             broken = "alter table dialectic.dialectic_projects rename to lost"
             asyncio.run(execute_as_superuser(server, broken, "dialectic"))
-        told = home.tell("status")
-        assert told.code == 1
-        assert "Traceback" not in told.stderr
-        (line,) = told.stderr.splitlines()
+        result = home.tell("status")
+        assert result.code == 1
+        assert "Traceback" not in result.stderr
+        (line,) = result.stderr.splitlines()
         assert list_codes(line) == ["internal"]
         assert "UndefinedTableError" in line
         assert "DIALECTIC_LOG_LEVEL=DEBUG" in line

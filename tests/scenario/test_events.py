@@ -24,8 +24,8 @@ from dialectic.db.tables.records import Account
 from dialectic.events.hub import Hub
 from dialectic.postgres import embedded
 from tests.database.job_table import database_of_a_module
-from tests.scenario import api_in_process as houses
-from tests.scenario.api_in_process import Guest
+from tests.scenario import api_in_process
+from tests.scenario.api_in_process import ApiUser
 from tests.waiting import PATIENCE_S
 
 # An id that nothing has.
@@ -33,12 +33,12 @@ NOBODY = UUID(int=404)
 
 
 @dataclass(slots=True)
-class House:
+class ApiServer:
     """A server on a port, with a session of the one who calls."""
 
-    inner: houses.House
+    inner: api_in_process.Api
     running: Running
-    guest: Guest
+    user: ApiUser
     session_id: UUID
     lines: list[Line] = field(default_factory=list)
 
@@ -56,26 +56,28 @@ class House:
                 data = {"word": word, "ballast": "x" * size_bytes}
                 await records.record_event(connection, self.session_id, "news", data)
 
-        await self.inner.engine.db.transact(self.guest.account.tenant_id, work)
+        await self.inner.engine.db.transact(self.user.account.tenant_id, work)
 
     async def call(
         self, query: str = "", last_id: str | None = None, own: socket.socket | None = None
     ) -> Line:
-        headers = {"Authorization": f"Bearer {self.guest.token}"}
+        headers = {"Authorization": f"Bearer {self.user.token}"}
         headers |= {} if last_id is None else {"Last-Event-ID": last_id}
         line = await Line(self.port, f"/api/v1/events{query}", headers).open(own)
         self.lines.append(line)
         return line
 
-    def of(self, guest: Guest, session_id: str) -> House:
-        """The same house, for another guest and their session."""
-        return House(self.inner, self.running, guest, UUID(session_id), self.lines)
+    def of(self, user: ApiUser, session_id: str) -> ApiServer:
+        """The same server, for another user and their session."""
+        return ApiServer(self.inner, self.running, user, UUID(session_id), self.lines)
 
 
 @contextlib.asynccontextmanager
-async def open_door(inner: houses.House, guest: Guest, session_id: str) -> AsyncIterator[House]:
+async def open_door(
+    inner: api_in_process.Api, user: ApiUser, session_id: str
+) -> AsyncIterator[ApiServer]:
     async with open_server(inner.app, inner.hub, host="127.0.0.1", port=0) as running:
-        opened = House(inner, running, guest, UUID(session_id))
+        opened = ApiServer(inner, running, user, UUID(session_id))
         try:
             yield opened
         finally:
@@ -117,172 +119,172 @@ def shared(server: embedded.Server, template: str) -> Iterator[Address]:
 
 
 @pytest.fixture
-async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with houses.open_house(shared, tmp_path) as inner:
+async def api_server(shared: Address, tmp_path: Path) -> AsyncIterator[ApiServer]:
+    async with api_in_process.open_api(shared, tmp_path) as inner:
         session = await inner.anna.make_session()
         async with open_door(inner, inner.anna, session["id"]) as opened:
             yield opened
 
 
-async def test_a_stream_is_resumed_from_the_last_event_seen(house: House) -> None:
-    line = await house.call()
+async def test_a_stream_is_resumed_from_the_last_event_seen(api_server: ApiServer) -> None:
+    line = await api_server.call()
     assert line.status == 200
     assert line.head["content-type"].startswith("text/event-stream")
     assert line.head["cache-control"] == "no-store"
     assert line.head["x-accel-buffering"] == "no"
-    await house.tell("one", "two")
+    await api_server.tell("one", "two")
     first, second = await read(line, 2)
     assert first.kind == "news"
-    assert first.data["session_id"] == str(house.session_id)
+    assert first.data["session_id"] == str(api_server.session_id)
     assert first.data["data"]["word"] == "one"
     line.close()
 
-    await house.tell("three")
-    assert await read_words(await house.call(last_id=first.event_id), 2) == ["two", "three"]
-    assert await read_words(await house.call(f"?after={second.event_id}"), 1) == ["three"]
-    whole = f"?after=0&session={house.session_id}"
-    assert await read_words(await house.call(whole), 3) == ["one", "two", "three"]
+    await api_server.tell("three")
+    assert await read_words(await api_server.call(last_id=first.event_id), 2) == ["two", "three"]
+    assert await read_words(await api_server.call(f"?after={second.event_id}"), 1) == ["three"]
+    whole = f"?after=0&session={api_server.session_id}"
+    assert await read_words(await api_server.call(whole), 3) == ["one", "two", "three"]
 
 
-async def test_who_hears_nothing_comes_back_to_where_it_began(house: House) -> None:
-    await house.tell("before")
-    line = await house.call()
+async def test_who_hears_nothing_comes_back_to_where_it_began(api_server: ApiServer) -> None:
+    await api_server.tell("before")
+    line = await api_server.call()
     assert await line.read() == []  # when to come back, and where this is
     line.close()
-    await house.tell("meanwhile")
-    assert await read_words(await house.call(last_id=line.last_id), 1) == ["meanwhile"]
+    await api_server.tell("meanwhile")
+    assert await read_words(await api_server.call(last_id=line.last_id), 1) == ["meanwhile"]
 
 
 @pytest.mark.parametrize("last_id", ["garbled", format_id(NOBODY, 1)])
 async def test_an_id_that_is_not_known_is_answered_with_the_state(
-    house: House, last_id: str
+    api_server: ApiServer, last_id: str
 ) -> None:
-    line = await house.call(last_id=last_id)
+    line = await api_server.call(last_id=last_id)
     [state] = await read(line, 1)
     assert (state.kind, state.data["reset"], state.data["reason"]) == ("state", True, "unknown")
     [session] = state.data["sessions"]
-    assert session["id"] == str(house.session_id)
+    assert session["id"] == str(api_server.session_id)
     assert session["status"] == "pending_thesis"
-    await house.tell("next")
+    await api_server.tell("next")
     assert await read_words(line, 1) == ["next"]
 
 
 async def test_the_id_of_another_tenant_is_not_known_and_shows_nothing_of_theirs(
-    house: House,
+    api_server: ApiServer,
 ) -> None:
-    ben = house.inner.ben
-    theirs = house.of(ben, (await ben.make_session())["id"])
+    ben = api_server.inner.ben
+    theirs = api_server.of(ben, (await ben.make_session())["id"])
     # Both have an event of that number.
     await theirs.tell("before")
     assert await read_words(await theirs.call("?after=0"), 1) == ["before"]
-    await house.tell("ours")
-    [ours] = await read(await house.call("?after=0"), 1)
+    await api_server.tell("ours")
+    [ours] = await read(await api_server.call("?after=0"), 1)
     line = await theirs.call(last_id=ours.event_id)
     [state] = await read(line, 1)
     assert (state.kind, state.data["reason"]) == ("state", "unknown")
     assert [one["id"] for one in state.data["sessions"]] == [str(theirs.session_id)]
-    await house.tell("more of ours")
+    await api_server.tell("more of ours")
     await theirs.tell("theirs")
     assert await read_words(line, 1) == ["theirs"]
-    assert (await theirs.call(f"?session={house.session_id}")).status == 404
+    assert (await theirs.call(f"?session={api_server.session_id}")).status == 404
 
 
 async def test_what_is_not_kept_any_more_is_answered_with_the_state(
-    house: House, shared: Address
+    api_server: ApiServer, shared: Address
 ) -> None:
-    line = await house.call()
-    await house.tell("one", "two", "three")
+    line = await api_server.call()
+    await api_server.tell("one", "two", "three")
     first, *_ = await read(line, 3)
     line.close()
     async with asyncio.timeout(PATIENCE_S):
-        while house.hub.count_streams():
-            await house.inner.engine.db.fetch("select 1")
+        while api_server.hub.count_streams():
+            await api_server.inner.engine.db.fetch("select 1")
     async with Database.open(shared, WORKER_ROLE, size=1) as db:
         assert await notifications.prune(db, kept_days=1, kept_max=1) >= 2
-    line = await house.call(last_id=first.event_id)
+    line = await api_server.call(last_id=first.event_id)
     [state] = await read(line, 1)
     assert (state.kind, state.data["reset"], state.data["reason"]) == ("state", True, "too_old")
-    assert [one["id"] for one in state.data["sessions"]] == [str(house.session_id)]
-    await house.tell("four")
+    assert [one["id"] for one in state.data["sessions"]] == [str(api_server.session_id)]
+    await api_server.tell("four")
     assert await read_words(line, 1) == ["four"]
 
 
 @pytest.mark.parametrize(("session", "status"), [(str(NOBODY), 404), ("x", 422)])
 async def test_a_session_that_is_not_there_is_refused(
-    house: House, session: str, status: int
+    api_server: ApiServer, session: str, status: int
 ) -> None:
-    assert (await house.call(f"?session={session}")).status == status
+    assert (await api_server.call(f"?session={session}")).status == status
 
 
 async def test_more_streams_than_a_tenant_may_have_are_refused_until_one_is_closed(
-    house: House,
+    api_server: ApiServer,
 ) -> None:
-    house.hub.streams_max = 2
-    first, _ = await house.call(), await house.call()
-    refused = await house.call()
+    api_server.hub.streams_max = 2
+    first, _ = await api_server.call(), await api_server.call()
+    refused = await api_server.call()
     assert (refused.status, refused.head["retry-after"]) == (429, "2")
     assert b"too_many_streams" in await refused.reader.read()
-    ben = house.inner.ben
-    theirs = house.of(ben, str(house.session_id))
+    ben = api_server.inner.ben
+    theirs = api_server.of(ben, str(api_server.session_id))
     assert (await theirs.call()).status == 200
 
     first.close()
     async with asyncio.timeout(PATIENCE_S):
-        while (await house.call()).status == 429:
+        while (await api_server.call()).status == 429:
             pass
 
 
-async def test_who_does_not_read_is_dropped_and_resumes(house: House) -> None:
-    house.hub.queue_max = 5
-    line = await house.call(own=open_narrow())
-    quick = await house.call()
+async def test_who_does_not_read_is_dropped_and_resumes(api_server: ApiServer) -> None:
+    api_server.hub.queue_max = 5
+    line = await api_server.call(own=open_narrow())
+    quick = await api_server.call()
     words: list[str] = []
-    while house.hub.count_streams() == 2:
+    while api_server.hub.count_streams() == 2:
         words.append(str(len(words)))
-        await house.tell(words[-1], size_bytes=300_000)
+        await api_server.tell(words[-1], size_bytes=300_000)
         assert await read_words(quick, 1) == words[-1:]
         assert len(words) < 100, "it is never dropped"
 
     seen = [frame.data["data"]["word"] for frame in await read_to_the_end(line)]
     assert seen == words[: len(seen)]
     assert len(seen) < len(words)
-    back = await house.call(last_id=line.last_id)
+    back = await api_server.call(last_id=line.last_id)
     assert seen + await read_words(back, len(words) - len(seen)) == words
 
 
-async def test_who_does_not_read_what_it_missed_is_dropped_too(house: House) -> None:
+async def test_who_does_not_read_what_it_missed_is_dropped_too(api_server: ApiServer) -> None:
     async def find_caller(_request: Request) -> Account:
-        return house.guest.account
+        return api_server.user.account
 
-    engine, hub = house.inner.engine, house.hub
+    engine, hub = api_server.inner.engine, api_server.hub
     hub.tail_bytes_max = 0
     strict = build_app(engine, hub, find_caller, Pace(send_max_s=0.2, end_max_s=0.2, page=1))
-    await house.tell(*(str(n) for n in range(30)), size_bytes=300_000)
+    await api_server.tell(*(str(n) for n in range(30)), size_bytes=300_000)
     async with serving(strict, hub) as port:
         line = await Line(port, "/events?after=0").open(open_narrow())
-        house.lines.append(line)
+        api_server.lines.append(line)
         first = await read(line, 1)  # so it follows
         async with asyncio.timeout(PATIENCE_S):
             while hub.count_streams():
                 await engine.db.fetch("select 1")
         seen = [*first, *await read_to_the_end(line)]
         assert 0 < len(seen) < 30
-        rest = await read(await house.call(last_id=line.last_id), 30 - len(seen))
+        rest = await read(await api_server.call(last_id=line.last_id), 30 - len(seen))
     assert [frame.data["data"]["word"] for frame in [*seen, *rest]] == [str(n) for n in range(30)]
 
 
 async def test_streams_end_with_their_server_and_go_on_with_the_next(
-    house: House, shared: Address, tmp_path: Path
+    api_server: ApiServer, shared: Address, tmp_path: Path
 ) -> None:
-    line = await house.call()
-    await house.tell("one")
+    line = await api_server.call()
+    await api_server.tell("one")
     assert await read_words(line, 1) == ["one"]
-    house.hub.close_streams()
+    api_server.hub.close_streams()
     assert await read_to_the_end(line) == []
-    await house.tell("two")
+    await api_server.tell("two")
 
     async with (
-        houses.open_house(shared, tmp_path) as inner,
-        open_door(inner, house.guest, str(house.session_id)) as other,
+        api_in_process.open_api(shared, tmp_path) as inner,
+        open_door(inner, api_server.user, str(api_server.session_id)) as other,
     ):
         assert await read_words(await other.call(last_id=line.last_id), 1) == ["two"]

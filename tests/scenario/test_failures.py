@@ -24,11 +24,11 @@ from tests.scenario.whole_session import (
     ARCHITECT,
     COUNTS,
     SKEPTIC,
-    Moody,
+    Installation,
     Record,
-    Stage,
-    build_moody_catalog,
-    open_stage,
+    RefusingProvider,
+    build_refusing_catalog,
+    open_installation,
 )
 from tests.waiting import PATIENCE_S
 
@@ -49,20 +49,27 @@ def asks_for(template: str, model: str = SKEPTIC, variant: int = 1) -> Callable[
 
 
 @pytest.fixture
-async def mood() -> dict[str, Callable[[Request], bool]]:
+async def refusals() -> dict[str, Callable[[Request], bool]]:
     return {"refuses": lambda request: False}
 
 
 @pytest.fixture
-async def moody(mood: dict[str, Callable[[Request], bool]]) -> tuple[Catalog, Moody]:
-    return build_moody_catalog(lambda request: mood["refuses"](request))
+async def refusing_provider(
+    refusals: dict[str, Callable[[Request], bool]],
+) -> tuple[Catalog, RefusingProvider]:
+    return build_refusing_catalog(lambda request: refusals["refuses"](request))
 
 
 @pytest.fixture
-async def stage(
-    server: embedded.Server, template: str, tmp_path: Path, moody: tuple[Catalog, Moody]
-) -> AsyncIterator[Stage]:
-    async with open_stage(server, template, tmp_path / "home", moody[0]) as opened:
+async def installation(
+    server: embedded.Server,
+    template: str,
+    tmp_path: Path,
+    refusing_provider: tuple[Catalog, RefusingProvider],
+) -> AsyncIterator[Installation]:
+    async with open_installation(
+        server, template, tmp_path / "home", refusing_provider[0]
+    ) as opened:
         yield opened
 
 
@@ -95,25 +102,25 @@ FAILURES = {
 
 @pytest.mark.parametrize("template_name", FAILURES)
 async def test_what_failed_is_run_again_and_nothing_that_is_saved(
-    stage: Stage,
-    moody: tuple[Catalog, Moody],
-    mood: dict[str, Callable[[Request], bool]],
+    installation: Installation,
+    refusing_provider: tuple[Catalog, RefusingProvider],
+    refusals: dict[str, Callable[[Request], bool]],
     template_name: str,
 ) -> None:
-    slug, provider = FAILURES[template_name], moody[1]
-    mood["refuses"] = asks_for(template_name)
-    session_id = await stage.play(MODELS)
-    failed = await stage.record(session_id)
+    slug, provider = FAILURES[template_name], refusing_provider[1]
+    refusals["refuses"] = asks_for(template_name)
+    session_id = await installation.play(MODELS)
+    failed = await installation.record(session_id)
     check_failed(failed, slug)
 
-    mood["refuses"] = lambda request: False
+    refusals["refuses"] = lambda request: False
     saved = {row["id"]: row for row in failed.contributions}
     answered = Counter((sent.model, sent.messages[0].content) for sent in provider.asked)
     provider.asked.clear()
-    stages = await sessions.retry(stage.engine, stage.account, session_id)
+    stages = await sessions.retry(installation.engine, installation.account, session_id)
     assert stages == sorted(ORDER[ORDER.index(slug) :])
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     check_complete(record)
     asked_again = [
         sent for sent in provider.asked if (sent.model, sent.messages[0].content) in answered
@@ -159,57 +166,57 @@ def check_failed(record: Record, slug: str) -> None:
 
 
 async def test_a_failure_that_stays_can_be_retried_again(
-    stage: Stage, mood: dict[str, Callable[[Request], bool]]
+    installation: Installation, refusals: dict[str, Callable[[Request], bool]]
 ) -> None:
-    mood["refuses"] = asks_for("antithesis_critique", variant=2)
-    session_id = await stage.play(MODELS, until="antithesis")
+    refusals["refuses"] = asks_for("antithesis_critique", variant=2)
+    session_id = await installation.play(MODELS, until="antithesis")
     for _ in range(2):
-        await sessions.retry(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-        record = await stage.record(session_id)
+        await sessions.retry(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+        record = await installation.record(session_id)
         check_failed(record, "antithesis")
-    mood["refuses"] = lambda request: False
-    await sessions.retry(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    refusals["refuses"] = lambda request: False
+    await sessions.retry(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert record.session["status"] == "antithesis_generation_complete"
     assert count(record) == {"thesis": 2, "antithesis": 4}
 
 
 async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it(
-    stage: Stage,
+    installation: Installation,
 ) -> None:
-    session_id = await stage.create(MODELS, until="thesis")
-    (job_id, *_) = await sessions.generate(stage.engine, stage.account, session_id)
-    await stage.engine.db.transact(
-        stage.account.tenant_id, lambda c: jobs.cancel_in(c, session_id, job_id)
+    session_id = await installation.create(MODELS, until="thesis")
+    (job_id, *_) = await sessions.generate(installation.engine, installation.account, session_id)
+    await installation.engine.db.transact(
+        installation.account.tenant_id, lambda c: jobs.cancel_in(c, session_id, job_id)
     )
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert record.session["status"] == "thesis_generation_failed"
     assert len(record.contributions) == len(MODELS) - 1, "the others are not disturbed"
-    assert await sessions.retry(stage.engine, stage.account, session_id) == ["thesis"]
-    await stage.work(session_id)
-    record = await stage.record(session_id)
+    assert await sessions.retry(installation.engine, installation.account, session_id) == ["thesis"]
+    await installation.work(session_id)
+    record = await installation.record(session_id)
     assert record.session["status"] == "thesis_generation_complete"
     assert len(record.contributions) == len(MODELS)
 
 
-async def test_what_has_not_failed_cannot_be_retried(stage: Stage) -> None:
-    session_id = await stage.play([SKEPTIC], until="thesis")
+async def test_what_has_not_failed_cannot_be_retried(installation: Installation) -> None:
+    session_id = await installation.play([SKEPTIC], until="thesis")
     with refusing(Conflict, reason="nothing_failed"):
-        await sessions.retry(stage.engine, stage.account, session_id)
+        await sessions.retry(installation.engine, installation.account, session_id)
 
 
 async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
-    stage: Stage, mood: dict[str, Callable[[Request], bool]]
+    installation: Installation, refusals: dict[str, Callable[[Request], bool]]
 ) -> None:
-    mood["refuses"] = asks_for("thesis")
-    session_id = await stage.play(MODELS, is_autopilot=False)
+    refusals["refuses"] = asks_for("thesis")
+    session_id = await installation.play(MODELS, is_autopilot=False)
     with refusing(Conflict, reason="stage_incomplete", action=RemedyAction.RETRY):
-        await sessions.start_next(stage.engine, stage.account, session_id)
+        await sessions.start_next(installation.engine, installation.account, session_id)
     with refusing(Conflict, reason="iteration_incomplete", action=RemedyAction.RETRY):
-        await sessions.iterate(stage.engine, stage.account, session_id)
+        await sessions.iterate(installation.engine, installation.account, session_id)
 
 
 # -- one after another ----------------------------------------------------------------------------
@@ -246,27 +253,27 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
     late = asks_for("thesis")
     is_critique = [asks_for("antithesis_critique", model) for model in MODELS]
     catalog, gate = build_gate(late)
-    async with open_stage(server, template, tmp_path / "home", catalog) as stage:
-        session_id = await stage.create(MODELS, until="synthesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
-        async with stage.working():
+    async with open_installation(server, template, tmp_path / "home", catalog) as installation:
+        session_id = await installation.create(MODELS, until="synthesis")
+        await sessions.generate(installation.engine, installation.account, session_id)
+        async with installation.working():
 
             async def criticised() -> bool:
                 return all(any(map(it, gate.answered)) for it in is_critique)
 
-            await stage.until(criticised)
+            await installation.until(criticised)
             assert not any(map(late, gate.answered))
             gate.opened.set()
-            await stage.until(lambda: has_ended(stage, session_id))
-        record = await stage.record(session_id)
+            await installation.until(lambda: has_ended(installation, session_id))
+        record = await installation.record(session_id)
     assert record.session["status"] == "synthesis_generation_complete"
     assert count(record) == {kind: COUNTS[kind] for kind in list(COUNTS)[:5]}
 
 
-async def has_ended(stage: Stage, session_id: UUID) -> bool:
-    status: str = (await sessions.load_overview(stage.engine, stage.account, session_id)).session[
-        "status"
-    ]
+async def has_ended(installation: Installation, session_id: UUID) -> bool:
+    status: str = (
+        await sessions.load_overview(installation.engine, installation.account, session_id)
+    ).session["status"]
     return status.endswith(("_complete", "_failed"))
 
 
@@ -275,28 +282,28 @@ async def test_the_last_step_of_the_synthesis_waits_for_all_models_and_says_so(
 ) -> None:
     late = asks_for("synthesis_reduce", SKEPTIC, variant=2)
     catalog, gate = build_gate(late)
-    async with open_stage(server, template, tmp_path / "home", catalog) as stage:
-        session_id = await stage.create(MODELS, until="synthesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
+    async with open_installation(server, template, tmp_path / "home", catalog) as installation:
+        session_id = await installation.create(MODELS, until="synthesis")
+        await sessions.generate(installation.engine, installation.account, session_id)
         waiting = """
             select current_step, status_reason from dialectic_generation_jobs
             where parent_job_id is null and stage_slug = 'synthesis'
               and status = 'waiting_for_prerequisite' and current_step = 3
         """
-        async with stage.working():
+        async with installation.working():
 
             async def waits() -> bool:
-                return bool(await stage.fetch(waiting))
+                return bool(await installation.fetch(waiting))
 
-            await stage.until(waits)
-            (row,) = await stage.fetch(waiting)
+            await installation.until(waits)
+            (row,) = await installation.fetch(waiting)
             assert row["status_reason"] == "waits for reduced_synthesis"
             assert not any(
                 asks_for("synthesis_final", model)(r) for model in MODELS for r in gate.asked
             )
             gate.opened.set()
-            await stage.until(lambda: has_ended(stage, session_id))
-        record = await stage.record(session_id)
+            await installation.until(lambda: has_ended(installation, session_id))
+        record = await installation.record(session_id)
     assert count(record) == {kind: COUNTS[kind] for kind in list(COUNTS)[:5]}
 
 
@@ -305,42 +312,44 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
     server: embedded.Server, template: str, tmp_path: Path, template_name: str
 ) -> None:
     catalog, gate = build_gate(asks_for(template_name))
-    async with open_stage(server, template, tmp_path / "home", catalog) as stage:
-        session_id = await stage.create(MODELS)
-        await sessions.generate(stage.engine, stage.account, session_id)
-        async with stage.working():
+    async with open_installation(server, template, tmp_path / "home", catalog) as installation:
+        session_id = await installation.create(MODELS)
+        await sessions.generate(installation.engine, installation.account, session_id)
+        async with installation.working():
             await asyncio.wait_for(gate.is_holding.wait(), PATIENCE_S)
-            await sessions.pause(stage.engine, stage.account, session_id)
+            await sessions.pause(installation.engine, installation.account, session_id)
             gate.opened.set()
 
             async def stands() -> bool:
-                rows = await stage.fetch("select status from dialectic_generation_jobs")
+                rows = await installation.fetch("select status from dialectic_generation_jobs")
                 return not {"processing", "pending", "pending_next_step", "retrying"} & {
                     row["status"] for row in rows
                 }
 
-            await stage.until(stands)
+            await installation.until(stands)
             asked = len(gate.asked)
-            before = await stage.record(session_id)
+            before = await installation.record(session_id)
             assert before.session["status"] == "paused"
             assert len(before.contributions) == asked < sum(COUNTS.values())
         assert len(gate.asked) == asked
-        await sessions.resume(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-        record = await stage.record(session_id)
+        await sessions.resume(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+        record = await installation.record(session_id)
     check_complete(record)
     assert len(gate.asked) == sum(COUNTS.values()), "no call is repeated"
 
 
-async def test_one_model_argues_with_itself(stage: Stage) -> None:
-    record = await stage.record(await stage.play([SKEPTIC]))
+async def test_one_model_argues_with_itself(installation: Installation) -> None:
+    record = await installation.record(await installation.play([SKEPTIC]))
     assert count(record) == dict.fromkeys(COUNTS, 1)
     assert record.session["status"] == "iteration_complete"
 
 
-async def test_an_answer_that_is_cut_off_lacks_documents_and_says_which(stage: Stage) -> None:
-    record = await stage.record(
-        await stage.play(
+async def test_an_answer_that_is_cut_off_lacks_documents_and_says_which(
+    installation: Installation,
+) -> None:
+    record = await installation.record(
+        await installation.play(
             [SKEPTIC], until="antithesis", max_output_tokens=400, continue_until_complete=False
         )
     )

@@ -14,8 +14,8 @@ from dialectic.app import sessions
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.postgres import embedded
 from dialectic_simulator import Simulator
-from tests.scenario.simulated_endpoints import open_remote_stage
-from tests.scenario.whole_session import Stage
+from tests.scenario.simulated_endpoints import open_remote_installation
+from tests.scenario.whole_session import Installation
 from tests.waiting import PATIENCE_S
 
 HANGING, HEALTHY = "hanging", "healthy"
@@ -32,11 +32,13 @@ SCRIPT = {
 }
 
 
-async def begin(stage: Stage, endpoint: str, jobs: int) -> list[UUID]:
+async def begin(installation: Installation, endpoint: str, jobs: int) -> list[UUID]:
     begun = []
     for _ in range(0, jobs, MODELS_PER_SESSION_MAX):
-        session_id = await stage.create([f"{endpoint}/m"] * MODELS_PER_SESSION_MAX, until="thesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
+        session_id = await installation.create(
+            [f"{endpoint}/m"] * MODELS_PER_SESSION_MAX, until="thesis"
+        )
+        await sessions.generate(installation.engine, installation.account, session_id)
         begun.append(session_id)
     return begun
 
@@ -54,15 +56,15 @@ async def wait_full(simulator: Simulator, endpoint: str) -> None:
         )
 
 
-async def count_rounds(stage: Stage, simulator: Simulator, *, beside: int) -> int:
+async def count_rounds(installation: Installation, simulator: Simulator, *, beside: int) -> int:
     """Count how often all places of the healthy endpoint are taken, and all its jobs are done."""
     simulator.reset()
     for gate in (HANGING, *GATES):
         simulator.hold(gate)
-    hanging = await begin(stage, HANGING, beside)
-    healthy = await begin(stage, HEALTHY, PLACES * ROUNDS)
+    hanging = await begin(installation, HANGING, beside)
+    healthy = await begin(installation, HEALTHY, PLACES * ROUNDS)
     rounds = 0
-    async with stage.working():
+    async with installation.working():
         if beside:
             await wait_full(simulator, HANGING)
         for gate in GATES:
@@ -71,16 +73,16 @@ async def count_rounds(stage: Stage, simulator: Simulator, *, beside: int) -> in
             simulator.release(gate)
             async with asyncio.timeout(PATIENCE_S):
                 await simulator.wait_ended(rounds * PLACES)
-        await stage.until(lambda: are_done(stage, healthy))
+        await installation.until(lambda: are_done(installation, healthy))
         assert count_calls(simulator, HANGING, is_open=False) == min(beside, PLACES)
         simulator.release(HANGING)
-        await stage.until(lambda: are_done(stage, hanging))
+        await installation.until(lambda: are_done(installation, hanging))
     assert count_calls(simulator, HANGING, is_open=False) == beside
     return rounds
 
 
-async def are_done(stage: Stage, begun: list[UUID]) -> bool:
-    left = await stage.fetch(
+async def are_done(installation: Installation, begun: list[UUID]) -> bool:
+    left = await installation.fetch(
         "select from dialectic_generation_jobs where session_id = any ($1)"
         " and status <> 'completed'",
         begun,
@@ -91,8 +93,11 @@ async def are_done(stage: Stage, begun: list[UUID]) -> bool:
 async def test_an_endpoint_that_hangs_leaves_another_all_of_its_throughput(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_remote_stage(server, template, tmp_path, SCRIPT, WIRES) as (stage, simulator):
-        alone = await count_rounds(stage, simulator, beside=0)
+    async with open_remote_installation(server, template, tmp_path, SCRIPT, WIRES) as (
+        installation,
+        simulator,
+    ):
+        alone = await count_rounds(installation, simulator, beside=0)
         assert alone == ROUNDS
-        beside = await count_rounds(stage, simulator, beside=2 * MODELS_PER_SESSION_MAX)
+        beside = await count_rounds(installation, simulator, beside=2 * MODELS_PER_SESSION_MAX)
         assert beside >= 0.95 * alone

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dialectic.postgres import embedded
-from tests.scenario.paid_models import WRITER, open_shop
+from tests.scenario.paid_models import WRITER, open_paid_session
 
 ORDERS = """# Orders
 
@@ -28,11 +28,13 @@ async def play(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     """Two models argue and say the same all the time; give their documents and what was sent."""
     script = {"keep_bodies": True, "default": {"text": said}}
-    async with open_shop(server, template, home, script) as shop:
-        await shop.put_in(50_000_000)
-        session_id = await shop.stage.play([WRITER] * 2, prompt=said, until="antithesis")
-        record = await shop.stage.record(session_id)
-        bodies = [call.body for call in shop.simulator.log.calls if call.body is not None]
+    async with open_paid_session(server, template, home, script) as paid_session:
+        await paid_session.put_in(50_000_000)
+        session_id = await paid_session.installation.play(
+            [WRITER] * 2, prompt=said, until="antithesis"
+        )
+        record = await paid_session.installation.record(session_id)
+        bodies = [call.body for call in paid_session.simulator.log.calls if call.body is not None]
         return record.contributions, bodies, record.session["status"]
 
 

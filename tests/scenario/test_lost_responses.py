@@ -15,7 +15,7 @@ from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection, Database
 from dialectic.postgres import embedded
 from tests.scenario.paid_models import check_books, verify
 from tests.scenario.test_compression import LONG_RESOURCES, SHORT, WRITER, open_small_shop
-from tests.scenario.whole_session import ARCHITECT, SKEPTIC, Stage, open_stage
+from tests.scenario.whole_session import ARCHITECT, SKEPTIC, Installation, open_installation
 
 T = TypeVar("T")
 
@@ -29,23 +29,26 @@ class Forgetful(Database):
 
 
 @asynccontextmanager
-async def forgetting(stage: Stage) -> AsyncIterator[Stage]:
-    """The same stage with a worker that is told nothing."""
-    async with Forgetful.open(stage.engine.address, WORKER_ROLE) as db:
-        settings = replace(stage.worker_engine.settings, max_continuations=100)
-        yield replace(stage, worker_engine=replace(stage.worker_engine, db=db, settings=settings))
+async def forgetting(installation: Installation) -> AsyncIterator[Installation]:
+    """The same installation with a worker that is told nothing."""
+    async with Forgetful.open(installation.engine.address, WORKER_ROLE) as db:
+        settings = replace(installation.worker_engine.settings, max_continuations=100)
+        yield replace(
+            installation,
+            worker_engine=replace(installation.worker_engine, db=db, settings=settings),
+        )
 
 
 async def test_stages_plans_and_turns_are_the_same_if_no_commit_is_told(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_stage(server, template, tmp_path / "home") as stage:
-        async with forgetting(stage) as doubtful:
+    async with open_installation(server, template, tmp_path / "home") as installation:
+        async with forgetting(installation) as doubtful:
             session_id = await doubtful.play(
                 [ARCHITECT, SKEPTIC], until="antithesis", max_output_tokens=900
             )
-        record = await stage.record(session_id)
-        posted = await check_books(stage, session_id)
+        record = await installation.record(session_id)
+        posted = await check_books(installation, session_id)
     assert record.session["status"] == "antithesis_generation_complete"
     assert [job for job in record.jobs if job["error_details"]] == []
     kinds = Counter(row["contribution_type"] for row in record.contributions)
@@ -57,31 +60,35 @@ async def test_texts_that_are_paid_for_are_read_once_if_no_commit_is_told(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    async with open_small_shop(server, template, home, SHORT, window=4_000, answer=500) as shop:
-        async with forgetting(shop.stage) as doubtful:
+    async with open_small_shop(
+        server, template, home, SHORT, window=4_000, answer=500
+    ) as paid_session:
+        async with forgetting(paid_session.installation) as doubtful:
             session_id = await doubtful.play([WRITER], until="thesis", resources=LONG_RESOURCES)
-        record = await shop.stage.record(session_id)
-        holds = await shop.list_holds()
-        assert await verify(shop.stage) == []
+        record = await paid_session.installation.record(session_id)
+        holds = await paid_session.list_holds()
+        assert await verify(paid_session.installation) == []
     assert record.session["status"] == "thesis_generation_complete"
     assert [(job["status"], job["attempt_count"]) for job in record.jobs] == [("completed", 1)]
     assert len(record.contributions) == 1
     kinds = [(row["purpose"], row["state"]) for row in holds]
     assert kinds == [("embedding", "posted"), ("embedding", "posted"), ("call", "posted")]
-    assert len(shop.simulator.log.calls) == len(holds)
+    assert len(paid_session.simulator.log.calls) == len(holds)
 
 
 async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_told(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_stage(server, template, tmp_path / "home") as stage:
-        session_id = await stage.play([ARCHITECT], until="thesis")
-        (thesis,) = (await stage.record(session_id)).contributions
-        async with Forgetful.open(stage.engine.address, APP_ROLE) as db:
-            doubtful = replace(stage.engine, db=db)
-            job_id = await contributions.regenerate(doubtful, stage.account, thesis["id"])
-        again = await contributions.regenerate(stage.engine, stage.account, thesis["id"])
-        made = await stage.fetch(
+    async with open_installation(server, template, tmp_path / "home") as installation:
+        session_id = await installation.play([ARCHITECT], until="thesis")
+        (thesis,) = (await installation.record(session_id)).contributions
+        async with Forgetful.open(installation.engine.address, APP_ROLE) as db:
+            doubtful = replace(installation.engine, db=db)
+            job_id = await contributions.regenerate(doubtful, installation.account, thesis["id"])
+        again = await contributions.regenerate(
+            installation.engine, installation.account, thesis["id"]
+        )
+        made = await installation.fetch(
             "select id from dialectic_generation_jobs where payload ->> 'replaces' is not null"
         )
     assert {row["id"] for row in made} == {job_id, again}

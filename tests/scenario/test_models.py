@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.command_pool import Told, nursery
+from tests.command_pool import CommandResult, command_pool
 from tests.waiting import PATIENCE_S
 
 KEY = "sk-canary-77aa"
@@ -28,7 +28,7 @@ tokenizer = "o200k_base"
 
 
 @dataclass(slots=True)
-class Desk:
+class ModelEndpoint:
     """What the endpoint says, and what it was asked."""
 
     models: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "tiny"}])
@@ -38,13 +38,13 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def model_endpoint() -> Iterator[ModelEndpoint]:
     """An endpoint on this machine that speaks as OpenAI does."""
-    desk = Desk()
+    model_endpoint = ModelEndpoint()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.answer({"object": "list", "data": desk.models}, {})
+            self.answer({"object": "list", "data": model_endpoint.models}, {})
 
         def do_POST(self) -> None:
             sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -54,10 +54,10 @@ def desk() -> Iterator[Desk]:
             self.answer({"id": "r1", "choices": [choice], "usage": usage}, sent)
 
         def answer(self, body: dict[str, Any], sent: dict[str, Any]) -> None:
-            desk.asked.append((self.path, self.headers.get("authorization", ""), sent))
+            model_endpoint.asked.append((self.path, self.headers.get("authorization", ""), sent))
             failure = {"error": {"message": "no such key", "type": "invalid_request_error"}}
-            data = json.dumps(body if desk.status == 200 else failure).encode()
-            self.send_response(desk.status)
+            data = json.dumps(body if model_endpoint.status == 200 else failure).encode()
+            self.send_response(model_endpoint.status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
@@ -67,10 +67,10 @@ def desk() -> Iterator[Desk]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    desk.port = server.server_address[1]
+    model_endpoint.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    yield desk
+    yield model_endpoint
     server.shutdown()
     thread.join()
     server.server_close()
@@ -82,19 +82,19 @@ class Home:
 
     path: Path
 
-    def tell(self, *words: str, **environ: str) -> Told:
+    def tell(self, *words: str, **environ: str) -> CommandResult:
         environment = {**os.environ, "DIALECTIC_HOME": str(self.path), **environ}
-        told = nursery.run(("models", *words), environment, "", patience_s=PATIENCE_S)
+        result = command_pool.run(("models", *words), environment, "", patience_s=PATIENCE_S)
         assert not (self.path / "postgres").exists(), "no server is needed to ask a model"
-        assert "Traceback" not in told.stderr
-        assert KEY not in told.stdout + told.stderr
-        return told
+        assert "Traceback" not in result.stderr
+        assert KEY not in result.stdout + result.stderr
+        return result
 
-    def configure(self, desk: Desk, more: str = "") -> None:
+    def configure(self, model_endpoint: ModelEndpoint, more: str = "") -> None:
         self.path.mkdir(exist_ok=True)
         (self.path / "config.toml").write_text(
             '[endpoints.local]\nkind = "openai"\napi_key_env = "LOCAL_KEY"\n'
-            f'base_url = "http://127.0.0.1:{desk.port}/v1"\n{more}{TINY}'
+            f'base_url = "http://127.0.0.1:{model_endpoint.port}/v1"\n{more}{TINY}'
         )
 
 
@@ -103,8 +103,8 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def list_states(told: Told) -> dict[str, tuple[str, str]]:
-    rows = json.loads(told.stdout)["models"]
+def list_states(result: CommandResult) -> dict[str, tuple[str, str]]:
+    rows = json.loads(result.stdout)["models"]
     return {row["name"]: (row["state"], row["note"]) for row in rows}
 
 
@@ -112,17 +112,19 @@ def list_states(told: Told) -> dict[str, tuple[str, str]]:
 
 
 def test_without_keys_the_list_says_what_to_set(home: Home) -> None:
-    told = home.tell("list")
-    assert told.code == 0
-    lines = told.stdout.splitlines()
+    result = home.tell("list")
+    assert result.code == 0
+    lines = result.stdout.splitlines()
     assert lines[0].split() == "model window answer in out tokens facts state".split()
     assert [line.split()[-1] for line in lines if line.startswith("offline/")] == ["usable"] * 3
     assert any(line.startswith("openai/") and "set OPENAI_API_KEY" in line for line in lines)
-    assert "US dollars per million tokens" in told.stderr
+    assert "US dollars per million tokens" in result.stderr
 
 
-def test_a_declared_model_is_listed_as_config_has_it(home: Home, desk: Desk) -> None:
-    home.configure(desk)
+def test_a_declared_model_is_listed_as_config_has_it(
+    home: Home, model_endpoint: ModelEndpoint
+) -> None:
+    home.configure(model_endpoint)
     (line,) = [x for x in home.tell("list").stdout.splitlines() if x.startswith("local/tiny")]
     assert " ".join(line.split()) == (
         "local/tiny 8,192 1,024 1.00 2.00 exact config.toml key missing: set LOCAL_KEY"
@@ -130,13 +132,15 @@ def test_a_declared_model_is_listed_as_config_has_it(home: Home, desk: Desk) -> 
     assert list_states(home.tell("list", "--json", LOCAL_KEY=KEY))["local/tiny"] == ("usable", "")
 
 
-def test_a_broken_declaration_ends_with_its_place_and_code_4(home: Home, desk: Desk) -> None:
-    home.configure(desk, "timeout = 3\n")
-    told = home.tell("list")
-    assert told.code == 4
+def test_a_broken_declaration_ends_with_its_place_and_code_4(
+    home: Home, model_endpoint: ModelEndpoint
+) -> None:
+    home.configure(model_endpoint, "timeout = 3\n")
+    result = home.tell("list")
+    assert result.code == 4
     path = home.path / "config.toml"
     assert f"Unknown key `endpoints.local.timeout` in {path}. Did you mean `timeout_s`?" in (
-        told.stderr
+        result.stderr
     )
 
 
@@ -144,16 +148,16 @@ def test_a_broken_declaration_ends_with_its_place_and_code_4(home: Home, desk: D
 
 
 def test_what_an_endpoint_lists_is_kept_and_compared_with_the_catalogue(
-    home: Home, desk: Desk
+    home: Home, model_endpoint: ModelEndpoint
 ) -> None:
-    home.configure(desk)
-    desk.models = [{"id": "tiny"}, {"id": "huge", "max_model_len": 65536}]
-    told = home.tell("sync", LOCAL_KEY=KEY)
-    assert (told.code, told.stdout) == (0, "")
-    assert told.stderr.strip() == (
+    home.configure(model_endpoint)
+    model_endpoint.models = [{"id": "tiny"}, {"id": "huge", "max_model_len": 65536}]
+    result = home.tell("sync", LOCAL_KEY=KEY)
+    assert (result.code, result.stdout) == (0, "")
+    assert result.stderr.strip() == (
         "local: 2 models listed, 1 of them not configured; 0 of those known here no longer listed"
     )
-    assert desk.asked == [("/v1/models", f"Bearer {KEY}", {})]
+    assert model_endpoint.asked == [("/v1/models", f"Bearer {KEY}", {})]
 
     listed = home.tell("list", LOCAL_KEY=KEY)
     assert "local/huge" in listed.stdout
@@ -162,7 +166,7 @@ def test_what_an_endpoint_lists_is_kept_and_compared_with_the_catalogue(
         "unconfigured"
     )
 
-    desk.models = []
+    model_endpoint.models = []
     assert "1 of those known here no longer listed" in home.tell("sync", LOCAL_KEY=KEY).stderr
     states = list_states(home.tell("list", "--json", LOCAL_KEY=KEY))
     assert states["local/tiny"][0] == "no_longer_listed"
@@ -170,15 +174,15 @@ def test_what_an_endpoint_lists_is_kept_and_compared_with_the_catalogue(
 
 
 def test_an_endpoint_that_fails_is_named_and_what_was_known_of_it_stays(
-    home: Home, desk: Desk
+    home: Home, model_endpoint: ModelEndpoint
 ) -> None:
-    home.configure(desk)
+    home.configure(model_endpoint)
     home.tell("sync", "local", LOCAL_KEY=KEY)
     before = (home.path / "models.json").read_bytes()
-    desk.status = 401
-    told = home.tell("sync", "local", LOCAL_KEY=KEY)
-    assert told.code == 1
-    assert told.stderr.startswith("local: ")
+    model_endpoint.status = 401
+    result = home.tell("sync", "local", LOCAL_KEY=KEY)
+    assert result.code == 1
+    assert result.stderr.startswith("local: ")
     assert (home.path / "models.json").read_bytes() == before
 
 
@@ -194,35 +198,37 @@ def test_an_endpoint_that_fails_is_named_and_what_was_known_of_it_stays(
 def test_whom_one_cannot_ask_is_said_with_the_remedy(
     home: Home, words: list[str], code: int, said: str
 ) -> None:
-    told = home.tell("sync", *words)
-    assert told.code == code
-    assert said in told.stderr
+    result = home.tell("sync", *words)
+    assert result.code == code
+    assert said in result.stderr
 
 
 # -- test ------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_tried_with_one_small_call(home: Home, desk: Desk) -> None:
-    home.configure(desk)
-    told = home.tell("test", "local/tiny", LOCAL_KEY=KEY)
-    assert told.code == 0
-    lines = dict(line.split(maxsplit=1) for line in told.stdout.splitlines())
+def test_a_model_is_tried_with_one_small_call(home: Home, model_endpoint: ModelEndpoint) -> None:
+    home.configure(model_endpoint)
+    result = home.tell("test", "local/tiny", LOCAL_KEY=KEY)
+    assert result.code == 0
+    lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert lines["answer"] == "OK"
     assert lines["finish"] == "stop (stop)"
     assert lines["usage"] == "14 in, 1 out, reported"
     assert lines["counted"].startswith("13 in, exact")
     assert lines["cost"] == "$0.000016, not booked"
-    ((path, key, sent),) = desk.asked
+    ((path, key, sent),) = model_endpoint.asked
     assert (path, key) == ("/v1/chat/completions", f"Bearer {KEY}")
     assert sent["max_tokens"] == 16
     assert sent["model"] == "tiny"
 
 
-def test_a_model_that_refuses_is_told_with_code_1(home: Home, desk: Desk) -> None:
-    home.configure(desk)
-    desk.status = 401
-    told = home.tell("test", "local/tiny", LOCAL_KEY=KEY)
-    assert (told.code, told.stdout) == (1, "")
+def test_a_model_that_refuses_is_told_with_code_1(
+    home: Home, model_endpoint: ModelEndpoint
+) -> None:
+    home.configure(model_endpoint)
+    model_endpoint.status = 401
+    result = home.tell("test", "local/tiny", LOCAL_KEY=KEY)
+    assert (result.code, result.stdout) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -234,16 +240,16 @@ def test_a_model_that_refuses_is_told_with_code_1(home: Home, desk: Desk) -> Non
     ],
 )
 def test_a_model_that_cannot_be_asked_is_not_called(
-    home: Home, desk: Desk, model: str, code: int, said: str
+    home: Home, model_endpoint: ModelEndpoint, model: str, code: int, said: str
 ) -> None:
-    home.configure(desk)
-    told = home.tell("test", model)
-    assert told.code == code
-    assert said in told.stderr
-    assert desk.asked == []
+    home.configure(model_endpoint)
+    result = home.tell("test", model)
+    assert result.code == code
+    assert said in result.stderr
+    assert model_endpoint.asked == []
 
 
 def test_an_offline_model_can_be_tried_without_anything(home: Home) -> None:
-    told = home.tell("test", "offline/skeptic")
-    assert told.code == 0
-    assert "usage     14 in, 16 out, reported" in told.stdout
+    result = home.tell("test", "offline/skeptic")
+    assert result.code == 0
+    assert "usage     14 in, 16 out, reported" in result.stdout

@@ -34,26 +34,28 @@ from tests.scenario.paid_models import (
     SHORT_LEASE_S,
     TEXT,
     WRITER,
-    Shop,
+    PaidSession,
     check_books,
-    open_shop,
+    open_paid_session,
     verify,
 )
-from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, Row, open_stage
+from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, Row, open_installation
 
 PLENTY = 50_000_000
 SHORT = {"default": {"text": TEXT}}
 
 
 @pytest.fixture
-async def shop(server: embedded.Server, template: str, tmp_path: Path) -> AsyncIterator[Shop]:
+async def paid_session(
+    server: embedded.Server, template: str, tmp_path: Path
+) -> AsyncIterator[PaidSession]:
     """One model that says little, and an empty wallet."""
-    async with open_shop(server, template, tmp_path / "home", SHORT) as opened:
+    async with open_paid_session(server, template, tmp_path / "home", SHORT) as opened:
         yield opened
 
 
-async def load_jobs(shop: Shop, session_id: UUID) -> list[Row]:
-    return (await shop.stage.record(session_id)).jobs
+async def load_jobs(paid_session: PaidSession, session_id: UUID) -> list[Row]:
+    return (await paid_session.installation.record(session_id)).jobs
 
 
 def read_message(job: Row) -> str:
@@ -70,12 +72,14 @@ def read_remedy_of(job: Row) -> Remedy | None:
 async def test_each_turn_of_a_whole_dialectic_of_cut_off_answers_is_paid_for_once(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_stage(server, template, tmp_path / "home") as stage:
-        settings = replace(stage.engine.settings, max_continuations=100)
-        stage = replace(stage, worker_engine=replace(stage.worker_engine, settings=settings))
-        session_id = await stage.play([ARCHITECT, SKEPTIC], max_output_tokens=700)
-        posted = await check_books(stage, session_id)
-        record = await stage.record(session_id)
+    async with open_installation(server, template, tmp_path / "home") as installation:
+        settings = replace(installation.engine.settings, max_continuations=100)
+        installation = replace(
+            installation, worker_engine=replace(installation.worker_engine, settings=settings)
+        )
+        session_id = await installation.play([ARCHITECT, SKEPTIC], max_output_tokens=700)
+        posted = await check_books(installation, session_id)
+        record = await installation.record(session_id)
     assert record.session["status"] == "iteration_complete"
     assert len(record.contributions) == 24
     assert len(posted) > 40, "most documents took several turns"
@@ -86,14 +90,14 @@ async def test_each_turn_of_a_whole_dialectic_of_cut_off_answers_is_paid_for_onc
 async def test_a_whole_dialectic_by_models_that_cost_money_costs_what_its_answers_used(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_shop(server, template, tmp_path / "home", {}) as shop:
-        await shop.put_in(PLENTY)
-        session_id = await shop.stage.play([WRITER, WRITER])
-        posted = await shop.check_books(session_id)
-        record = await shop.stage.record(session_id)
-        assert len(posted) == shop.calls == len(record.contributions) == 24
-        used = sum(c.input_tokens + 2 * c.output_tokens for c in shop.simulator.log.calls)
-        assert (await shop.load_wallet()).balance_credits == PLENTY - used
+    async with open_paid_session(server, template, tmp_path / "home", {}) as paid_session:
+        await paid_session.put_in(PLENTY)
+        session_id = await paid_session.installation.play([WRITER, WRITER])
+        posted = await paid_session.check_books(session_id)
+        record = await paid_session.installation.record(session_id)
+        assert len(posted) == paid_session.calls == len(record.contributions) == 24
+        used = sum(c.input_tokens + 2 * c.output_tokens for c in paid_session.simulator.log.calls)
+        assert (await paid_session.load_wallet()).balance_credits == PLENTY - used
         for row in posted:
             found = record.find(row["answer_id"])
             assert row["input_tokens"] == found["tokens_used_input"]
@@ -108,12 +112,12 @@ async def test_a_turn_for_which_the_window_has_no_room_costs_nothing(
         "default": {"text": TEXT * 9, "cut_after_tokens": 60},
         "rules": [{"turns": "1-", "fault": "400_context_length"}],
     }
-    async with open_shop(server, template, tmp_path / "home", script) as shop:
-        await shop.put_in(PLENTY)
-        session_id = await shop.stage.play([WRITER], until="thesis")
-        (posted,) = await shop.check_books(session_id)
-        assert [row["state"] for row in await shop.list_holds()] == ["posted", "voided"]
-        (document,) = (await shop.stage.record(session_id)).contributions
+    async with open_paid_session(server, template, tmp_path / "home", script) as paid_session:
+        await paid_session.put_in(PLENTY)
+        session_id = await paid_session.installation.play([WRITER], until="thesis")
+        (posted,) = await paid_session.check_books(session_id)
+        assert [row["state"] for row in await paid_session.list_holds()] == ["posted", "voided"]
+        (document,) = (await paid_session.installation.record(session_id)).contributions
         assert "window_full" in document["flags"]
         assert posted["output_tokens"] == 60
 
@@ -122,11 +126,13 @@ async def test_a_turn_for_which_the_window_has_no_room_costs_nothing(
 
 
 async def test_a_call_above_the_share_of_the_balance_waits_for_approval_and_is_not_made(
-    shop: Shop,
+    paid_session: PaidSession,
 ) -> None:
-    await shop.put_in(20_000)
-    session_id = await shop.stage.play([WRITER], until="thesis", prompt=f"{PROMPT} " * 200)
-    (job,) = await load_jobs(shop, session_id)
+    await paid_session.put_in(20_000)
+    session_id = await paid_session.installation.play(
+        [WRITER], until="thesis", prompt=f"{PROMPT} " * 200
+    )
+    (job,) = await load_jobs(paid_session, session_id)
     assert (job["status"], job["status_reason"]) == ("paused", "spend_needs_approval")
     message = read_message(job)
     cost, _ = re.findall(r"\$(0\.\d+)", message)
@@ -137,62 +143,77 @@ async def test_a_call_above_the_share_of_the_balance_waits_for_approval_and_is_n
     assert read_remedy_of(job) == approve
 
     # Going on without a word does not approve it.
-    await sessions.resume(shop.stage.engine, shop.stage.account, session_id)
-    await shop.stage.work(session_id)
-    (job,) = await load_jobs(shop, session_id)
-    assert (job["status"], shop.calls, await shop.list_holds()) == ("paused", 0, [])
+    await sessions.resume(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    await paid_session.installation.work(session_id)
+    (job,) = await load_jobs(paid_session, session_id)
+    assert (job["status"], paid_session.calls, await paid_session.list_holds()) == ("paused", 0, [])
 
-    await sessions.resume(shop.stage.engine, shop.stage.account, session_id, approves_spend=True)
-    await shop.stage.work(session_id)
-    (posted,) = await shop.check_books(session_id)
+    await sessions.resume(
+        paid_session.installation.engine,
+        paid_session.installation.account,
+        session_id,
+        approves_spend=True,
+    )
+    await paid_session.installation.work(session_id)
+    (posted,) = await paid_session.check_books(session_id)
     assert posted["amount_credits"] > 4_000
-    assert shop.calls == 1
+    assert paid_session.calls == 1
 
 
-async def test_a_call_above_all_there_is_pauses_and_a_top_up_wakes_it(shop: Shop) -> None:
-    await shop.put_in(1_000)
-    session_id = await shop.stage.play([WRITER], until="thesis")
-    (job,) = await load_jobs(shop, session_id)
+async def test_a_call_above_all_there_is_pauses_and_a_top_up_wakes_it(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(1_000)
+    session_id = await paid_session.installation.play([WRITER], until="thesis")
+    (job,) = await load_jobs(paid_session, session_id)
     assert (job["status"], job["status_reason"]) == ("paused", "insufficient_funds")
     assert re.search(r"\$0\.\d+.*\$0\.0010", read_message(job))
     assert read_remedy_of(job) == Remedy(RemedyAction.TOP_UP, is_play=False)
-    assert (shop.calls, await shop.list_holds()) == (0, [])
+    assert (paid_session.calls, await paid_session.list_holds()) == (0, [])
 
-    assert await shop.put_in(PLENTY) == [session_id]
-    await shop.stage.work(session_id)
-    await shop.check_books(session_id)
-    assert shop.calls == 1
+    assert await paid_session.put_in(PLENTY) == [session_id]
+    await paid_session.installation.work(session_id)
+    await paid_session.check_books(session_id)
+    assert paid_session.calls == 1
 
 
 async def test_money_that_others_spend_between_plan_and_call_is_missed_before_the_call(
-    shop: Shop,
+    paid_session: PaidSession,
 ) -> None:
-    await shop.put_in(100_000)
-    session_id = await shop.stage.create([WRITER], until="antithesis", max_output_tokens=1_000)
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
-    shop.simulator.hold()
-    async with shop.stage.working():
-        await shop.simulator.wait_arrived(1)
-        wallet = await shop.load_wallet()
-        await spend_elsewhere(shop, wallet.available_credits)
-        shop.simulator.release()
-        await shop.stage.until(lambda: has_paused(shop, session_id))
-    assert shop.calls == 1, "the critique was planned, and not asked for"
-    (waiting,) = [job for job in await load_jobs(shop, session_id) if job["status"] == "paused"]
+    await paid_session.put_in(100_000)
+    session_id = await paid_session.installation.create(
+        [WRITER], until="antithesis", max_output_tokens=1_000
+    )
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    paid_session.simulator.hold()
+    async with paid_session.installation.working():
+        await paid_session.simulator.wait_arrived(1)
+        wallet = await paid_session.load_wallet()
+        await spend_elsewhere(paid_session, wallet.available_credits)
+        paid_session.simulator.release()
+        await paid_session.installation.until(lambda: has_paused(paid_session, session_id))
+    assert paid_session.calls == 1, "the critique was planned, and not asked for"
+    (waiting,) = [
+        job for job in await load_jobs(paid_session, session_id) if job["status"] == "paused"
+    ]
     assert (waiting["stage_slug"], waiting["status_reason"]) == ("antithesis", "insufficient_funds")
 
-    assert await shop.put_in(PLENTY) == [session_id]
-    await shop.stage.work(session_id)
-    await shop.check_books(session_id)
-    assert shop.calls == 2
-    assert Counter(call.try_number for call in shop.simulator.log.calls) == {1: 2}
+    assert await paid_session.put_in(PLENTY) == [session_id]
+    await paid_session.installation.work(session_id)
+    await paid_session.check_books(session_id)
+    assert paid_session.calls == 2
+    assert Counter(call.try_number for call in paid_session.simulator.log.calls) == {1: 2}
 
 
-async def spend_elsewhere(shop: Shop, amount_credits: int) -> None:
+async def spend_elsewhere(paid_session: PaidSession, amount_credits: int) -> None:
     """Spend money as a run does that goes on at the same time."""
     new = holds.NewHold(
         key=str(uuid4()),
-        wallet_id=shop.stage.account.wallet_id,
+        wallet_id=paid_session.installation.account.wallet_id,
         is_play=False,
         purpose=holds.Purpose.TRIAL,
         model_name=WRITER,
@@ -207,47 +228,57 @@ async def spend_elsewhere(shop: Shop, amount_credits: int) -> None:
         await holds.reserve(connection, new)
         await holds.settle(connection, new.key, used, None)
 
-    await shop.stage.worker_engine.db.transact(shop.stage.account.tenant_id, work)
+    await paid_session.installation.worker_engine.db.transact(
+        paid_session.installation.account.tenant_id, work
+    )
 
 
-async def has_paused(shop: Shop, session_id: UUID) -> bool:
-    statuses = {job["status"] for job in await load_jobs(shop, session_id)}
+async def has_paused(paid_session: PaidSession, session_id: UUID) -> bool:
+    statuses = {job["status"] for job in await load_jobs(paid_session, session_id)}
     return "paused" in statuses and not statuses & {"processing", "pending", "retrying"}
 
 
-async def test_a_wallet_that_only_counts_refuses_nothing(shop: Shop) -> None:
-    account = shop.stage.account
-    await shop.stage.engine.db.transact(
+async def test_a_wallet_that_only_counts_refuses_nothing(paid_session: PaidSession) -> None:
+    account = paid_session.installation.account
+    await paid_session.installation.engine.db.transact(
         account.tenant_id,
         lambda c: wallets.set_unlimited(c, account.wallet_id, is_unlimited=True),
     )
-    session_id = await shop.stage.play([WRITER], until="thesis", prompt=f"{PROMPT} " * 200)
-    (posted,) = await shop.check_books(session_id)
-    assert (await shop.load_wallet()).balance_credits == -posted["charged_credits"] < 0
+    session_id = await paid_session.installation.play(
+        [WRITER], until="thesis", prompt=f"{PROMPT} " * 200
+    )
+    (posted,) = await paid_session.check_books(session_id)
+    assert (await paid_session.load_wallet()).balance_credits == -posted["charged_credits"] < 0
 
 
 async def test_a_call_whose_money_calls_in_flight_hold_waits_a_moment_and_nobody_is_asked(
-    shop: Shop,
+    paid_session: PaidSession,
 ) -> None:
-    shop = shop.allow(max_spend_fraction=1.0)
-    await shop.put_in(5_000)
-    session_id = await shop.stage.create([WRITER, WRITER], until="thesis", max_output_tokens=1_000)
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
-    shop.simulator.hold()
-    async with shop.stage.working():
-        await shop.simulator.wait_arrived(1)
+    paid_session = paid_session.allow(max_spend_fraction=1.0)
+    await paid_session.put_in(5_000)
+    session_id = await paid_session.installation.create(
+        [WRITER, WRITER], until="thesis", max_output_tokens=1_000
+    )
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    paid_session.simulator.hold()
+    async with paid_session.installation.working():
+        await paid_session.simulator.wait_arrived(1)
 
         async def is_postponed() -> bool:
-            found = {(j["status"], j["status_reason"]) for j in await load_jobs(shop, session_id)}
+            found = {
+                (j["status"], j["status_reason"]) for j in await load_jobs(paid_session, session_id)
+            }
             return ("retrying", "insufficient_funds") in found
 
-        await shop.stage.until(is_postponed)
-        assert shop.calls == 1
-        shop.simulator.release()
-        await shop.simulator.wait_ended(2)
-    await shop.stage.work(session_id)
-    await shop.check_books(session_id)
-    record = await shop.stage.record(session_id)
+        await paid_session.installation.until(is_postponed)
+        assert paid_session.calls == 1
+        paid_session.simulator.release()
+        await paid_session.simulator.wait_ended(2)
+    await paid_session.installation.work(session_id)
+    await paid_session.check_books(session_id)
+    record = await paid_session.installation.record(session_id)
     assert {job["status"] for job in record.jobs} == {"completed"}
     assert [job["error_details"] for job in record.jobs] == [[], []]
     assert record.list_told("contribution_generation_paused") == []
@@ -269,25 +300,29 @@ create trigger note_most_used after insert or update on dialectic_session_spendi
 
 
 async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes_on(
-    shop: Shop,
+    paid_session: PaidSession,
 ) -> None:
-    shop = shop.allow(max_spend_fraction=0.5)
-    await shop.put_in(PLENTY)
-    await shop.stage.admin.execute(WATCH)
+    paid_session = paid_session.allow(max_spend_fraction=0.5)
+    await paid_session.put_in(PLENTY)
+    await paid_session.installation.admin.execute(WATCH)
     budget = 20_000
-    session_id = await shop.stage.create(
+    session_id = await paid_session.installation.create(
         [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
     )
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
 
-    async with shop.stage.working(concurrency=16):
-        await shop.stage.until(lambda: has_paused(shop, session_id))
-    before = shop.calls
-    critiques = [job for job in await load_jobs(shop, session_id) if job["parent_job_id"]]
+    async with paid_session.installation.working(concurrency=16):
+        await paid_session.installation.until(lambda: has_paused(paid_session, session_id))
+    before = paid_session.calls
+    critiques = [job for job in await load_jobs(paid_session, session_id) if job["parent_job_id"]]
     statuses = Counter(job["status"] for job in critiques)
     assert statuses == {"completed": before - 4, "paused": 20 - before}
     assert 8 <= before < 20
-    ((most,),) = [row.values() for row in await shop.stage.fetch("select * from most_used")]
+    ((most,),) = [
+        row.values() for row in await paid_session.installation.fetch("select * from most_used")
+    ]
     assert budget / 2 < most <= budget
     paused = [job for job in critiques if job["status"] == "paused"]
     assert {job["status_reason"] for job in paused} == {"insufficient_funds"}
@@ -297,11 +332,14 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
         assert read_remedy_of(job) == raise_it
 
     await sessions.resume(
-        shop.stage.engine, shop.stage.account, session_id, budget_credits=1_000_000
+        paid_session.installation.engine,
+        paid_session.installation.account,
+        session_id,
+        budget_credits=1_000_000,
     )
-    await shop.stage.work(session_id)
-    await shop.check_books(session_id)
-    assert shop.calls == 20
+    await paid_session.installation.work(session_id)
+    await paid_session.check_books(session_id)
+    assert paid_session.calls == 20
 
 
 # -- what is reported ------------------------------------------------------------------------------
@@ -319,11 +357,14 @@ async def test_usage_is_believed_as_far_as_it_makes_sense_and_marked_where_not(
     }
     script["endpoints"]["honest"] = {"text": TEXT * 4}
     at = {name: name for name in script["endpoints"]}
-    async with open_shop(server, template, tmp_path / "home", script, at) as shop:
-        await shop.put_in(PLENTY)
-        session_id = await shop.stage.play([f"{name}/writer" for name in at], until="thesis")
+    async with open_paid_session(server, template, tmp_path / "home", script, at) as paid_session:
+        await paid_session.put_in(PLENTY)
+        session_id = await paid_session.installation.play(
+            [f"{name}/writer" for name in at], until="thesis"
+        )
         posted = {
-            row["model_name"].split("/")[0]: row for row in await shop.check_books(session_id)
+            row["model_name"].split("/")[0]: row
+            for row in await paid_session.check_books(session_id)
         }
     honest = posted["honest"]
     read, written = honest["input_tokens"], honest["output_tokens"]
@@ -358,14 +399,14 @@ async def test_what_is_used_beyond_a_hold_is_an_overrun_that_the_wallet_does_not
 ) -> None:
     # The provider counts half as many characters to a token, which is not absurd.
     script = {"models": {"*": {"tokenizer": "chars:2"}}, "default": {"text": TEXT}}
-    async with open_shop(server, template, tmp_path / "home", script) as shop:
-        await shop.put_in(PLENTY)
-        session_id = await shop.stage.play(
+    async with open_paid_session(server, template, tmp_path / "home", script) as paid_session:
+        await paid_session.put_in(PLENTY)
+        session_id = await paid_session.installation.play(
             [WRITER], until="thesis", prompt=f"{PROMPT} " * 300, max_output_tokens=200
         )
-        (row,) = await shop.check_books(session_id)
-        balance = (await shop.load_wallet()).balance_credits
-        (overrun,) = await shop.stage.fetch(
+        (row,) = await paid_session.check_books(session_id)
+        balance = (await paid_session.load_wallet()).balance_credits
+        (overrun,) = await paid_session.installation.fetch(
             "select * from token_wallet_transactions where transaction_type = 'overrun'"
         )
     assert row["flags"] == ["overrun"]
@@ -373,21 +414,25 @@ async def test_what_is_used_beyond_a_hold_is_an_overrun_that_the_wallet_does_not
     assert overrun["amount_credits"] == row["cost_credits"] - row["amount_credits"] > 0
 
 
-async def test_the_price_of_a_call_is_that_of_the_moment_it_was_held_for(shop: Shop) -> None:
-    await shop.put_in(PLENTY)
-    session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
-    shop.simulator.hold()
-    async with shop.stage.working():
-        await shop.simulator.wait_arrived(1)
-        cards = cast("dict[str, ModelCard]", shop.stage.worker_engine.catalog.cards)
+async def test_the_price_of_a_call_is_that_of_the_moment_it_was_held_for(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(PLENTY)
+    session_id = await paid_session.installation.create([WRITER], until="thesis")
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    paid_session.simulator.hold()
+    async with paid_session.installation.working():
+        await paid_session.simulator.wait_arrived(1)
+        cards = cast("dict[str, ModelCard]", paid_session.installation.worker_engine.catalog.cards)
         cards[WRITER] = replace(
             cards[WRITER], input_credits_per_token=Decimal(70), output_credits_per_token=Decimal(90)
         )
-        shop.simulator.release()
-        await shop.simulator.wait_ended(1)
-    await shop.stage.work(session_id)
-    (row,) = await shop.check_books(session_id)
+        paid_session.simulator.release()
+        await paid_session.simulator.wait_ended(1)
+    await paid_session.installation.work(session_id)
+    (row,) = await paid_session.check_books(session_id)
     assert row["charged_credits"] == row["input_tokens"] + 2 * row["output_tokens"]
 
 
@@ -412,12 +457,14 @@ async def test_a_call_that_came_to_nothing_costs_what_it_left_behind(
         ],
     }
     at = {name: name for name in faults}
-    async with open_shop(server, template, tmp_path / "home", script, at) as shop:
-        await shop.put_in(PLENTY)
-        session_id = await shop.stage.play([f"{name}/writer" for name in at], until="thesis")
-        await shop.check_books(session_id)
+    async with open_paid_session(server, template, tmp_path / "home", script, at) as paid_session:
+        await paid_session.put_in(PLENTY)
+        session_id = await paid_session.installation.play(
+            [f"{name}/writer" for name in at], until="thesis"
+        )
+        await paid_session.check_books(session_id)
         lives: dict[str, list[Row]] = {name: [] for name in faults}
-        for row in await shop.list_holds():
+        for row in await paid_session.list_holds():
             lives[row["model_name"].split("/")[0]].append(row)
     whole = lives["reset"][1]
     assert [(r["state"], r["charged_credits"]) for r in lives["reset"]] == [
@@ -442,112 +489,124 @@ async def test_a_call_that_came_to_nothing_costs_what_it_left_behind(
 # -- those who die, freeze or are no longer wanted -------------------------------------------------
 
 
-async def claim_alone(shop: Shop, session_id: UUID) -> Job:
+async def claim_alone(paid_session: PaidSession, session_id: UUID) -> Job:
     """Take the only job of a session as a worker does that keeps no lease."""
-    (row,) = await load_jobs(shop, session_id)
-    key = (shop.stage.account.tenant_id, row["id"])
-    terms = jobs.LeaseTerms(shop.stage.engine.settings.lease_s)
-    db = shop.stage.worker_engine.db
+    (row,) = await load_jobs(paid_session, session_id)
+    key = (paid_session.installation.account.tenant_id, row["id"])
+    terms = jobs.LeaseTerms(paid_session.installation.engine.settings.lease_s)
+    db = paid_session.installation.worker_engine.db
     claimed = await jobs.claim(db, [key], worker="doomed", terms=terms, lost_max=10)
     return claimed[key]
 
 
-async def begin_call(shop: Shop) -> tuple[UUID, asyncio.Task[None]]:
+async def begin_call(paid_session: PaidSession) -> tuple[UUID, asyncio.Task[None]]:
     """Begin a session whose only call is on its way, and nobody keeps its lease."""
-    await shop.put_in(PLENTY)
-    session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
-    job = await claim_alone(shop, session_id)
-    shop.simulator.hold()
-    task = asyncio.create_task(run_job(shop.stage.worker_engine, job))
-    await shop.simulator.wait_arrived(1)
-    await shop.stage.admin.execute(
+    await paid_session.put_in(PLENTY)
+    session_id = await paid_session.installation.create([WRITER], until="thesis")
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    job = await claim_alone(paid_session, session_id)
+    paid_session.simulator.hold()
+    task = asyncio.create_task(run_job(paid_session.installation.worker_engine, job))
+    await paid_session.simulator.wait_arrived(1)
+    await paid_session.installation.admin.execute(
         "update dialectic_generation_jobs set lease_until = dialectic.now() - interval '1 minute'"
     )
     return session_id, task
 
 
-async def check_charged_once(shop: Shop, session_id: UUID) -> None:
-    (posted,) = await shop.check_books(session_id)
-    lost, repeated = await shop.list_holds()
+async def check_charged_once(paid_session: PaidSession, session_id: UUID) -> None:
+    (posted,) = await paid_session.check_books(session_id)
+    lost, repeated = await paid_session.list_holds()
     assert (lost["state"], lost["attempt"], lost["charged_credits"]) == ("lost", 1, 0)
     assert (repeated["state"], repeated["attempt"]) == ("posted", 2)
-    assert (await shop.load_wallet()).balance_credits == PLENTY - posted["charged_credits"]
-    (loss,) = await shop.stage.fetch(
+    assert (await paid_session.load_wallet()).balance_credits == PLENTY - posted["charged_credits"]
+    (loss,) = await paid_session.installation.fetch(
         "select * from token_wallet_transactions where transaction_type = 'loss'"
     )
     full = lost["counted_input_tokens"] + 2 * lost["output_cap_tokens"]
     assert loss["amount_credits"] == lost["cost_credits"] == full
-    assert shop.calls == 2
+    assert paid_session.calls == 2
 
 
-async def test_a_call_whose_worker_died_is_made_again_and_paid_for_once(shop: Shop) -> None:
-    shop = shop.allow(lease_s=SHORT_LEASE_S)
-    session_id, task = await begin_call(shop)
+async def test_a_call_whose_worker_died_is_made_again_and_paid_for_once(
+    paid_session: PaidSession,
+) -> None:
+    paid_session = paid_session.allow(lease_s=SHORT_LEASE_S)
+    session_id, task = await begin_call(paid_session)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    shop.simulator.release()
-    await shop.stage.work(session_id)
-    await check_charged_once(shop, session_id)
+    paid_session.simulator.release()
+    await paid_session.installation.work(session_id)
+    await check_charged_once(paid_session, session_id)
 
 
-async def test_a_worker_that_froze_over_its_call_can_neither_save_nor_pay(shop: Shop) -> None:
-    shop = shop.allow(lease_s=SHORT_LEASE_S)
-    session_id, frozen = await begin_call(shop)
+async def test_a_worker_that_froze_over_its_call_can_neither_save_nor_pay(
+    paid_session: PaidSession,
+) -> None:
+    paid_session = paid_session.allow(lease_s=SHORT_LEASE_S)
+    session_id, frozen = await begin_call(paid_session)
 
     async def is_taken_over() -> bool:
-        return shop.calls == 2
+        return paid_session.calls == 2
 
-    async with shop.stage.working():
-        await shop.stage.until(is_taken_over)
-        shop.simulator.release()
+    async with paid_session.installation.working():
+        await paid_session.installation.until(is_taken_over)
+        paid_session.simulator.release()
         with pytest.raises(LeaseLost):
             await frozen
-    await shop.stage.work(session_id)
-    await check_charged_once(shop, session_id)
+    await paid_session.installation.work(session_id)
+    await check_charged_once(paid_session, session_id)
 
 
 async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_again(
-    shop: Shop,
+    paid_session: PaidSession,
 ) -> None:
-    stage = shop.stage
-    await shop.put_in(PLENTY)
-    session_id = await stage.create([WRITER], until="thesis")
-    await sessions.generate(stage.engine, stage.account, session_id)
-    job = await claim_alone(shop, session_id)
+    installation = paid_session.installation
+    await paid_session.put_in(PLENTY)
+    session_id = await installation.create([WRITER], until="thesis")
+    await sessions.generate(installation.engine, installation.account, session_id)
+    job = await claim_alone(paid_session, session_id)
     async with (
-        Database.open(stage.engine.address, WORKER_ROLE, patience_s=0.1) as db,
-        refusing(stage.admin, "dialectic_contributions", "53100", times=10**9),
+        Database.open(installation.engine.address, WORKER_ROLE, patience_s=0.1) as db,
+        refusing(installation.admin, "dialectic_contributions", "53100", times=10**9),
     ):
         with pytest.raises(DatabaseFull) as full:
-            await run_job(replace(stage.worker_engine, db=db), job)
-    await failures.record_failure(stage.worker_engine, job, full.value)
-    (paused,) = await load_jobs(shop, session_id)
+            await run_job(replace(installation.worker_engine, db=db), job)
+    await failures.record_failure(installation.worker_engine, job, full.value)
+    (paused,) = await load_jobs(paid_session, session_id)
     assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
-    assert [row["state"] for row in await shop.list_holds()] == ["lost"]
-    await sessions.resume(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    await check_charged_once(shop, session_id)
+    assert [row["state"] for row in await paid_session.list_holds()] == ["lost"]
+    await sessions.resume(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    await check_charged_once(paid_session, session_id)
 
 
-async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(shop: Shop) -> None:
-    await shop.put_in(PLENTY)
-    session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
-    shop.simulator.hold()
-    async with shop.stage.working():
-        await shop.simulator.wait_arrived(1)
-        await sessions.cancel(shop.stage.engine, shop.stage.account, session_id)
+async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(
+    paid_session: PaidSession,
+) -> None:
+    await paid_session.put_in(PLENTY)
+    session_id = await paid_session.installation.create([WRITER], until="thesis")
+    await sessions.generate(
+        paid_session.installation.engine, paid_session.installation.account, session_id
+    )
+    paid_session.simulator.hold()
+    async with paid_session.installation.working():
+        await paid_session.simulator.wait_arrived(1)
+        await sessions.cancel(
+            paid_session.installation.engine, paid_session.installation.account, session_id
+        )
 
         async def is_resolved() -> bool:
-            return {row["state"] for row in await shop.list_holds()} == {"lost"}
+            return {row["state"] for row in await paid_session.list_holds()} == {"lost"}
 
-        await shop.stage.until(is_resolved)
-        shop.simulator.release()
-    wallet = await shop.load_wallet()
+        await paid_session.installation.until(is_resolved)
+        paid_session.simulator.release()
+    wallet = await paid_session.load_wallet()
     assert (wallet.balance_credits, wallet.held_credits) == (PLENTY, 0)
-    assert await verify(shop.stage) == []
+    assert await verify(paid_session.installation) == []
 
 
 # -- the quote -------------------------------------------------------------------------------------
@@ -557,12 +616,14 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
-    async with open_shop(server, template, tmp_path / "home", {}) as shop:
-        await shop.put_in(PLENTY)
-        quoted = await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
-        session_id = await shop.stage.play(ask.models)
-        posted = await shop.check_books(session_id)
-        assert shop.calls == len(posted)
+    async with open_paid_session(server, template, tmp_path / "home", {}) as paid_session:
+        await paid_session.put_in(PLENTY)
+        quoted = await quotes.quote_request(
+            paid_session.installation.engine, paid_session.installation.account, ask
+        )
+        session_id = await paid_session.installation.play(ask.models)
+        posted = await paid_session.check_books(session_id)
+        assert paid_session.calls == len(posted)
     figures, bound = quoted.figures, quoted.as_dict()["bound"]
     assert quoted.planned_calls == 57
     assert bound["continuations"]["calls"] == 57 * 5

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialectic_simulator import Simulator, open_simulator
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.problems import list_codes, list_commands
 from tests.scenario.paid_models import MODELS, TEXT, WRITER, configure
 from tests.scenario.test_run import Home, copy_home
@@ -20,7 +20,7 @@ RUN = ("run", "A booking service.", "--until", "antithesis", "--max-output-token
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class PaidHome:
     """A home whose models are asked at a simulator, and one who types there."""
 
     home: Home
@@ -30,76 +30,76 @@ class Desk:
     def calls(self) -> int:
         return len(self.simulator.log.calls)
 
-    async def type(self, *words: str, **settings: str) -> Told:
-        told = await asyncio.to_thread(lambda: self.home.tell(*words, **settings))
-        assert "Traceback" not in told.stderr
-        return told
+    async def type(self, *words: str, **settings: str) -> CommandResult:
+        result = await asyncio.to_thread(lambda: self.home.tell(*words, **settings))
+        assert "Traceback" not in result.stderr
+        return result
 
 
 @pytest.fixture
-async def desk(made_home: Path, tmp_path: Path) -> AsyncIterator[Desk]:
+async def paid_home(made_home: Path, tmp_path: Path) -> AsyncIterator[PaidHome]:
     async with open_simulator({"models": MODELS, "default": {"text": TEXT}}) as simulator:
         with copy_home(made_home, tmp_path / "home") as home:
             configure(home.path, simulator, {"sim": None})
-            yield Desk(home, simulator)
+            yield PaidHome(home, simulator)
 
 
 async def test_a_run_stops_for_money_with_what_to_do_and_goes_on_when_that_is_done(
-    desk: Desk,
+    paid_home: PaidHome,
 ) -> None:
     run = (*RUN, "--models", WRITER)
-    told = await desk.type(*run)
-    assert told.code == 5
-    assert re.search(r"\$0\.0\d+.*\$0\.00", told.stderr)
-    assert list_codes(told.stderr) == ["insufficient_funds"]
-    assert list_commands(told.stderr) == ["dialectic wallet topup 20"]
-    assert (await desk.type("status")).stdout == ""
+    result = await paid_home.type(*run)
+    assert result.code == 5
+    assert re.search(r"\$0\.0\d+.*\$0\.00", result.stderr)
+    assert list_codes(result.stderr) == ["insufficient_funds"]
+    assert list_commands(result.stderr) == ["dialectic wallet topup 20"]
+    assert (await paid_home.type("status")).stdout == ""
 
-    await desk.type("wallet", "topup", "0.002")
-    told = await desk.type(*run)
-    assert told.code == 5
-    assert list_codes(told.stderr) == ["insufficient_funds"] * 2, "when it paused, and in the end"
-    assert "thesis: paused: " in told.stderr
-    assert list_commands(told.stderr) == ["dialectic wallet topup 20"]
-    short = told.session[:8]
-    assert f"`dialectic resume {short}`" in told.stderr.splitlines()[-1]
-    shown = (await desk.type("status", short)).stdout
+    await paid_home.type("wallet", "topup", "0.002")
+    result = await paid_home.type(*run)
+    assert result.code == 5
+    assert list_codes(result.stderr) == ["insufficient_funds"] * 2, "when it paused, and in the end"
+    assert "thesis: paused: " in result.stderr
+    assert list_commands(result.stderr) == ["dialectic wallet topup 20"]
+    short = result.session[:8]
+    assert f"`dialectic resume {short}`" in result.stderr.splitlines()[-1]
+    shown = (await paid_home.type("status", short)).stdout
     assert list_codes(shown) == ["insufficient_funds"]
     assert list_commands(shown) == ["dialectic wallet topup 20"]
-    assert desk.calls == 0
+    assert paid_home.calls == 0
 
-    told = await desk.type("wallet", "topup", "0.004")
-    assert f"`dialectic resume {short}`" in told.stderr
-    told = await desk.type("resume", short)
-    assert told.code == 5
-    assert list_codes(told.stderr)[-1] == "spend_needs_approval"
-    assert list_commands(told.stderr) == [f"dialectic resume {short} --approve-spend"]
-    assert desk.calls == 0
+    result = await paid_home.type("wallet", "topup", "0.004")
+    assert f"`dialectic resume {short}`" in result.stderr
+    result = await paid_home.type("resume", short)
+    assert result.code == 5
+    assert list_codes(result.stderr)[-1] == "spend_needs_approval"
+    assert list_commands(result.stderr) == [f"dialectic resume {short} --approve-spend"]
+    assert paid_home.calls == 0
 
-    told = await desk.type("resume", short, "--approve-spend")
-    assert told.code == 5, "the critique is another call, and asks for itself"
-    told = await desk.type("resume", short, "--approve-spend")
-    assert (told.code, desk.calls) == (0, 2), told.stderr
-    assert (await desk.type("wallet", "verify")).code == 0
+    result = await paid_home.type("resume", short, "--approve-spend")
+    assert result.code == 5, "the critique is another call, and asks for itself"
+    result = await paid_home.type("resume", short, "--approve-spend")
+    assert (result.code, paid_home.calls) == (0, 2), result.stderr
+    assert (await paid_home.type("wallet", "verify")).code == 0
 
 
-async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(desk: Desk) -> None:
-    await desk.type("wallet", "topup", "20")
+async def test_a_run_stops_at_its_budget_and_goes_on_with_a_higher_one(paid_home: PaidHome) -> None:
+    await paid_home.type("wallet", "topup", "20")
     run = (*RUN, "--models", f"{WRITER}*2", "--budget", "0.005")
-    told = await desk.type(*run)
-    assert told.code == 5
-    assert list_codes(told.stderr) == ["insufficient_funds"]
-    assert "$0.0050" in told.stderr
-    assert desk.calls == 0
+    result = await paid_home.type(*run)
+    assert result.code == 5
+    assert list_codes(result.stderr) == ["insufficient_funds"]
+    assert "$0.0050" in result.stderr
+    assert paid_home.calls == 0
 
-    told = await desk.type(*run, "--yes", max_spend_fraction="1")
-    short = told.session[:8]
-    assert told.code == 5
-    assert "$0.0050" in told.stderr
-    assert list_commands(told.stderr) == [f"dialectic resume {short} --budget USD"]
-    before = desk.calls
+    result = await paid_home.type(*run, "--yes", max_spend_fraction="1")
+    short = result.session[:8]
+    assert result.code == 5
+    assert "$0.0050" in result.stderr
+    assert list_commands(result.stderr) == [f"dialectic resume {short} --budget USD"]
+    before = paid_home.calls
     assert 0 < before < 6
 
-    told = await desk.type("resume", short, "--budget", "1")
-    assert (told.code, desk.calls) == (0, 6), told.stderr
-    assert (await desk.type("wallet", "verify")).code == 0
+    result = await paid_home.type("resume", short, "--budget", "1")
+    assert (result.code, paid_home.calls) == (0, 6), result.stderr
+    assert (await paid_home.type("wallet", "verify")).code == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dialectic
-from tests.command_pool import Told, nursery
+from tests.command_pool import CommandResult, command_pool
 from tests.problems import list_codes
 from tests.waiting import PATIENCE_S
 
@@ -32,11 +32,11 @@ class Home:
     def environment(self) -> dict[str, str]:
         return {**os.environ, "DIALECTIC_HOME": str(self.path), "PYTHONIOENCODING": "utf-8"}
 
-    def tell(self, *words: str) -> Told:
-        told = nursery.run(("process", *words), self.environment, "", patience_s=PATIENCE_S)
+    def tell(self, *words: str) -> CommandResult:
+        result = command_pool.run(("process", *words), self.environment, "", patience_s=PATIENCE_S)
         assert not (self.path / "postgres").exists(), "no server is needed to read files"
-        assert "Traceback" not in told.stderr
-        return told
+        assert "Traceback" not in result.stderr
+        return result
 
     def keep(self, name: str, source: Path = EXAMPLE) -> Path:
         """Put a process of one's own where it is found by its name."""
@@ -59,20 +59,20 @@ def change(folder: Path, old: str, new: str) -> None:
 
 
 def test_the_list_names_the_shipped_process_and_where_own_ones_go(home: Home) -> None:
-    told = home.tell("list")
-    assert told.code == 0, told.stderr
-    assert told.stdout.startswith("standard: Standard dialectic\n")
-    assert "57 calls for 3 models; shipped" in told.stdout
-    assert str(home.path / "processes" / "NAME") in told.stderr
+    result = home.tell("list")
+    assert result.code == 0, result.stderr
+    assert result.stdout.startswith("standard: Standard dialectic\n")
+    assert "57 calls for 3 models; shipped" in result.stdout
+    assert str(home.path / "processes" / "NAME") in result.stderr
 
 
 def test_ones_own_are_listed_first_and_a_broken_one_says_what_is_wrong(home: Home) -> None:
     home.keep("pros-and-cons")
     change(home.keep("broken"), 'starting_stage = "pros-and-cons"', 'starting_stage = "start"')
     home.keep("standard", SHIPPED)
-    told = home.tell("list", "--json")
-    assert told.code == 0, told.stderr
-    broken, mine, shadow = json.loads(told.stdout)["processes"]
+    result = home.tell("list", "--json")
+    assert result.code == 0, result.stderr
+    broken, mine, shadow = json.loads(result.stdout)["processes"]
     assert "`starting_stage`" in broken["error"]["message"]
     assert mine["stages"] == ["pros-and-cons", "verdict"]
     assert mine["folder"] == str(home.path / "processes" / "pros-and-cons")
@@ -86,10 +86,10 @@ def test_ones_own_are_listed_first_and_a_broken_one_says_what_is_wrong(home: Hom
 
 
 def test_the_standard_process_is_shown_by_default_in_plain_characters(home: Home) -> None:
-    told = home.tell("show")
-    assert told.code == 0, told.stderr
-    assert told.stdout.isascii()
-    assert told.stdout.splitlines()[-1] == "57 calls for 3 models: 3 + 9 + 39 + 3 + 3"
+    result = home.tell("show")
+    assert result.code == 0, result.stderr
+    assert result.stdout.isascii()
+    assert result.stdout.splitlines()[-1] == "57 calls for 3 models: 3 + 9 + 39 + 3 + 3"
 
 
 @pytest.mark.parametrize("place", ["name", "folder", "file"])
@@ -98,24 +98,24 @@ def test_a_process_of_ones_own_is_shown_by_its_name_its_folder_or_its_file(
 ) -> None:
     folder = home.keep("pros-and-cons")
     given = {"name": "pros-and-cons", "folder": str(folder), "file": f"{folder}/process.toml"}
-    told = home.tell("show", given[place], "--models", "2")
-    assert told.code == 0, told.stderr
-    assert "weigh: per_source_document" in told.stdout
-    assert told.stdout.splitlines()[-1] == "8 calls for 2 models: 2 + 6"
+    result = home.tell("show", given[place], "--models", "2")
+    assert result.code == 0, result.stderr
+    assert "weigh: per_source_document" in result.stdout
+    assert result.stdout.splitlines()[-1] == "8 calls for 2 models: 2 + 6"
 
 
 def test_prompts_are_shown_word_for_word_with_what_domains_add(home: Home) -> None:
-    told = home.tell("show", str(EXAMPLE), "--prompts")
-    assert told.code == 0, told.stderr
+    result = home.tell("show", str(EXAMPLE), "--prompts")
+    assert result.code == 0, result.stderr
     for prompt in (EXAMPLE / "prompts").glob("*.md"):
-        assert f"=== prompts/{prompt.name}\n\n{prompt.read_text().rstrip()}" in told.stdout
-    assert "--- guidance in Purchasing: Name the price above which" in told.stdout
+        assert f"=== prompts/{prompt.name}\n\n{prompt.read_text().rstrip()}" in result.stdout
+    assert "--- guidance in Purchasing: Name the price above which" in result.stdout
 
 
 def test_a_program_is_given_json(home: Home) -> None:
-    told = home.tell("show", str(EXAMPLE), "--json", "--prompts")
-    assert told.code == 0, told.stderr
-    shown = json.loads(told.stdout)
+    result = home.tell("show", str(EXAMPLE), "--json", "--prompts")
+    assert result.code == 0, result.stderr
+    shown = json.loads(result.stdout)
     assert (shown["name"], shown["calls"]) == ("pros-and-cons", 15)
     assert set(shown["prompts"]) == {path.stem for path in (EXAMPLE / "prompts").iterdir()}
 
@@ -144,17 +144,17 @@ def test_a_terminal_is_shown_frames(home: Home) -> None:
 @pytest.mark.parametrize("words", [("show", "nothing"), ("check", "no/such/folder")])
 def test_a_process_that_is_nowhere_is_wrong_usage(home: Home, words: tuple[str, str]) -> None:
     home.keep("pros-and-cons")
-    told = home.tell(*words)
-    assert (told.code, told.stdout) == (2, "")
-    assert list_codes(told.stderr) == ["not_found"]
-    assert all(name in told.stderr for name in (repr(words[1]), "standard", "pros-and-cons"))
+    result = home.tell(*words)
+    assert (result.code, result.stdout) == (2, "")
+    assert list_codes(result.stderr) == ["not_found"]
+    assert all(name in result.stderr for name in (repr(words[1]), "standard", "pros-and-cons"))
 
 
 @pytest.mark.parametrize("number", ["0", "33", "many"])
 def test_a_number_of_models_that_makes_no_sense_is_wrong_usage(home: Home, number: str) -> None:
-    told = home.tell("show", "--models", number)
-    assert (told.code, told.stdout) == (2, "")
-    assert "--models" in told.stderr
+    result = home.tell("show", "--models", number)
+    assert (result.code, result.stdout) == (2, "")
+    assert "--models" in result.stderr
 
 
 # -- check -----------------------------------------------------------------------------------------
@@ -162,9 +162,9 @@ def test_a_number_of_models_that_makes_no_sense_is_wrong_usage(home: Home, numbe
 
 @pytest.mark.parametrize("place", [EXAMPLE, EXAMPLE / "process.toml", SHIPPED])
 def test_a_sound_process_is_told_what_was_checked_and_ok(home: Home, place: Path) -> None:
-    told = home.tell("check", str(place))
-    assert told.code == 0, told.stderr
-    *parts, last = told.stdout.splitlines()
+    result = home.tell("check", str(place))
+    assert result.code == 0, result.stderr
+    *parts, last = result.stdout.splitlines()
     assert [line.split()[0] for line in parts] == [
         "stages",
         "steps",
@@ -207,24 +207,24 @@ def test_a_fault_is_told_with_its_file_stage_step_and_field(
 ) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "mine")
     change(folder, old, new)
-    told = home.tell("check", str(folder))
-    assert (told.code, told.stdout) == (2, "")
+    result = home.tell("check", str(folder))
+    assert (result.code, result.stdout) == (2, "")
     for word in [str(folder / "process.toml"), *words]:
-        assert word in told.stderr
+        assert word in result.stderr
 
 
 def test_a_variable_that_nobody_gives_is_told_with_its_prompt(home: Home, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "mine")
     (folder / "prompts" / "judge.md").write_text("{{ request }} {{ inputs }} {{ wisdom }}")
-    told = home.tell("check", str(folder))
-    assert (told.code, told.stdout) == (2, "")
+    result = home.tell("check", str(folder))
+    assert (result.code, result.stdout) == (2, "")
     for word in ("'verdict'", "'judge'", "prompts/judge.md", "'wisdom'", "guidance"):
-        assert word in told.stderr
+        assert word in result.stderr
 
 
 def test_an_own_process_under_another_name_than_its_folders_is_refused(home: Home) -> None:
     home.keep("for-and-against")
-    told = home.tell("check", "for-and-against")
-    assert (told.code, told.stdout) == (2, "")
-    assert list_codes(told.stderr) == ["invalid_process"]
-    assert all(name in told.stderr for name in ("'pros-and-cons'", "'for-and-against'"))
+    result = home.tell("check", "for-and-against")
+    assert (result.code, result.stdout) == (2, "")
+    assert list_codes(result.stderr) == ["invalid_process"]
+    assert all(name in result.stderr for name in ("'pros-and-cons'", "'for-and-against'"))

@@ -35,10 +35,10 @@ from tests.scenario.simulated_endpoints import (
     build_endpoint,
     build_remote_catalog,
     no_proxies,
-    open_remote_stage,
+    open_remote_installation,
     pass_time,
 )
-from tests.scenario.whole_session import Row, Stage, open_stage
+from tests.scenario.whole_session import Installation, Row, open_installation
 
 TEXT = """# A plan
 
@@ -240,18 +240,18 @@ def find_endpoint(simulator: Simulator, case: Case) -> Endpoint:
 class Play:
     """Sessions of many models under way."""
 
-    stage: Stage
+    installation: Installation
     sessions: list[UUID] = field(default_factory=list)
 
     async def begin(self, cases: list[Case]) -> None:
         models = [f"{case.endpoint}/m" for case in cases]
-        session_id = await self.stage.create(models, until="thesis")
+        session_id = await self.installation.create(models, until="thesis")
         self.sessions.append(session_id)
-        await sessions.generate(self.stage.engine, self.stage.account, session_id)
+        await sessions.generate(self.installation.engine, self.installation.account, session_id)
 
     async def has_ended(self) -> bool:
         """Let the time of every retry pass, until there is none left."""
-        rows = await self.stage.fetch(
+        rows = await self.installation.fetch(
             "select id, status, payload ->> 'model_name' as model,"
             " extract(epoch from run_at - dialectic.now())::float8 as left_s"
             " from dialectic_generation_jobs where status <> all ($1)",
@@ -260,20 +260,20 @@ class Play:
         for job in rows:
             if job["status"] == "retrying" and job["left_s"] > 0:
                 endpoint = job["model"].split("/")[0]
-                await pass_time(self.stage, job["id"], endpoint, job["left_s"])
+                await pass_time(self.installation, job["id"], endpoint, job["left_s"])
         return not rows
 
 
-async def play_all(stage: Stage, simulator: Simulator) -> dict[str, Outcome]:
-    play = Play(stage)
-    await stage.admin.execute(WAITS)
+async def play_all(installation: Installation, simulator: Simulator) -> dict[str, Outcome]:
+    play = Play(installation)
+    await installation.admin.execute(WAITS)
     # What measures time is not played beside what takes much of it.
     timed = [case for case in CASES if case.limits]
-    async with stage.working():
+    async with installation.working():
         for cases in ([case for case in CASES if case not in timed], timed):
             for batch in batched(cases, MODELS_PER_SESSION_MAX):
                 await play.begin(batch)
-            await stage.until(play.has_ended)
+            await installation.until(play.has_ended)
     return await look(play, simulator)
 
 
@@ -284,12 +284,14 @@ def batched(cases: list[Case], size: int) -> Iterator[list[Case]]:
 
 async def look(play: Play, simulator: Simulator) -> dict[str, Outcome]:
     """Collect what every case has left."""
-    stage = play.stage
-    standings = {row["endpoint"]: row for row in await admission.list_endpoints(stage.engine.db)}
-    chunks = await stage.fetch("select * from dialectic_chunks order by turn_index")
-    waits = await stage.fetch("select * from waits order by id")
+    installation = play.installation
+    standings = {
+        row["endpoint"]: row for row in await admission.list_endpoints(installation.engine.db)
+    }
+    chunks = await installation.fetch("select * from dialectic_chunks order by turn_index")
+    waits = await installation.fetch("select * from waits order by id")
     outcomes: dict[str, Outcome] = {}
-    for record in [await stage.record(session_id) for session_id in play.sessions]:
+    for record in [await installation.record(session_id) for session_id in play.sessions]:
         for job in record.jobs:
             endpoint = job["payload"]["model_name"].split("/")[0]
             (case,) = [case for case in CASES if case.endpoint == endpoint]
@@ -308,7 +310,7 @@ async def look(play: Play, simulator: Simulator) -> dict[str, Outcome]:
 
 
 @pytest.fixture(scope="module")
-def told(
+def outcomes(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Outcome]]:
     home = tmp_path_factory.mktemp("faults") / "home"
@@ -316,8 +318,8 @@ def told(
     async def main() -> dict[str, Outcome]:
         async with open_simulator(build_script()) as simulator:
             catalog = build_remote_catalog(find_endpoint(simulator, case) for case in CASES)
-            async with open_stage(server, template, home, catalog) as stage:
-                outcomes = await play_all(stage, simulator)
+            async with open_installation(server, template, home, catalog) as installation:
+                outcomes = await play_all(installation, simulator)
                 await catalog.close()
                 return outcomes
 
@@ -327,8 +329,8 @@ def told(
 
 
 @pytest.fixture
-def outcome(told: dict[str, Outcome], case: Case) -> Outcome:
-    return told[case.name]
+def outcome(outcomes: dict[str, Outcome], case: Case) -> Outcome:
+    return outcomes[case.name]
 
 
 def test_every_fault_from_1_to_30_is_played_on_every_wire_that_knows_it() -> None:
@@ -411,19 +413,21 @@ async def test_nobody_calls_an_empty_account_until_a_person_resumes(
         "endpoints": {"poor": {"text": TEXT}},
         "rules": [{"endpoint": "poor", "wire": wire, "fault": "429_spend_limit", "calls": 1}],
     }
-    async with open_remote_stage(server, template, tmp_path, script, {"poor": wire}) as opened:
-        stage, simulator = opened
-        both = [await stage.play(["poor/m"], until="thesis") for _ in range(2)]
-        jobs = [(await stage.record(session_id)).jobs[0] for session_id in both]
+    async with open_remote_installation(
+        server, template, tmp_path, script, {"poor": wire}
+    ) as opened:
+        installation, simulator = opened
+        both = [await installation.play(["poor/m"], until="thesis") for _ in range(2)]
+        jobs = [(await installation.record(session_id)).jobs[0] for session_id in both]
         for job in jobs:
             assert (job["status"], job["status_reason"]) == ("paused", "provider_quota")
         assert "Nothing was sent." in jobs[1]["error_details"][0]["message"]
         assert len(simulator.log.calls) == 1
 
         for session_id in both:
-            await sessions.resume(stage.engine, stage.account, session_id)
-            await stage.work(session_id)
-            (row,) = (await stage.record(session_id)).contributions
+            await sessions.resume(installation.engine, installation.account, session_id)
+            await installation.work(session_id)
+            (row,) = (await installation.record(session_id)).contributions
             assert row["content"] == TEXT
         assert len(simulator.log.calls) == 3
 

@@ -34,9 +34,9 @@ from tests.scenario.whole_session import (
     PRAGMATIST,
     PROMPT,
     SKEPTIC,
+    Installation,
     Record,
-    Stage,
-    open_stage,
+    open_installation,
 )
 from tests.waiting import PATIENCE_S
 
@@ -45,7 +45,7 @@ ASK = RunRequest(prompt=PROMPT, models=CAST, process=load_process("standard"))
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class QuotedSession:
     """A session that stopped after its first stage, and quotes from before, then and after."""
 
     before: Quote
@@ -69,33 +69,35 @@ class Story:
         return done
 
 
-async def tell(stage: Stage) -> Story:
-    asked = await quotes.quote_request(stage.engine, stage.account, ASK)
-    session_id = await stage.create(CAST, is_autopilot=False)
-    before = await quotes.quote_session(stage.engine, stage.account, session_id)
-    await sessions.generate(stage.engine, stage.account, session_id)
-    await stage.work(session_id)
-    then = await quotes.quote_session(stage.engine, stage.account, session_id)
+async def tell(installation: Installation) -> QuotedSession:
+    asked = await quotes.quote_request(installation.engine, installation.account, ASK)
+    session_id = await installation.create(CAST, is_autopilot=False)
+    before = await quotes.quote_session(installation.engine, installation.account, session_id)
+    await sessions.generate(installation.engine, installation.account, session_id)
+    await installation.work(session_id)
+    then = await quotes.quote_session(installation.engine, installation.account, session_id)
     for _ in range(4):
-        await sessions.start_next(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-    return Story(
+        await sessions.start_next(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+    return QuotedSession(
         before=before.rest,
         asked=asked,
         then=then,
-        after=await quotes.quote_session(stage.engine, stage.account, session_id),
-        again=await quotes.quote_request(stage.engine, stage.account, ASK),
-        record=await stage.record(session_id),
+        after=await quotes.quote_session(installation.engine, installation.account, session_id),
+        again=await quotes.quote_request(installation.engine, installation.account, ASK),
+        record=await installation.record(session_id),
     )
 
 
 @pytest.fixture(scope="module")
-def story(
+def quoted_session(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Story:
-    async def main() -> Story:
-        async with open_stage(server, template, tmp_path_factory.mktemp("quote") / "home") as stage:
-            return await tell(stage)
+) -> QuotedSession:
+    async def main() -> QuotedSession:
+        async with open_installation(
+            server, template, tmp_path_factory.mktemp("quote") / "home"
+        ) as installation:
+            return await tell(installation)
 
     return asyncio.run(main())
 
@@ -104,22 +106,26 @@ def find_error(quoted: Amount, paid: Amount) -> float:
     return abs(quoted.credits - paid.credits) / paid.credits
 
 
-def test_a_quote_names_57_calls_and_is_not_far_from_what_they_cost(story: Story) -> None:
-    paid = add_up(story.count_done().values())
-    assert story.before.planned_calls == paid.calls == 57
-    assert find_error(story.before.figures.likely, paid) <= 0.25
+def test_a_quote_names_57_calls_and_is_not_far_from_what_they_cost(
+    quoted_session: QuotedSession,
+) -> None:
+    paid = add_up(quoted_session.count_done().values())
+    assert quoted_session.before.planned_calls == paid.calls == 57
+    assert find_error(quoted_session.before.figures.likely, paid) <= 0.25
     for part in ("input_tokens", "output_tokens"):
-        expected = getattr(story.before.figures.likely, part)
+        expected = getattr(quoted_session.before.figures.likely, part)
         assert expected == pytest.approx(getattr(paid, part), rel=0.25), part
 
 
-def test_a_run_is_quoted_alike_before_and_after_its_session_was_made(story: Story) -> None:
-    assert story.asked.as_dict() == story.before.as_dict()
+def test_a_run_is_quoted_alike_before_and_after_its_session_was_made(
+    quoted_session: QuotedSession,
+) -> None:
+    assert quoted_session.asked.as_dict() == quoted_session.before.as_dict()
 
 
-def test_no_line_cost_more_than_its_worst_case(story: Story) -> None:
-    done = story.count_done()
-    for line in story.before.lines:
+def test_no_line_cost_more_than_its_worst_case(quoted_session: QuotedSession) -> None:
+    done = quoted_session.count_done()
+    for line in quoted_session.before.lines:
         worst, paid = line.figures.worst, done[line.key]
         assert paid.calls == worst.calls
         assert paid.input_tokens <= worst.input_tokens
@@ -127,38 +133,43 @@ def test_no_line_cost_more_than_its_worst_case(story: Story) -> None:
         assert paid.credits <= worst.credits
 
 
-def test_after_its_first_stage_the_rest_of_a_session_is_quoted_more_closely(story: Story) -> None:
-    paid = add_up(story.count_done(but="thesis").values())
-    assert story.then.rest.planned_calls == paid.calls == 54
-    assert story.then.rest.documents_here == 3
-    error = find_error(story.then.rest.figures.likely, paid)
+def test_after_its_first_stage_the_rest_of_a_session_is_quoted_more_closely(
+    quoted_session: QuotedSession,
+) -> None:
+    paid = add_up(quoted_session.count_done(but="thesis").values())
+    assert quoted_session.then.rest.planned_calls == paid.calls == 54
+    assert quoted_session.then.rest.documents_here == 3
+    error = find_error(quoted_session.then.rest.figures.likely, paid)
     assert error <= 0.15
-    first = find_error(story.before.figures.likely, add_up(story.count_done().values()))
+    first = find_error(
+        quoted_session.before.figures.likely, add_up(quoted_session.count_done().values())
+    )
     assert error <= max(first, 0.05)
-    assert paid.credits <= story.then.rest.figures.worst.credits
+    assert paid.credits <= quoted_session.then.rest.figures.worst.credits
 
 
-def test_what_was_spent_is_what_the_documents_cost(story: Story) -> None:
-    theses = add_up(a for key, a in story.count_done().items() if key[0] == "thesis")
-    assert story.then.spent_play == theses
-    assert story.then.spent == Amount()
-    assert story.after.spent_play == add_up(story.count_done().values())
+def test_what_was_spent_is_what_the_documents_cost(quoted_session: QuotedSession) -> None:
+    theses = add_up(a for key, a in quoted_session.count_done().items() if key[0] == "thesis")
+    assert quoted_session.then.spent_play == theses
+    assert quoted_session.then.spent == Amount()
+    assert quoted_session.after.spent_play == add_up(quoted_session.count_done().values())
 
 
-def test_when_all_is_done_nothing_is_left_to_quote(story: Story) -> None:
-    assert story.after.rest.lines == ()
-    forecast = story.after.build_forecast(is_play=True)
+def test_when_all_is_done_nothing_is_left_to_quote(quoted_session: QuotedSession) -> None:
+    assert quoted_session.after.rest.lines == ()
+    forecast = quoted_session.after.build_forecast(is_play=True)
     assert forecast.whole == forecast.spent
 
 
-def test_the_forecast_comes_closer_as_the_work_goes_on(story: Story) -> None:
-    done = story.count_done()
+def test_the_forecast_comes_closer_as_the_work_goes_on(quoted_session: QuotedSession) -> None:
+    done = quoted_session.count_done()
     paid = add_up(done.values())
     stages = [stage.slug for stage in ASK.process.order]
     errors = [
         find_error(
             build_forecast(
-                story.before, {key: a for key, a in done.items() if key[0] in stages[:count]}
+                quoted_session.before,
+                {key: a for key, a in done.items() if key[0] in stages[:count]},
             ).whole,
             paid,
         )
@@ -169,20 +180,25 @@ def test_the_forecast_comes_closer_as_the_work_goes_on(story: Story) -> None:
     assert errors[3] <= max(errors[0], 0.02)
 
 
-def test_the_next_session_is_quoted_by_what_this_one_wrote(story: Story) -> None:
-    assert (story.again.documents_here, story.again.documents_earlier) == (0, 57)
-    assert find_error(story.again.figures.likely, add_up(story.count_done().values())) <= 0.02
+def test_the_next_session_is_quoted_by_what_this_one_wrote(quoted_session: QuotedSession) -> None:
+    assert (quoted_session.again.documents_here, quoted_session.again.documents_earlier) == (0, 57)
+    assert (
+        find_error(
+            quoted_session.again.figures.likely, add_up(quoted_session.count_done().values())
+        )
+        <= 0.02
+    )
 
 
 async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
-    async with open_stage(server, template, tmp_path / "home") as stage:
+    async with open_installation(server, template, tmp_path / "home") as installation:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = await quotes.quote_request(stage.engine, stage.account, ask)
-        session_id = await stage.play([SKEPTIC], until="antithesis", **cap)
-        rows = (await stage.record(session_id)).contributions
+        quoted = await quotes.quote_request(installation.engine, installation.account, ask)
+        session_id = await installation.play([SKEPTIC], until="antithesis", **cap)
+        rows = (await installation.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
     assert all(row["is_incomplete"] for row in rows)
     worst = quoted.figures.worst
@@ -196,29 +212,35 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
 ) -> None:
     from dialectic.app import feedback
 
-    async with open_stage(server, template, tmp_path / "home") as stage:
-        session_id = await stage.create([SKEPTIC], until="antithesis", is_autopilot=False)
-        await sessions.generate(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
+    async with open_installation(server, template, tmp_path / "home") as installation:
+        session_id = await installation.create([SKEPTIC], until="antithesis", is_autopilot=False)
+        await sessions.generate(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
 
         async def read_expected() -> Amount:
-            found = await quotes.quote_session(stage.engine, stage.account, session_id)
+            found = await quotes.quote_session(
+                installation.engine, installation.account, session_id
+            )
             return found.rest.figures.expected
 
         plain = await read_expected()
         await feedback.give_feedback(
-            stage.engine, stage.account, session_id, "thesis", "Think of winter. " * 1_000
+            installation.engine,
+            installation.account,
+            session_id,
+            "thesis",
+            "Think of winter. " * 1_000,
         )
         told = await read_expected()
         assert 4_200 < told.input_tokens - plain.input_tokens < 4_400
 
-        await sessions.start_next(stage.engine, stage.account, session_id)
-        await stage.work(session_id)
-        await sessions.iterate(stage.engine, stage.account, session_id)
-        found = await quotes.quote_session(stage.engine, stage.account, session_id)
+        await sessions.start_next(installation.engine, installation.account, session_id)
+        await installation.work(session_id)
+        await sessions.iterate(installation.engine, installation.account, session_id)
+        found = await quotes.quote_session(installation.engine, installation.account, session_id)
         assert found.rest.planned_calls == 2
-        await stage.work(session_id)
-        (row,) = (await stage.record(session_id)).select("thesis", iteration=2)
+        await installation.work(session_id)
+        (row,) = (await installation.record(session_id)).select("thesis", iteration=2)
         thesis = next(line for line in found.rest.lines if line.stage_slug == "thesis")
         exact = row["tokens_used_input"]
         assert thesis.figures.expected.input_tokens == pytest.approx(exact, rel=0.02)
@@ -232,19 +254,19 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
-    async with open_stage(server, template, tmp_path / "home") as stage:
-        quoted = await quotes.quote_request(stage.engine, stage.account, smaller)
-        begun = await create_session(stage.engine, stage.account, smaller)
-        await sessions.generate(stage.engine, stage.account, begun.session_id)
-        await stage.work(begun.session_id)
-        record = await stage.record(begun.session_id)
+    async with open_installation(server, template, tmp_path / "home") as installation:
+        quoted = await quotes.quote_request(installation.engine, installation.account, smaller)
+        begun = await create_session(installation.engine, installation.account, smaller)
+        await sessions.generate(installation.engine, installation.account, begun.session_id)
+        await installation.work(begun.session_id)
+        record = await installation.record(begun.session_id)
     assert record.session["status"] == "iteration_complete"
     assert quoted.planned_calls == len(record.contributions) == 36
     assert [row["finished_units"] for row in record.stages] == [3, 6, 21, 3, 3]
 
     for row in record.select("antithesis"):
         assert record.find(row["target_contribution_id"])["model_index"] != row["model_index"]
-    cards = stage.engine.catalog.cards
+    cards = installation.engine.catalog.cards
     paid = sum(
         price_call(cards[row["model_name"]], row["tokens_used_input"], row["tokens_used_output"])
         for row in record.contributions
@@ -275,7 +297,9 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         output_credits_per_token=Decimal(15),
     )
     ask = replace(ASK, models=["shop/pen"] * 3)
-    async with open_stage(server, template, tmp_path / "home", Catalog({pen.name: pen}, {})) as s:
+    async with open_installation(
+        server, template, tmp_path / "home", Catalog({pen.name: pen}, {})
+    ) as s:
         prices = []
         for rungs in range(4):
             process = shrink_process(ASK.process, rungs)

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from dialectic.postgres import embedded
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
 from tests.problems import list_codes, list_commands, read_error
-from tests.scenario.server_thread import Outpost, open_outpost
+from tests.scenario.server_thread import RemoteServer, open_remote_server
 from tests.scenario.test_run import Home, copy_home
 
 RUN = ("run", "A booking service.", "--models", "offline/skeptic", "--pause")
@@ -26,7 +26,7 @@ class Way:
     home: Home
     settings: dict[str, str]
 
-    def tell(self, *words: str) -> Told:
+    def tell(self, *words: str) -> CommandResult:
         return self.home.tell(*words, **self.settings)
 
     def pause_one(self) -> str:
@@ -37,23 +37,25 @@ class Way:
 
 
 @pytest.fixture(scope="module")
-def outpost(
+def remote_server(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Outpost]:
-    home = tmp_path_factory.mktemp("outpost") / "home"
+) -> Iterator[RemoteServer]:
+    home = tmp_path_factory.mktemp("remote_server") / "home"
     with (
         database_of_a_module(server, template) as address,
-        open_outpost(address, home) as outpost,
+        open_remote_server(address, home) as remote_server,
     ):
-        yield outpost
+        yield remote_server
 
 
 @pytest.fixture(params=["here", "there"])
 def way(
-    request: pytest.FixtureRequest, made_home: Path, tmp_path: Path, outpost: Outpost
+    request: pytest.FixtureRequest, made_home: Path, tmp_path: Path, remote_server: RemoteServer
 ) -> Iterator[Way]:
     if request.param == "there":
-        yield Way(Home(tmp_path / "nothing"), {"server": outpost.url, "token": outpost.anna})
+        yield Way(
+            Home(tmp_path / "nothing"), {"server": remote_server.url, "token": remote_server.anna}
+        )
         return
     with copy_home(made_home, tmp_path / "home") as home:
         yield Way(home, {})
@@ -74,31 +76,36 @@ def test_the_same_failure_is_told_with_the_same_command_here_and_at_a_server(way
 
 
 def test_a_script_reads_the_same_error_as_json_here_and_at_a_server(way: Way) -> None:
-    told = way.tell("status", "ffffffff", "--json")
-    error = read_error(told.stderr)
+    result = way.tell("status", "ffffffff", "--json")
+    error = read_error(result.stderr)
 
-    assert (told.code, told.stdout) == (2, "")
+    assert (result.code, result.stdout) == (2, "")
     assert (error["code"], error["reason"], error["exit_code"]) == ("not_found", "no_session", 2)
     assert error["remedy"] == {"action": "list_sessions"}
     assert error["command"] == "dialectic status"
 
 
 def test_a_command_that_names_its_server_is_told_commands_that_name_it(
-    outpost: Outpost, tmp_path: Path
+    remote_server: RemoteServer, tmp_path: Path
 ) -> None:
     home = Home(tmp_path / "nothing")
-    told = home.tell("status", "ffffffff", "--server", outpost.url, token=outpost.anna)
+    result = home.tell(
+        "status", "ffffffff", "--server", remote_server.url, token=remote_server.anna
+    )
 
-    assert list_commands(told.stderr) == [f"dialectic --server {outpost.url} status"]
+    assert list_commands(result.stderr) == [f"dialectic --server {remote_server.url} status"]
 
 
 def test_over_http_what_helps_is_a_field_and_not_a_command(
-    outpost: Outpost, tmp_path: Path
+    remote_server: RemoteServer, tmp_path: Path
 ) -> None:
-    way = Way(Home(tmp_path / "nothing"), {"server": outpost.url, "token": outpost.anna})
+    way = Way(
+        Home(tmp_path / "nothing"), {"server": remote_server.url, "token": remote_server.anna}
+    )
     session = way.pause_one()
     with httpx2.Client(
-        base_url=f"{outpost.url}/api/v1", headers={"Authorization": f"Bearer {outpost.anna}"}
+        base_url=f"{remote_server.url}/api/v1",
+        headers={"Authorization": f"Bearer {remote_server.anna}"},
     ) as client:
         problem = client.post(f"/sessions/{session}/iterate").json()
 
@@ -108,10 +115,10 @@ def test_over_http_what_helps_is_a_field_and_not_a_command(
 
 
 def test_a_token_that_is_not_known_is_made_by_the_operator(
-    outpost: Outpost, tmp_path: Path
+    remote_server: RemoteServer, tmp_path: Path
 ) -> None:
     home = Home(tmp_path / "nothing")
-    told = home.tell("status", server=outpost.url, token=f"dlk_{'x' * 43}")
+    result = home.tell("status", server=remote_server.url, token=f"dlk_{'x' * 43}")
 
-    assert (told.code, list_codes(told.stderr)) == (2, ["token_invalid"])
-    assert "on the server: dialectic user token NAME" in told.stderr
+    assert (result.code, list_codes(result.stderr)) == (2, ["token_invalid"])
+    assert "on the server: dialectic user token NAME" in result.stderr

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dialectic.postgres import embedded
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.database.job_table import database_of_a_module
-from tests.scenario.server_thread import Outpost, open_outpost
+from tests.scenario.server_thread import RemoteServer, open_remote_server
 from tests.scenario.test_run import Home, read_tree, wait_for
 from tests.waiting import PATIENCE_S, until_said
 
@@ -28,22 +28,22 @@ class Terminal:
     """Someone who drives a server, and has nothing at home."""
 
     home: Home
-    outpost: Outpost
+    remote_server: RemoteServer
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"token": self.outpost.anna}
+        return {"token": self.remote_server.anna}
 
-    def tell(self, *words: str, code: int = 0) -> Told:
-        told = self.home.tell("--server", self.outpost.url, *words, **self.settings)
-        assert told.code == code, (words, told.stderr)
-        return told
+    def tell(self, *words: str, code: int = 0) -> CommandResult:
+        result = self.home.tell("--server", self.remote_server.url, *words, **self.settings)
+        assert result.code == code, (words, result.stderr)
+        return result
 
     def begin(self, *words: str) -> tuple[str, str]:
         """Run one stage; give the ids of its session and of its document."""
-        told = self.tell(*(words or SHORT))
-        listed = self.tell("list", told.session).stdout
-        return told.session, listed.split()[0]
+        result = self.tell(*(words or SHORT))
+        listed = self.tell("list", result.session).stdout
+        return result.session, listed.split()[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +53,20 @@ def terminal(
     folder = tmp_path_factory.mktemp("remote")
     with (
         database_of_a_module(server, template) as address,
-        open_outpost(address, folder / "home") as outpost,
+        open_remote_server(address, folder / "home") as remote_server,
     ):
-        yield Terminal(Home(folder / "nothing"), outpost)
+        yield Terminal(Home(folder / "nothing"), remote_server)
     assert not (folder / "nothing").exists()
 
 
 def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_so_it_does(terminal: Terminal) -> None:
-    words = ("--server", terminal.outpost.url, "run", PROMPT, "--models", f"{MODEL}*2")
+    words = ("--server", terminal.remote_server.url, "run", PROMPT, "--models", f"{MODEL}*2")
     process = terminal.home.start(*words, **terminal.settings)
     said = until_said(process, "Session ", patience_s=PATIENCE_S)
-    session = Told(0, "", said).session
+    session = CommandResult(0, "", said).session
     process.send_signal(signal.SIGINT)
     left = wait_for(process)
-    command = f"dialectic --server {terminal.outpost.url}"
+    command = f"dialectic --server {terminal.remote_server.url}"
 
     assert (left.code, "the server goes on" in left.stderr) == (130, True), left.stderr
     assert f"{command} watch {session[:8]}" in left.stderr
@@ -88,7 +88,7 @@ def test_a_session_that_waits_says_for_what_and_is_ended_for_good(terminal: Term
 def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
     session, _ = terminal.begin(*SHORT)
     again = terminal.tell("iterate", session, "--detach")
-    words = ("--server", terminal.outpost.url, "watch", session, "--json")
+    words = ("--server", terminal.remote_server.url, "watch", session, "--json")
     watching = terminal.home.start(*words, **terminal.settings)
     assert watching.stdout is not None
     first = json.loads(watching.stdout.readline())
@@ -108,7 +108,7 @@ def test_a_document_is_written_anew_compared_and_its_stage_retried(terminal: Ter
     terminal.tell("regenerate", document)
     newer = terminal.tell("list", session).stdout.split()[0]
     edited = terminal.home.tell(
-        *("--server", terminal.outpost.url, "edit", newer, "--file", "-"),
+        *("--server", terminal.remote_server.url, "edit", newer, "--file", "-"),
         stdin="# Mine\n",
         **terminal.settings,
     )
@@ -147,12 +147,12 @@ def test_a_run_that_is_left_to_the_server_takes_what_it_is_given(
 def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None:
     session, _ = terminal.begin()
     history = terminal.tell("wallet", "history", "--limit", "3").stdout.splitlines()
-    told = json.loads(terminal.tell("wallet", "history", "--limit", "1", "--json").stdout)
+    result = json.loads(terminal.tell("wallet", "history", "--limit", "1", "--json").stdout)
     costs = terminal.tell("wallet", "costs", session[:8]).stdout
 
     assert len(history) == 3
     assert session[:8] in history[0]
-    assert told["transfers"][0]["is_play"] is True
+    assert result["transfers"][0]["is_play"] is True
     assert re.search(r"^total +1 call, play 0\.\d+$", costs, re.MULTILINE), costs
     assert "standard:" in terminal.tell("process", "list").stdout
     drawn = terminal.tell("process", "show", "standard", "--models", "2").stdout

@@ -19,7 +19,7 @@ import pytest
 
 from dialectic.failpoints import POINTS
 from dialectic.postgres import embedded
-from tests.command_pool import Told, nursery
+from tests.command_pool import CommandResult, command_pool
 from tests.servers import copy_server, join_copy
 from tests.waiting import PATIENCE_S, until_said, until_stopped
 
@@ -51,10 +51,10 @@ class Home:
             env=self.build_environment(settings),
         )
 
-    def tell(self, *words: str, stdin: str = "", **settings: str) -> Told:
+    def tell(self, *words: str, stdin: str = "", **settings: str) -> CommandResult:
         """Run a command to its end."""
         environment = self.build_environment(settings)
-        return nursery.run(words, environment, stdin, patience_s=PATIENCE_S)
+        return command_pool.run(words, environment, stdin, patience_s=PATIENCE_S)
 
     def build_environment(self, settings: dict[str, str]) -> dict[str, str]:
         return {
@@ -66,19 +66,19 @@ class Home:
         }
 
     def read_status(self, session: str) -> dict[str, Any]:
-        told = self.tell("status", session, "--json")
-        assert told.code == 0, told.stderr
-        found: dict[str, Any] = json.loads(told.stdout)
+        result = self.tell("status", session, "--json")
+        assert result.code == 0, result.stderr
+        found: dict[str, Any] = json.loads(result.stdout)
         return found
 
 
-def wait_for(process: subprocess.Popen[str], stdin: str = "") -> Told:
+def wait_for(process: subprocess.Popen[str], stdin: str = "") -> CommandResult:
     with process:
         try:
             stdout, stderr = process.communicate(stdin, timeout=PATIENCE_S)
         finally:
             process.kill()
-        return Told(process.returncode, stdout, stderr)
+        return CommandResult(process.returncode, stdout, stderr)
 
 
 def unique_name() -> str:
@@ -148,47 +148,47 @@ def without_ids(files: dict[str, bytes], slug: str, session: str) -> dict[str, b
 
 def test_a_first_run_leaves_three_theses_and_names_nothing_else_on_stdout(home: Home) -> None:
     slug = unique_name()
-    told = home.tell(*RUN, "--name", slug, PROMPT)
-    assert told.code == 0, told.stderr
+    result = home.tell(*RUN, "--name", slug, PROMPT)
+    assert result.code == 0, result.stderr
     files = read_project(home, slug)
-    assert set(files) == expected_files(slug, told.session)
-    named = told.stdout.splitlines()
+    assert set(files) == expected_files(slug, result.session)
+    named = result.stdout.splitlines()
     assert len(named) == 3
     assert {Path(line).name for line in named} == {f"{name}_1_thesis.md" for name in NAMES}
     for line in named:
         assert Path(line).read_text().startswith("---\n")
-    assert "3 of 3 documents" in told.stderr
-    assert re.search(r"3 documents, .* written, play 0\.\d{4}, ", told.stderr)
-    assert "$" not in told.stderr, "offline models cost play money"
+    assert "3 of 3 documents" in result.stderr
+    assert re.search(r"3 documents, .* written, play 0\.\d{4}, ", result.stderr)
+    assert "$" not in result.stderr, "offline models cost play money"
     assert files[f"{slug}/{slug}.md"].decode() == PROMPT
 
 
 def test_documents_are_copied_out_in_the_same_layout(home: Home, tmp_path: Path) -> None:
     slug, out = unique_name(), tmp_path / "out" / "deep"
-    told = home.tell(*RUN, "--name", slug, "--out", str(out), "-", stdin=PROMPT)
-    assert told.code == 0, told.stderr
+    result = home.tell(*RUN, "--name", slug, "--out", str(out), "-", stdin=PROMPT)
+    assert result.code == 0, result.stderr
     assert read_tree(out) == read_project(home, slug)
-    assert set(read_tree(out)) == expected_files(slug, told.session)
-    assert all(Path(line).is_relative_to(out) for line in told.stdout.splitlines())
+    assert set(read_tree(out)) == expected_files(slug, result.session)
+    assert all(Path(line).is_relative_to(out) for line in result.stdout.splitlines())
 
 
 def test_a_worker_that_does_one_job_at_a_time_comes_to_the_end(home: Home) -> None:
-    told = home.tell(*RUN, PROMPT, worker_concurrency="1")
-    assert told.code == 0, told.stderr
-    assert len(told.stdout.splitlines()) == len(NAMES)
+    result = home.tell(*RUN, PROMPT, worker_concurrency="1")
+    assert result.code == 0, result.stderr
+    assert len(result.stdout.splitlines()) == len(NAMES)
 
 
 def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "prompt.txt"
     file.write_bytes(b"\xef\xbb\xbf" + PROMPT.encode())
-    told = home.tell(*RUN, "--name", unique_name(), "--json", "--file", str(file))
-    assert told.code == 0, told.stderr
-    events = [json.loads(line) for line in told.stdout.splitlines()]
+    result = home.tell(*RUN, "--name", unique_name(), "--json", "--file", str(file))
+    assert result.code == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
     assert [event["id"] for event in events] == sorted({event["id"] for event in events})
     kinds = [event["type"] for event in events]
     assert kinds.count("dialectic_contribution_received") == 3
     assert kinds[-1] == "contribution_generation_complete"
-    assert all(event["data"]["sessionId"] == told.session for event in events)
+    assert all(event["data"]["sessionId"] == result.session for event in events)
     steps = [
         event["data"]["current_step"]
         for event in events
@@ -200,10 +200,10 @@ def test_every_line_of_the_json_output_is_an_event(home: Home, tmp_path: Path) -
 def test_two_first_runs_at_once_in_one_home_each_leave_their_own_theses(tmp_path: Path) -> None:
     with open_home(tmp_path / "home") as home:
         both = [home.start(*RUN, PROMPT) for _ in range(2)]
-        told = [wait_for(process) for process in both]
-        assert [each.code for each in told] == [0, 0], [each.stderr for each in told]
-        assert told[0].session != told[1].session
-        named = [set(each.stdout.splitlines()) for each in told]
+        result = [wait_for(process) for process in both]
+        assert [each.code for each in result] == [0, 0], [each.stderr for each in result]
+        assert result[0].session != result[1].session
+        named = [set(each.stdout.splitlines()) for each in result]
         assert [len(lines) for lines in named] == [3, 3]
         assert not named[0] & named[1], "each has a folder of its own"
         assert all(Path(line).is_file() for lines in named for line in lines)
@@ -228,20 +228,20 @@ def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: H
     until_stopped(process, patience_s=PATIENCE_S)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
-    told = wait_for(process)
-    assert told.code == 130, told.stderr
-    assert f"dialectic resume {told.session[:8]}" in told.stderr
+    result = wait_for(process)
+    assert result.code == 130, result.stderr
+    assert f"dialectic resume {result.session[:8]}" in result.stderr
 
-    before = home.read_status(told.session)
+    before = home.read_status(result.session)
     saved = {row["id"]: row for row in before["contributions"]}
     assert 3 <= len(saved) < 8
     assert all(job["status"] in ("completed", "pending") for job in before["jobs"])
     files = read_project(home, slug)
 
-    resumed = home.tell("resume", told.session[:8], lease_s="6")
+    resumed = home.tell("resume", result.session[:8], lease_s="6")
     assert resumed.code == 0, resumed.stderr
     assert len(resumed.stdout.splitlines()) == 8
-    after = home.read_status(told.session)
+    after = home.read_status(result.session)
     assert {row["id"]: row for row in after["contributions"] if row["id"] in saved} == saved
     assert {job["attempt_count"] for job in after["jobs"]} == {1}
     now = read_project(home, slug)
@@ -253,9 +253,9 @@ def test_an_interrupted_run_finishes_its_calls_and_resuming_repeats_none(home: H
 def undisturbed(home: Home) -> dict[str, bytes]:
     """What a run leaves when nothing happens to it."""
     slug = unique_name()
-    told = home.tell(*RUN, "--name", slug, PROMPT)
-    assert told.code == 0, told.stderr
-    return without_ids(read_project(home, slug), slug, told.session)
+    result = home.tell(*RUN, "--name", slug, PROMPT)
+    assert result.code == 0, result.stderr
+    return without_ids(read_project(home, slug), slug, result.session)
 
 
 @pytest.mark.parametrize("point", [*(f"{point}=kill@2" for point in POINTS), "after_files=kill"])
@@ -271,12 +271,12 @@ def test_a_run_that_is_killed_anywhere_is_resumed_to_the_same_bytes(
     assert without_ids(read_project(home, slug), slug, session) == undisturbed
     # The events of both processes: each document was written once, and progress never fell.
     events = [json.loads(line) for line in resumed.stdout.splitlines()]
-    told = [(event["type"], event["data"]) for event in events]
-    written = [data["job_id"] for kind, data in told if kind == "dialectic_contribution_received"]
+    result = [(event["type"], event["data"]) for event in events]
+    written = [data["job_id"] for kind, data in result if kind == "dialectic_contribution_received"]
     assert len(written) == len(set(written)) == 3
-    steps = [data["current_step"] for kind, data in told if kind == "dialectic_progress_update"]
+    steps = [data["current_step"] for kind, data in result if kind == "dialectic_progress_update"]
     assert steps == [0, 1, 2, 3]
-    assert [kind for kind, _ in told].count("contribution_generation_complete") == 1
+    assert [kind for kind, _ in result].count("contribution_generation_complete") == 1
 
 
 def find_session(home: Home, name: str) -> str:
@@ -290,9 +290,9 @@ def find_session(home: Home, name: str) -> str:
 
 def detach(home: Home, name: str) -> str:
     """Start a session that nobody works on yet."""
-    told = home.tell(*RUN, "--detach", "--name", name, PROMPT)
-    assert told.code == 0, told.stderr
-    return told.stdout.strip()
+    result = home.tell(*RUN, "--detach", "--name", name, PROMPT)
+    assert result.code == 0, result.stderr
+    return result.stdout.strip()
 
 
 @contextmanager
@@ -303,9 +303,9 @@ def worker(home: Home, **settings: str) -> Iterator[subprocess.Popen[str]]:
         until_said(process, "is ready for 4 jobs at a time", patience_s=PATIENCE_S)
         yield process
         process.send_signal(signal.SIGTERM)
-        told = wait_for(process)
-        assert told.code == 0, told.stderr
-        assert "Worker stopped." in told.stderr
+        result = wait_for(process)
+        assert result.code == 0, result.stderr
+        assert "Worker stopped." in result.stderr
     finally:
         process.kill()
 
@@ -375,27 +375,27 @@ def test_a_worker_outlives_the_server_that_is_stopped_under_it(
 
 
 def test_the_doctor_finds_everything_in_order(home: Home) -> None:
-    told = home.tell("doctor")
-    assert told.code == 0, told.stdout
-    assert all(line.startswith("ok") for line in told.stdout.splitlines())
+    result = home.tell("doctor")
+    assert result.code == 0, result.stdout
+    assert all(line.startswith("ok") for line in result.stdout.splitlines())
     for word in ("settings", "server", "database", "storage", "models", "embedder"):
-        assert re.search(rf"^ok +{word} ", told.stdout, re.MULTILINE)
+        assert re.search(rf"^ok +{word} ", result.stdout, re.MULTILINE)
 
 
 def test_the_doctor_says_what_is_not_in_order(home: Home) -> None:
-    told = home.tell("doctor", storage_url="file:///dev/null/storage")
-    assert told.code == 4
-    assert re.search(r"^FAIL +storage .*/dev/null", told.stdout, re.MULTILINE)
+    result = home.tell("doctor", storage_url="file:///dev/null/storage")
+    assert result.code == 4
+    assert re.search(r"^FAIL +storage .*/dev/null", result.stdout, re.MULTILINE)
     for name in ("builtin/statik", "openai/text-embedding-3-small"):
-        told = home.tell("doctor", embedder=name)
-        assert told.code == 4
-        assert re.search(rf"^FAIL +embedder .*{name}", told.stdout, re.MULTILINE)
+        result = home.tell("doctor", embedder=name)
+        assert result.code == 4
+        assert re.search(rf"^FAIL +embedder .*{name}", result.stdout, re.MULTILINE)
 
 
 def test_the_database_says_where_it_is_and_that_it_is_up_to_date(home: Home) -> None:
-    told = home.tell("db", "url")
-    assert told.code == 0, told.stderr
-    assert told.stdout.startswith("postgresql://")
+    result = home.tell("db", "url")
+    assert result.code == 0, result.stderr
+    assert result.stdout.startswith("postgresql://")
     migrated = home.tell("db", "migrate")
     assert migrated.code == 0
     assert "up to date" in migrated.stderr
@@ -516,13 +516,13 @@ def test_wrong_input_is_refused_with_the_thing_the_place_and_the_remedy(
     home: Home, prompts: Path, case: str
 ) -> None:
     words, settings, code, keys = WRONG_INPUT[case]
-    told = home.tell(*(word.format(folder=prompts) for word in words), **settings)
-    assert told.code == code, told.stderr
-    assert told.stdout == ""
+    result = home.tell(*(word.format(folder=prompts) for word in words), **settings)
+    assert result.code == code, result.stderr
+    assert result.stdout == ""
     for key in keys:
-        assert key.format(folder=prompts) in told.stderr
-    assert "Traceback" not in told.stderr
-    assert "sesame" not in told.stderr, "a password is never shown"
+        assert key.format(folder=prompts) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "sesame" not in result.stderr, "a password is never shown"
 
 
 @pytest.mark.parametrize(
@@ -536,8 +536,8 @@ def test_a_broken_configuration_file_is_refused_with_its_place(
     tmp_path: Path, text: str, keys: list[str]
 ) -> None:
     (tmp_path / "config.toml").write_text(text)
-    told = Home(tmp_path).tell("status")
-    assert told.code == 4, told.stderr
+    result = Home(tmp_path).tell("status")
+    assert result.code == 4, result.stderr
     for key in keys:
-        assert key in told.stderr
+        assert key in result.stderr
     assert not (tmp_path / "postgres").exists(), "no server is started for words that are wrong"

@@ -19,11 +19,11 @@ from dialectic.providers.catalog import build_catalog
 from dialectic.publishing.publish import publish_project
 from dialectic.settings import Settings
 from dialectic.storage.base import open_store
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.conftest import execute_as_superuser
 from tests.s3_server import BUCKET, KEY, S3Server, serving_objects
 from tests.scenario.test_run import Home, read_tree
-from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, open_stage
+from tests.scenario.whole_session import ARCHITECT, PROMPT, SKEPTIC, open_installation
 
 NAME = "bakeries"
 
@@ -48,10 +48,10 @@ def test_a_run_keeps_its_documents_in_a_bucket(
     theirs = make_database(server, bare_template, "objects_theirs")
     there = s3.build_settings("ours")
 
-    def tell(*words: str, **changes: str) -> Told:
-        told = home.tell(*words, **{"database_url": ours, **there, **changes})
-        assert KEY not in told.stdout + told.stderr
-        return told
+    def tell(*words: str, **changes: str) -> CommandResult:
+        result = home.tell(*words, **{"database_url": ours, **there, **changes})
+        assert KEY not in result.stdout + result.stderr
+        return result
 
     models = f"{ARCHITECT},{SKEPTIC}"
     ran = tell(
@@ -112,33 +112,35 @@ async def test_documents_wait_while_the_server_is_gone_and_arrive_when_it_is_bac
 ) -> None:
     with serving_objects(tmp_path / "objects") as s3:
         files = open_store(f"s3://{BUCKET}", s3.access)
-        async with open_stage(server, template, tmp_path / "home") as opened:
-            stage = replace(
+        async with open_installation(server, template, tmp_path / "home") as opened:
+            installation = replace(
                 opened,
                 engine=replace(opened.engine, files=files),
                 worker_engine=replace(opened.worker_engine, files=files),
             )
 
             async def is_one_written() -> bool:
-                rows = await stage.fetch("select written_at from dialectic_files")
+                rows = await installation.fetch("select written_at from dialectic_files")
                 return any(row["written_at"] is not None for row in rows)
 
-            session_id = await stage.create([ARCHITECT, SKEPTIC], until="antithesis")
-            await sessions.generate(stage.engine, stage.account, session_id)
-            async with stage.working():
-                await stage.until(is_one_written)
+            session_id = await installation.create([ARCHITECT, SKEPTIC], until="antithesis")
+            await sessions.generate(installation.engine, installation.account, session_id)
+            async with installation.working():
+                await installation.until(is_one_written)
                 await asyncio.to_thread(s3.stop)
-                await stage.until(lambda: stage._rests(session_id))
-            (session,) = await stage.fetch("select * from dialectic_sessions")
+                await installation.until(lambda: installation._rests(session_id))
+            (session,) = await installation.fetch("select * from dialectic_sessions")
             assert session["status"] == "antithesis_generation_complete"
             waiting = "select * from dialectic_files where content is not null"
-            assert len(await stage.fetch(waiting)) > 5
+            assert len(await installation.fetch(waiting)) > 5
 
             await asyncio.to_thread(s3.start)
             left = await publish_project(
-                stage.engine, stage.account.tenant_id, session["project_id"]
+                installation.engine, installation.account.tenant_id, session["project_id"]
             )
             assert left == []
-            for row in await stage.fetch("select * from dialectic_files where written_at < now()"):
-                data = await files.read(f"{stage.account.tenant_id}/{row['path']}")
+            for row in await installation.fetch(
+                "select * from dialectic_files where written_at < now()"
+            ):
+                data = await files.read(f"{installation.account.tenant_id}/{row['path']}")
                 assert hashlib.sha256(data).hexdigest() == row["sha256"], row["path"]

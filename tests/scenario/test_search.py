@@ -41,7 +41,7 @@ from tests.database.running_worker import refusing
 from tests.database.tenant_rows import create_database
 from tests.problems import check_error, read_error
 from tests.scenario.paid_models import list_holds, verify
-from tests.scenario.whole_session import Stage, open_stage
+from tests.scenario.whole_session import Installation, open_installation
 
 HALL = "# The hall\n\n## Keys\n\nThe key of the village hall hangs at the bakery; ask for Anna.\n"
 TAX = "# Money\n\n## Tax\n\nThe association files its tax return in May.\n"
@@ -67,12 +67,12 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
-async def stage(
+async def installation(
     simulator: Simulator, server: embedded.Server, template: str, tmp_path: Path
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[Installation]:
     (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
     settings = Settings.load({"DIALECTIC_HOME": str(tmp_path)})
-    async with open_stage(server, template, tmp_path, build_catalog(settings)) as opened:
+    async with open_installation(server, template, tmp_path, build_catalog(settings)) as opened:
         yield opened
         await opened.engine.catalog.close()
 
@@ -90,63 +90,70 @@ def build_ask(*texts: str) -> RunRequest:
     )
 
 
-async def make_project(stage: Stage, *texts: str) -> UUID:
-    session = await create_session(stage.engine, stage.account, build_ask(*texts))
-    rows = await stage.fetch(
+async def make_project(installation: Installation, *texts: str) -> UUID:
+    session = await create_session(installation.engine, installation.account, build_ask(*texts))
+    rows = await installation.fetch(
         "select project_id from dialectic_sessions where id = $1", session.session_id
     )
     found: UUID = rows[0]["project_id"]
     return found
 
 
-def paid(stage: Stage, **settings: Any) -> Stage:
-    changed = replace(stage.engine.settings, embedder=EMBEDDER, **settings)
-    return replace(stage, engine=replace(stage.engine, settings=changed))
+def paid(installation: Installation, **settings: Any) -> Installation:
+    changed = replace(installation.engine.settings, embedder=EMBEDDER, **settings)
+    return replace(installation, engine=replace(installation.engine, settings=changed))
 
 
-async def put_in(stage: Stage, amount_credits: int) -> None:
-    account, deposit = stage.account, Deposit(key=str(uuid4()), amount_credits=amount_credits)
-    await stage.engine.db.transact(
+async def put_in(installation: Installation, amount_credits: int) -> None:
+    account, deposit = (
+        installation.account,
+        Deposit(key=str(uuid4()), amount_credits=amount_credits),
+    )
+    await installation.engine.db.transact(
         account.tenant_id, lambda c: wallets.top_up(c, account.wallet_id, deposit)
     )
 
 
-async def test_a_passage_is_found_with_its_document_and_its_headings(stage: Stage) -> None:
-    project_id = await make_project(stage, HALL, TAX)
-    results = await search_project(stage.engine, stage.account, project_id, "where is the key?", 1)
+async def test_a_passage_is_found_with_its_document_and_its_headings(
+    installation: Installation,
+) -> None:
+    project_id = await make_project(installation, HALL, TAX)
+    results = await search_project(
+        installation.engine, installation.account, project_id, "where is the key?", 1
+    )
     (hit,) = results.hits
     assert hit.path.endswith("paper-1.md")
     assert hit.heading_path == ("The hall", "Keys")
     assert HALL[hit.start : hit.end] == hit.text
     assert (results.documents, results.embedder) == (2, "builtin/static")
-    assert await list_holds(stage) == []
+    assert await list_holds(installation) == []
 
 
 async def test_an_embedder_that_costs_money_is_paid_once_for_a_text_and_each_time_for_a_question(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
-    buyer = paid(stage)
-    await put_in(stage, 1_000_000)
-    project_id = await make_project(stage, HALL, TAX)
+    buyer = paid(installation)
+    await put_in(installation, 1_000_000)
+    project_id = await make_project(installation, HALL, TAX)
     first = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
     assert first.hits[0].path.endswith("paper-1.md")
     again = await search_project(buyer.engine, buyer.account, project_id, "the key of the hall")
     assert again.hits == first.hits
     assert again.embedded_tokens < first.embedded_tokens
-    holds = await list_holds(stage)
+    holds = await list_holds(installation)
     assert [hold["purpose"] for hold in holds] == ["embedding"] * 3
     texts, asked, asked_again = (hold["cost_credits"] for hold in holds)
     assert (texts + asked, asked_again) == (3 * first.embedded_tokens, 3 * again.embedded_tokens)
     assert len(simulator.log.calls) == 3
-    assert await verify(stage) == []
+    assert await verify(installation) == []
 
 
 async def test_those_who_search_at_once_pay_for_the_texts_once(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
-    buyer = paid(stage)
-    await put_in(stage, 1_000_000)
-    project_id = await make_project(stage, HALL, TAX)
+    buyer = paid(installation)
+    await put_in(installation, 1_000_000)
+    project_id = await make_project(installation, HALL, TAX)
     await asyncio.gather(
         *(
             search_project(buyer.engine, buyer.account, project_id, f"key {number}")
@@ -163,15 +170,15 @@ async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
     async with open_simulator({**SCRIPT, "rules": [rule], "keep_bodies": True}) as simulator:
         (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
         catalog = build_catalog(Settings.load({"DIALECTIC_HOME": str(tmp_path)}))
-        async with open_stage(server, template, tmp_path, catalog) as stage:
-            buyer = paid(stage)
-            await put_in(stage, 1_000_000)
-            project_id = await make_project(stage, HALL, TAX, f"{HALL}\n\n{TAX}")
+        async with open_installation(server, template, tmp_path, catalog) as installation:
+            buyer = paid(installation)
+            await put_in(installation, 1_000_000)
+            project_id = await make_project(installation, HALL, TAX, f"{HALL}\n\n{TAX}")
             asked = (buyer.engine, buyer.account, project_id, "the key")
             with pytest.raises(ProviderError):
                 await search_project(*asked, part_tokens_max=10)
             found = await search_project(*asked, part_tokens_max=10)
-            assert await verify(stage) == []
+            assert await verify(installation) == []
         await catalog.close()
     assert found.documents == 3
     answered = [call for call in simulator.log.calls if call.status == 200]
@@ -179,43 +186,47 @@ async def test_what_was_paid_for_before_an_endpoint_failed_is_kept(
     assert len(read) == len(set(read)), "nothing is read twice that was paid for"
 
 
-async def test_vectors_that_could_not_be_kept_are_not_charged(stage: Stage) -> None:
-    buyer = paid(stage)
-    await put_in(stage, 1_000_000)
-    project_id = await make_project(stage, HALL)
-    async with refusing(stage.admin, "dialectic_memory_sources", "40001", times=COLLISION_TRIES):
+async def test_vectors_that_could_not_be_kept_are_not_charged(installation: Installation) -> None:
+    buyer = paid(installation)
+    await put_in(installation, 1_000_000)
+    project_id = await make_project(installation, HALL)
+    async with refusing(
+        installation.admin, "dialectic_memory_sources", "40001", times=COLLISION_TRIES
+    ):
         with pytest.raises(DatabaseBusy):
             await search_project(buyer.engine, buyer.account, project_id, "the key")
-    (hold,) = await list_holds(stage)
+    (hold,) = await list_holds(installation)
     assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
-    assert await stage.fetch("select * from dialectic_memory_sources") == []
-    assert await verify(stage) == []
+    assert await installation.fetch("select * from dialectic_memory_sources") == []
+    assert await verify(installation) == []
 
 
 async def test_a_search_that_is_broken_off_leaves_nothing_set_aside(
-    stage: Stage, simulator: Simulator
+    installation: Installation, simulator: Simulator
 ) -> None:
-    buyer = paid(stage)
-    await put_in(stage, 1_000_000)
-    project_id = await make_project(stage, HALL)
+    buyer = paid(installation)
+    await put_in(installation, 1_000_000)
+    project_id = await make_project(installation, HALL)
     simulator.hold()
     asking = asyncio.create_task(search_project(buyer.engine, buyer.account, project_id, "the key"))
     await simulator.wait_arrived(1)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    (hold,) = await list_holds(stage)
+    (hold,) = await list_holds(installation)
     assert (hold["state"], hold["charged_credits"]) == ("lost", 0)
-    assert await verify(stage) == []
+    assert await verify(installation) == []
 
 
-async def test_without_money_nothing_is_called(stage: Stage, simulator: Simulator) -> None:
-    buyer = paid(stage)
-    project_id = await make_project(stage, HALL)
+async def test_without_money_nothing_is_called(
+    installation: Installation, simulator: Simulator
+) -> None:
+    buyer = paid(installation)
+    project_id = await make_project(installation, HALL)
     with pytest.raises(FundsError):
         await search_project(buyer.engine, buyer.account, project_id, "the key")
     assert simulator.log.calls == []
-    assert await stage.fetch("select * from dialectic_memory_sources") == []
+    assert await installation.fetch("select * from dialectic_memory_sources") == []
 
 
 async def test_bad_vectors_are_paid_for_as_reported_and_never_kept(
@@ -225,28 +236,30 @@ async def test_bad_vectors_are_paid_for_as_reported_and_never_kept(
     async with open_simulator({**SCRIPT, "rules": [rule]}) as simulator:
         (tmp_path / "config.toml").write_text(CONFIG.format(url=simulator.base_url("openai")))
         catalog = build_catalog(Settings.load({"DIALECTIC_HOME": str(tmp_path)}))
-        async with open_stage(server, template, tmp_path, catalog) as stage:
-            buyer = paid(stage)
-            await put_in(stage, 1_000_000)
-            project_id = await make_project(stage, HALL)
+        async with open_installation(server, template, tmp_path, catalog) as installation:
+            buyer = paid(installation)
+            await put_in(installation, 1_000_000)
+            project_id = await make_project(installation, HALL)
             with pytest.raises(ProviderMalformed):
                 await search_project(buyer.engine, buyer.account, project_id, "the key")
             assert len(simulator.log.calls) == 2
-            (hold,) = await list_holds(stage)
+            (hold,) = await list_holds(installation)
             assert hold["state"] == "posted"
             assert hold["charged_credits"] <= hold["amount_credits"]
-            assert await stage.fetch("select * from dialectic_memory_sources") == []
-            assert await verify(stage) == []
+            assert await installation.fetch("select * from dialectic_memory_sources") == []
+            assert await verify(installation) == []
         await catalog.close()
 
 
-async def test_wrong_input_is_told(stage: Stage) -> None:
+async def test_wrong_input_is_told(installation: Installation) -> None:
     async def refusal(project_id: UUID, query: str, limit: int = 5) -> UsageError:
         with pytest.raises(UsageError) as caught:
-            await search_project(stage.engine, stage.account, project_id, query, limit)
+            await search_project(
+                installation.engine, installation.account, project_id, query, limit
+            )
         return caught.value
 
-    empty = await make_project(stage)
+    empty = await make_project(installation)
     check_error(await refusal(empty, "anything"), reason="no_documents")
     check_error(await refusal(empty, " \n"), reason="empty", subject="query")
     long = "x" * (search.QUERY_CHARS_MAX + 1)

@@ -27,7 +27,7 @@ from dialectic.providers.catalog import build_catalog
 from dialectic_simulator import Simulator, open_simulator
 from tests.database.job_table import database_of_a_module
 from tests.problems import check_problem, list_codes, list_commands
-from tests.scenario.api_in_process import House, open_house
+from tests.scenario.api_in_process import Api, open_api
 from tests.scenario.paid_models import MODELS, TEXT, configure
 from tests.scenario.test_run import copy_home, wait_for
 from tests.waiting import PATIENCE_S
@@ -52,10 +52,10 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 
 @pytest.fixture
-async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[House]:
+async def api(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncIterator[Api]:
     settings = configure(tmp_path / "home", simulator, {"sim": None})
     catalog = build_catalog(settings)
-    async with open_house(
+    async with open_api(
         shared, tmp_path / "home", catalog, endpoints=settings.endpoints, max_spend_fraction=1.0
     ) as opened:
         yield opened
@@ -63,28 +63,28 @@ async def house(shared: Address, simulator: Simulator, tmp_path: Path) -> AsyncI
 
 
 @pytest.fixture
-async def running(house: House) -> AsyncIterator[Running]:
-    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as opened:
+async def running(api: Api) -> AsyncIterator[Running]:
+    async with open_server(api.app, api.hub, host="127.0.0.1", port=0) as opened:
         yield opened
 
 
-def open_impatient(house: House, *, head_max_s: float) -> AbstractAsyncContextManager[Running]:
-    return open_server(house.app, house.hub, host="127.0.0.1", port=0, head_max_s=head_max_s)
+def open_impatient(api: Api, *, head_max_s: float) -> AbstractAsyncContextManager[Running]:
+    return open_server(api.app, api.hub, host="127.0.0.1", port=0, head_max_s=head_max_s)
 
 
-def open_client(running: Running, house: House) -> httpx2.AsyncClient:
-    headers = {"Authorization": f"Bearer {house.anna.token}"}
+def open_client(running: Running, api: Api) -> httpx2.AsyncClient:
+    headers = {"Authorization": f"Bearer {api.anna.token}"}
     return httpx2.AsyncClient(base_url=f"{running.url}/api/v1", headers=headers, timeout=PATIENCE_S)
 
 
 async def test_whoever_hangs_up_in_a_stream_finds_the_answer_under_its_key(
-    house: House, running: Running, simulator: Simulator
+    api: Api, running: Running, simulator: Simulator
 ) -> None:
-    await house.fund(house.anna)
+    await api.fund(api.anna)
     wish = {"message": "Name a bakery.", "model": WRITER, "stream": True}
     key = {"Idempotency-Key": str(uuid4())}
     simulator.hold("door")
-    async with open_client(running, house) as client:
+    async with open_client(running, api) as client:
         async with client.stream("POST", "/chat", json=wish, headers=key) as answer:
             assert answer.status_code == 200
             first = await anext(answer.aiter_lines())
@@ -99,9 +99,7 @@ async def test_whoever_hangs_up_in_a_stream_finds_the_answer_under_its_key(
         check_problem(plain, 422, "idempotency_key_reused")
 
 
-async def test_a_body_without_a_length_is_counted_as_it_comes(
-    house: House, running: Running
-) -> None:
+async def test_a_body_without_a_length_is_counted_as_it_comes(api: Api, running: Running) -> None:
     sent = 0
 
     async def trickle() -> AsyncIterator[bytes]:
@@ -111,31 +109,31 @@ async def test_a_body_without_a_length_is_counted_as_it_comes(
             yield b" " * 1_000_000
 
     headers = {"Content-Type": "application/json"}
-    async with open_client(running, house) as client:
+    async with open_client(running, api) as client:
         answer = await client.post("/projects", content=trickle(), headers=headers)
     check_problem(answer, 413, "too_large")
 
 
 async def test_a_stream_ends_with_the_token_that_it_was_opened_with(
-    house: House, running: Running
+    api: Api, running: Running
 ) -> None:
-    house.hub.tokens_s = 0.0
-    made = await house.anna.post("/tokens", {"name": "lost", "scopes": ["read"]})
+    api.hub.tokens_s = 0.0
+    made = await api.anna.post("/tokens", {"name": "lost", "scopes": ["read"]})
     headers = {"Authorization": f"Bearer {made['token']}"}
     async with (
-        open_client(running, house) as client,
+        open_client(running, api) as client,
         client.stream("GET", "/events") as kept,
         client.stream("GET", "/events", headers=headers) as lost,
     ):
-        await house.anna.client.delete(f"/tokens/{made['id']}")
+        await api.anna.client.delete(f"/tokens/{made['id']}")
         async with asyncio.timeout(PATIENCE_S):
             assert b"event:" not in await lost.aread()
-        assert house.hub.count_streams() == 1
+        assert api.hub.count_streams() == 1
         assert not kept.is_closed
 
 
-async def test_whoever_connects_and_says_nothing_is_not_waited_for(house: House) -> None:
-    async with open_impatient(house, head_max_s=0.05) as running:
+async def test_whoever_connects_and_says_nothing_is_not_waited_for(api: Api) -> None:
+    async with open_impatient(api, head_max_s=0.05) as running:
         for said in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"):
             async with raw(running) as (reader, writer):
                 writer.write(said)
@@ -144,9 +142,9 @@ async def test_whoever_connects_and_says_nothing_is_not_waited_for(house: House)
 
 
 async def test_a_line_that_is_answered_is_kept_and_then_waited_for_no_longer(
-    house: House,
+    api: Api,
 ) -> None:
-    async with open_impatient(house, head_max_s=0.2) as running, raw(running) as (reader, writer):
+    async with open_impatient(api, head_max_s=0.2) as running, raw(running) as (reader, writer):
         for _ in range(2):
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"ok\n" in await reader.readuntil(b"ok\n")
@@ -189,33 +187,33 @@ def list_names(folder: Path) -> list[str]:
 
 
 async def test_an_archive_is_gone_before_anyone_has_read_it(
-    house: House, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = list_names(tmp_path)
-    made = await house.anna.make_project()
+    made = await api.anna.make_project()
     path = f"/projects/{made['id']}/export"
-    async with open_client(running, house) as client, client.stream("GET", path) as answer:
+    async with open_client(running, api) as client, client.stream("GET", path) as answer:
         assert list_names(tmp_path) == before
         data = await answer.aread()
     assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
     assert len(data) == int(answer.headers["content-length"])
 
 
-async def test_a_server_takes_as_many_files_as_the_system_lets_it(house: House) -> None:
+async def test_a_server_takes_as_many_files_as_the_system_lets_it(api: Api) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
     try:
-        async with open_server(house.app, house.hub, host="127.0.0.1", port=0):
+        async with open_server(api.app, api.hub, host="127.0.0.1", port=0):
             assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, FILES_MAX), hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_streams_end_at_once_when_the_server_leaves(house: House) -> None:
+async def test_streams_end_at_once_when_the_server_leaves(api: Api) -> None:
     async with (
-        open_server(house.app, house.hub, host="127.0.0.1", port=0) as running,
-        open_client(running, house) as client,
+        open_server(api.app, api.hub, host="127.0.0.1", port=0) as running,
+        open_client(running, api) as client,
         client.stream("GET", "/events") as answer,
     ):
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -229,18 +227,18 @@ async def test_streams_end_at_once_when_the_server_leaves(house: House) -> None:
 async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_come_back(
     server: embedded.Server, address: Address, tmp_path: Path
 ) -> None:
-    async with open_house(address, tmp_path / "home", patience_s=0.5) as house:
+    async with open_api(address, tmp_path / "home", patience_s=0.5) as api:
         name = address.url.split("/")[-1].split("?")[0]
         admin = await asyncpg.connect(server.url(user="postgres", database="postgres"))
         await admin.execute(f"alter database {name} allow_connections false")
         await admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name
         )
-        async with house.knock() as client:
+        async with api.knock() as client:
             alive = await client.get("http://house.test/healthz")
             ready = await client.get("http://house.test/readyz")
             figures = await client.get("http://house.test/metrics")
-        away = await house.anna.client.get("/projects")
+        away = await api.anna.client.get("/projects")
         await admin.execute(f"alter database {name} allow_connections true")
         await admin.close()
         assert alive.status_code == 200
@@ -251,7 +249,7 @@ async def test_a_server_whose_database_is_away_is_not_ready_and_says_when_to_com
         assert problem["code"] in ("database_busy", "database_unreachable")
         assert name not in problem["detail"], "it is nobody's business where it is"
         assert away.headers["retry-after"] == "2"
-        assert (await house.anna.client.get("/projects")).status_code == 200
+        assert (await api.anna.client.get("/projects")).status_code == 200
 
 
 def test_a_command_serves_its_owner_and_refuses_to_meet_strangers_without_tokens(

@@ -14,7 +14,7 @@ import pytest
 
 from dialectic.cli.main import main
 from dialectic.core.documents.file_paths import build_path, parse_path
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.problems import list_commands
 from tests.scenario.documented_layout import STAGE_FOLDER, list_patterns, read_table
 from tests.scenario.test_run import PROMPT, Home, copy_home, read_project, unique_name
@@ -40,13 +40,13 @@ Stalls are cheap.
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class SteeredSession:
     """A session that a person steered from the prompt into its second iteration."""
 
     home: Home
     slug: str
     session: str
-    told: dict[str, Told]
+    result: dict[str, CommandResult]
     # What was listed and what stood in storage at the end of the first iteration.
     listed: list[dict[str, Any]]
     first: dict[str, bytes]
@@ -76,9 +76,9 @@ class Story:
 
 
 def list_rows(home: Home, session: str, *options: str) -> list[dict[str, Any]]:
-    told = home.tell("list", session, "--json", *options)
-    assert told.code == 0, told.stderr
-    rows: list[dict[str, Any]] = json.loads(told.stdout)
+    result = home.tell("list", session, "--json", *options)
+    assert result.code == 0, result.stderr
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
     return rows
 
 
@@ -89,15 +89,15 @@ def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def story(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    slug, told = unique_name(), {}
+def steered_session(home: Home, tmp_path_factory: pytest.TempPathFactory) -> SteeredSession:
+    slug, result = unique_name(), {}
     folder = tmp_path_factory.mktemp("texts")
     (folder / "mine.md").write_text(EDITED)
     (folder / "standards.md").write_text("Prices are shown with tax.")
 
-    def tell(key: str, *words: str) -> Told:
-        told[key] = home.tell(*words)
-        return told[key]
+    def tell(key: str, *words: str) -> CommandResult:
+        result[key] = home.tell(*words)
+        return result[key]
 
     given = f"domain_standards={folder / 'standards.md'}"
     run = tell(
@@ -121,57 +121,63 @@ def story(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Story:
     tell("regenerate", "regenerate", list_rows(home, session)[-1]["id"])
     tell("export", "export", slug)
     files = read_project(home, slug)
-    return Story(home, slug, session, told, listed, first, files, mine)
+    return SteeredSession(home, slug, session, result, listed, first, files, mine)
 
 
 # -- stages that wait -----------------------------------------------------------------------------
 
 
-def test_a_stage_that_waits_for_a_person_leaves_with_3_and_says_how_to_go_on(story: Story) -> None:
+def test_a_stage_that_waits_for_a_person_leaves_with_3_and_says_how_to_go_on(
+    steered_session: SteeredSession,
+) -> None:
     for stage, key in zip(ORDER[:4], ("run", *ORDER[1:4]), strict=True):
-        told = story.told[key]
-        assert told.code == 3, told.stderr
-        assert f"Stage {stage} is complete and waits for you" in told.stderr
-        assert f"dialectic feedback {story.session[:8]} {stage}" in told.stderr
-        assert f"dialectic next {story.session[:8]}" in told.stderr
+        result = steered_session.result[key]
+        assert result.code == 3, result.stderr
+        assert f"Stage {stage} is complete and waits for you" in result.stderr
+        assert f"dialectic feedback {steered_session.session[:8]} {stage}" in result.stderr
+        assert f"dialectic next {steered_session.session[:8]}" in result.stderr
 
 
-def test_the_last_stage_leaves_with_0(story: Story) -> None:
-    assert story.told["paralysis"].code == 0, story.told["paralysis"].stderr
+def test_the_last_stage_leaves_with_0(steered_session: SteeredSession) -> None:
+    assert steered_session.result["paralysis"].code == 0, steered_session.result["paralysis"].stderr
 
 
-def test_each_command_names_the_documents_of_its_own_stage(story: Story) -> None:
+def test_each_command_names_the_documents_of_its_own_stage(steered_session: SteeredSession) -> None:
     counts = {"run": 2, "antithesis": 4, "synthesis": 2, "parenthesis": 2, "paralysis": 2}
     for (key, count), stage in zip(counts.items(), ORDER, strict=True):
-        named = story.told[key].stdout.splitlines()
+        named = steered_session.result[key].stdout.splitlines()
         assert len(named) == count
         assert all(f"_{stage}/" in path for path in named)
         assert all(Path(path).is_file() for path in named)
 
 
-def test_all_documents_are_there_at_the_end(story: Story) -> None:
-    kinds = [row["contribution_type"] for row in story.listed]
+def test_all_documents_are_there_at_the_end(steered_session: SteeredSession) -> None:
+    kinds = [row["contribution_type"] for row in steered_session.listed]
     assert Counter(kinds) == COUNTS
 
 
 # -- feedback -------------------------------------------------------------------------------------
 
 
-def test_feedback_is_kept_beside_its_stage(story: Story) -> None:
+def test_feedback_is_kept_beside_its_stage(steered_session: SteeredSession) -> None:
     for stage in ("thesis", "antithesis", "paralysis"):
-        kept = story.files[f"{story.build_folder(stage)}/user_feedback_{stage}.md"].decode()
+        kept = steered_session.files[
+            f"{steered_session.build_folder(stage)}/user_feedback_{stage}.md"
+        ].decode()
         assert FEEDBACK[stage] in kept
     assert (
         "rated 4 of 5"
-        in story.files[f"{story.build_folder('thesis')}/user_feedback_thesis.md"].decode()
+        in steered_session.files[
+            f"{steered_session.build_folder('thesis')}/user_feedback_thesis.md"
+        ].decode()
     )
 
 
 def test_every_later_prompt_holds_the_feedback_so_far_and_none_that_came_later(
-    story: Story,
+    steered_session: SteeredSession,
 ) -> None:
     for stage in ORDER:
-        for blocks in story.list_blocks(stage):
+        for blocks in steered_session.list_blocks(stage):
             heard = [text for label, text in blocks if label.startswith("User feedback")]
             earlier = [about for about in FEEDBACK if ORDER.index(about) < ORDER.index(stage)]
             assert len(heard) == len(earlier)
@@ -179,52 +185,60 @@ def test_every_later_prompt_holds_the_feedback_so_far_and_none_that_came_later(
                 assert FEEDBACK[about] in text
 
 
-def test_a_rating_is_told_to_later_prompts_under_a_neutral_label(story: Story) -> None:
-    for prompt in story.list_prompts("antithesis"):
+def test_a_rating_is_told_to_later_prompts_under_a_neutral_label(
+    steered_session: SteeredSession,
+) -> None:
+    for prompt in steered_session.list_prompts("antithesis"):
         found = re.search(r"On Thesis ([AB]): Rated 4 of 5\.", prompt)
         assert found is not None
 
 
-def test_what_was_given_to_the_project_stands_in_every_prompt(story: Story) -> None:
+def test_what_was_given_to_the_project_stands_in_every_prompt(
+    steered_session: SteeredSession,
+) -> None:
     for stage in ORDER:
-        for blocks in story.list_blocks(stage):
+        for blocks in steered_session.list_blocks(stage):
             assert ("Domain standards", "Prices are shown with tax.") in blocks
-    path = f"{story.slug}/general_resource/domain_standards/standards.md"
-    assert story.files[path].decode().strip() == "Prices are shown with tax."
+    path = f"{steered_session.slug}/general_resource/domain_standards/standards.md"
+    assert steered_session.files[path].decode().strip() == "Prices are shown with tax."
 
 
 # -- an edit --------------------------------------------------------------------------------------
 
 
-def test_an_edit_is_a_file_of_its_own_and_the_old_one_stays(story: Story) -> None:
-    told = story.told["edit"]
-    assert told.code == 0, told.stderr
-    assert "Version 2 is " in told.stderr
-    old = story.edited["storage_path"]
+def test_an_edit_is_a_file_of_its_own_and_the_old_one_stays(
+    steered_session: SteeredSession,
+) -> None:
+    result = steered_session.result["edit"]
+    assert result.code == 0, result.stderr
+    assert "Version 2 is " in result.stderr
+    old = steered_session.edited["storage_path"]
     new = old.replace(".md", "_edit_2.md")
-    assert told.stdout.strip().endswith(new)
-    assert EDITED in story.files[new].decode()
-    assert EDITED not in story.files[old].decode()
+    assert result.stdout.strip().endswith(new)
+    assert EDITED in steered_session.files[new].decode()
+    assert EDITED not in steered_session.files[old].decode()
 
 
-def test_later_prompts_read_the_edit_and_never_the_old_text(story: Story) -> None:
-    told = story.home.tell("show", story.edited["id"])
-    assert told.code == 0, told.stderr
-    assert "there is a newer version of it" in told.stderr
-    old = told.stdout.strip()
+def test_later_prompts_read_the_edit_and_never_the_old_text(
+    steered_session: SteeredSession,
+) -> None:
+    result = steered_session.home.tell("show", steered_session.edited["id"])
+    assert result.code == 0, result.stderr
+    assert "there is a newer version of it" in result.stderr
+    old = result.stdout.strip()
     assert old
-    critiques = story.list_prompts("antithesis")
+    critiques = steered_session.list_prompts("antithesis")
     assert sum(EDITED.strip() in prompt for prompt in critiques) == 2
     assert not [prompt for prompt in critiques if old in prompt]
-    assert any(EDITED.strip() in prompt for prompt in story.list_prompts("synthesis"))
+    assert any(EDITED.strip() in prompt for prompt in steered_session.list_prompts("synthesis"))
 
 
 def test_the_documents_of_an_edit_are_cut_from_it_and_the_missing_ones_flagged(
-    story: Story,
+    steered_session: SteeredSession,
 ) -> None:
     (row,) = [
         row
-        for row in story.listed
+        for row in steered_session.listed
         if row["edit_version"] == 2 and row["contribution_type"] == "thesis"
     ]
     assert sorted(row["flags"]) == [
@@ -232,45 +246,52 @@ def test_the_documents_of_an_edit_are_cut_from_it_and_the_missing_ones_flagged(
         "missing:success_metrics",
         "missing:technical_approach",
     ]
-    documents = {path for path in story.first if "thesis_edit_2_" in path}
+    documents = {path for path in steered_session.first if "thesis_edit_2_" in path}
     assert [path.rsplit("_", 1)[-1] for path in documents] == ["business-case.md"]
 
 
-def test_the_difference_between_two_versions_is_shown(story: Story) -> None:
+def test_the_difference_between_two_versions_is_shown(steered_session: SteeredSession) -> None:
     (row,) = [
         row
-        for row in story.listed
+        for row in steered_session.listed
         if row["edit_version"] == 2 and row["contribution_type"] == "thesis"
     ]
-    told = story.home.tell("diff", story.edited["id"], row["id"])
-    assert told.code == 0, told.stderr
-    assert "+A market stall with a telephone." in told.stdout
-    same = story.home.tell("diff", row["id"], row["id"])
+    result = steered_session.home.tell("diff", steered_session.edited["id"], row["id"])
+    assert result.code == 0, result.stderr
+    assert "+A market stall with a telephone." in result.stdout
+    same = steered_session.home.tell("diff", row["id"], row["id"])
     assert (same.code, same.stdout) == (0, "")
 
 
 # -- iterations -----------------------------------------------------------------------------------
 
 
-def test_a_second_iteration_leaves_every_byte_of_the_first(story: Story) -> None:
-    assert story.told["iterate"].code == 3, story.told["iterate"].stderr
+def test_a_second_iteration_leaves_every_byte_of_the_first(steered_session: SteeredSession) -> None:
+    assert steered_session.result["iterate"].code == 3, steered_session.result["iterate"].stderr
     # The two files about the project as a whole speak of all its iterations.
-    whole = {f"{story.slug}/project_readme.md", f"{story.slug}/project_settings.json"}
-    first = {path: data for path, data in story.first.items() if path not in whole}
-    assert {path: story.files[path] for path in first} == first
-    new = set(story.files) - set(story.first) - {f"{story.slug}/{story.slug}.zip"}
+    whole = {
+        f"{steered_session.slug}/project_readme.md",
+        f"{steered_session.slug}/project_settings.json",
+    }
+    first = {path: data for path, data in steered_session.first.items() if path not in whole}
+    assert {path: steered_session.files[path] for path in first} == first
+    new = (
+        set(steered_session.files)
+        - set(steered_session.first)
+        - {f"{steered_session.slug}/{steered_session.slug}.zip"}
+    )
     assert new
-    assert all(f"/session_{story.session[:8]}/iteration_2/" in path for path in new)
+    assert all(f"/session_{steered_session.session[:8]}/iteration_2/" in path for path in new)
 
 
 def test_a_second_iteration_begins_with_the_outcomes_and_the_feedback_of_the_first(
-    story: Story,
+    steered_session: SteeredSession,
 ) -> None:
-    prompts = story.list_prompts("thesis", 2)
+    prompts = steered_session.list_prompts("thesis", 2)
     assert len(prompts) == 3, "one of the two was written anew"
     outcomes = [
-        story.home.tell("show", row["id"]).stdout.strip()
-        for row in story.listed
+        steered_session.home.tell("show", row["id"]).stdout.strip()
+        for row in steered_session.listed
         if row["contribution_type"] == "paralysis"
     ]
     for prompt in prompts:
@@ -280,36 +301,43 @@ def test_a_second_iteration_begins_with_the_outcomes_and_the_feedback_of_the_fir
         for said in FEEDBACK.values():
             assert said in prompt
         assert not [name for name in MODELS.split(",") if name in prompt]
-    seed = story.files[f"{story.build_folder('thesis', 2)}/seed_prompt.md"].decode()
+    seed = steered_session.files[
+        f"{steered_session.build_folder('thesis', 2)}/seed_prompt.md"
+    ].decode()
     assert set(prompts) == {seed}
 
 
 # -- reading --------------------------------------------------------------------------------------
 
 
-def test_a_contribution_is_shown_with_what_it_read(story: Story) -> None:
-    row = next(row for row in story.listed if row["contribution_type"] == "antithesis")
-    told = story.home.tell("show", row["id"][:13])
-    assert told.code == 0, told.stderr
-    assert "\n## Summary\n" in told.stdout
-    assert re.search(r"^  read Thesis [AB]: [0-9a-f-]{36}$", told.stderr, re.MULTILINE)
-    assert re.search(r"^  about [0-9a-f-]{36}$", told.stderr, re.MULTILINE)
-    as_json = json.loads(story.home.tell("show", row["id"], "--json").stdout)
+def test_a_contribution_is_shown_with_what_it_read(steered_session: SteeredSession) -> None:
+    row = next(row for row in steered_session.listed if row["contribution_type"] == "antithesis")
+    result = steered_session.home.tell("show", row["id"][:13])
+    assert result.code == 0, result.stderr
+    assert "\n## Summary\n" in result.stdout
+    assert re.search(r"^  read Thesis [AB]: [0-9a-f-]{36}$", result.stderr, re.MULTILINE)
+    assert re.search(r"^  about [0-9a-f-]{36}$", result.stderr, re.MULTILINE)
+    as_json = json.loads(steered_session.home.tell("show", row["id"], "--json").stdout)
     assert as_json["id"] == row["id"]
-    prompt = story.home.tell("show", row["id"], "--prompt")
+    prompt = steered_session.home.tell("show", row["id"], "--prompt")
     assert prompt.stdout.startswith("# System\n\n")
     assert PROMPT in prompt.stdout
 
 
-def test_a_session_is_shown_by_its_id_and_listed_with_its_contributions(story: Story) -> None:
-    shown = story.home.tell("show", story.session[:8])
-    assert f"Session   {story.session}" in shown.stdout
-    listed = story.home.tell("list", story.session[:8])
+def test_a_session_is_shown_by_its_id_and_listed_with_its_contributions(
+    steered_session: SteeredSession,
+) -> None:
+    shown = steered_session.home.tell("show", steered_session.session[:8])
+    assert f"Session   {steered_session.session}" in shown.stdout
+    listed = steered_session.home.tell("list", steered_session.session[:8])
     lines = listed.stdout.splitlines()
     assert len(lines) == 14
-    assert len(story.home.tell("list", story.session, "--all").stdout.splitlines()) == 26
+    assert (
+        len(steered_session.home.tell("list", steered_session.session, "--all").stdout.splitlines())
+        == 26
+    )
     assert any("offline-architect_1_thesis_edit_2.md v2" in line for line in lines)
-    assert story.session[:8] in story.home.tell("list").stdout
+    assert steered_session.session[:8] in steered_session.home.tell("list").stdout
 
 
 # -- versions after the fact ----------------------------------------------------------------------
@@ -318,11 +346,11 @@ def test_a_session_is_shown_by_its_id_and_listed_with_its_contributions(story: S
 @pytest.fixture(scope="module")
 def finished(home: Home) -> str:
     """A session that has come to its end by itself."""
-    told = home.tell(
+    result = home.tell(
         "run", "--name", unique_name(), "--models", MODELS, "--until", "synthesis", "x"
     )
-    assert told.code == 0, told.stderr
-    return told.session
+    assert result.code == 0, result.stderr
+    return result.session
 
 
 def test_a_document_that_is_written_anew_makes_stale_what_was_made_from_it(
@@ -330,8 +358,8 @@ def test_a_document_that_is_written_anew_makes_stale_what_was_made_from_it(
 ) -> None:
     before = {row["id"]: row for row in list_rows(home, finished, "--all")}
     critique = next(r for r in before.values() if r["contribution_type"] == "antithesis")
-    told = home.tell("regenerate", critique["id"])
-    assert told.code == 0, told.stderr
+    result = home.tell("regenerate", critique["id"])
+    assert result.code == 0, result.stderr
     after = {row["id"]: row for row in list_rows(home, finished, "--all")}
     (new,) = [row for row in after.values() if row["id"] not in before]
     assert new["edit_version"] == 2
@@ -416,17 +444,17 @@ WRONG: dict[str, tuple[list[str], int, list[str]]] = {
 
 @pytest.fixture(scope="module")
 def places(home: Home, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    told = home.tell(
+    result = home.tell(
         "run", "--pause", "--name", unique_name(), "--models", "offline/skeptic", PROMPT
     )
-    (thesis,) = list_rows(home, told.session)
-    assert home.tell("next", told.session).code == 3
+    (thesis,) = list_rows(home, result.session)
+    assert home.tell("next", result.session).code == 3
     folder = tmp_path_factory.mktemp("files")
     (folder / "mine.md").write_text(EDITED)
     (folder / "empty.md").write_text("---\na: b\n---\n\n")
     (folder / "same.md").write_text(home.tell("show", thesis["id"]).stdout)
     return {
-        "session": told.session,
+        "session": result.session,
         "thesis": thesis["id"],
         "file": str(folder / "mine.md"),
         "empty": str(folder / "empty.md"),
@@ -469,26 +497,26 @@ def test_whoever_only_reads_may_be_as_short_as_they_like(
 
 
 @pytest.fixture(scope="module")
-def own_process(home: Home) -> tuple[str, Told]:
+def own_process(home: Home) -> tuple[str, CommandResult]:
     """A run of the example process: its project and what the command said."""
     example = Path(__file__).resolve().parents[2] / "examples" / "pros-and-cons"
     slug = unique_name()
-    told = home.tell("run", "--process", str(example), "--name", slug, "--models", MODELS, "x")
-    return slug, told
+    result = home.tell("run", "--process", str(example), "--name", slug, "--models", MODELS, "x")
+    return slug, result
 
 
 def test_a_process_of_ones_own_runs_to_its_end_and_again(
-    home: Home, own_process: tuple[str, Told]
+    home: Home, own_process: tuple[str, CommandResult]
 ) -> None:
-    _, told = own_process
-    assert told.code == 0, told.stderr
-    assert home.read_status(told.session)["session"]["status"] == "iteration_complete"
-    following = home.tell("next", told.session)
+    _, result = own_process
+    assert result.code == 0, result.stderr
+    assert home.read_status(result.session)["session"]["status"] == "iteration_complete"
+    following = home.tell("next", result.session)
     assert following.code == 2
-    assert list_commands(following.stderr) == [f"dialectic iterate {told.session[:8]}"]
-    again = home.tell("iterate", told.session)
+    assert list_commands(following.stderr) == [f"dialectic iterate {result.session[:8]}"]
+    again = home.tell("iterate", result.session)
     assert again.code == 0, again.stderr
-    stages = home.read_status(told.session)["stages"]
+    stages = home.read_status(result.session)["stages"]
     assert [run["iteration_number"] for run in stages] == [1, 1, 2, 2]
     assert all(run["status"] == "complete" for run in stages)
     assert all(run["finished_units"] == run["planned_units"] for run in stages)
@@ -503,7 +531,9 @@ ELSEWHERE = {"{model}_combining_{id}_{n}_combined"}
 
 
 @pytest.fixture(scope="module")
-def all_files(story: Story, own_process: tuple[str, Told], home: Home) -> set[str]:
+def all_files(
+    steered_session: SteeredSession, own_process: tuple[str, CommandResult], home: Home
+) -> set[str]:
     """Where the files of all stories stand, one of them of answers that were cut off."""
     cut = unique_name()
     run = home.tell(
@@ -513,7 +543,7 @@ def all_files(story: Story, own_process: tuple[str, Told], home: Home) -> set[st
     (row,) = list_rows(home, run.session)
     assert home.tell("regenerate", row["id"]).code == 0
     names = (own_process[0], cut)
-    return {*story.files, *(path for name in names for path in read_project(home, name))}
+    return {*steered_session.files, *(path for name in names for path in read_project(home, name))}
 
 
 def test_every_file_stands_where_the_page_on_the_layout_says(all_files: set[str]) -> None:

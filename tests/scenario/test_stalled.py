@@ -22,7 +22,7 @@ from dialectic.cli.remote import open_remote_backend
 from dialectic.core.access import Secret
 from dialectic.db.pool import Address
 from dialectic.errors import ExitCode
-from tests.scenario.api_in_process import House, open_house
+from tests.scenario.api_in_process import Api, open_api
 from tests.waiting import PATIENCE_S
 
 
@@ -33,28 +33,28 @@ class Blank:
 
 
 @pytest.fixture
-async def house(address: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(address, tmp_path / "home") as opened:
+async def api(address: Address, tmp_path: Path) -> AsyncIterator[Api]:
+    async with open_api(address, tmp_path / "home") as opened:
         yield opened
 
 
 @asynccontextmanager
-async def open_desks(house: House) -> AsyncIterator[dict[str, Backend]]:
-    local = LocalBackend(house.engine, house.anna.account)
-    async with open_server(house.app, house.hub, host="127.0.0.1", port=0) as running:
-        token = Secret(house.anna.token)
-        settings = replace(house.engine.settings, server=running.url, token=token)
+async def open_desks(api: Api) -> AsyncIterator[dict[str, Backend]]:
+    local = LocalBackend(api.engine, api.anna.account)
+    async with open_server(api.app, api.hub, host="127.0.0.1", port=0) as running:
+        token = Secret(api.anna.token)
+        settings = replace(api.engine.settings, server=running.url, token=token)
         async with open_remote_backend(settings) as remote:
             yield {"dialectic resume": local, "Whoever runs the server": remote}
 
 
 async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours(
-    house: House,
+    api: Api,
 ) -> None:
-    async with open_desks(house) as backends:
+    async with open_desks(api) as backends:
         for advice, backend in backends.items():
-            session_id = (await house.anna.make_session())["id"]
-            await house.anna.post(f"/sessions/{session_id}/generate")
+            session_id = (await api.anna.make_session())["id"]
+            await api.anna.post(f"/sessions/{session_id}/generate")
             said = io.StringIO()
             with contextlib.redirect_stderr(said):
                 ours, others = (
@@ -67,7 +67,7 @@ async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours
                 )
                 async with asyncio.timeout(PATIENCE_S):
                     while advice not in said.getvalue():
-                        await house.engine.db.fetch("select 1")
-                await house.anna.post(f"/sessions/{session_id}/cancel")
+                        await api.engine.db.fetch("select 1")
+                await api.anna.post(f"/sessions/{session_id}/cancel")
                 assert {await ours, await others} == {ExitCode.FAILED}
             assert said.getvalue().count("no worker runs") == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.postgres import embedded
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.conftest import execute_as_superuser
 from tests.scenario.test_run import PROMPT, Home, open_home, unique_name
 from tests.servers import copy_server
@@ -26,7 +26,7 @@ def database_url(server: embedded.Server) -> str:
     return server.url(user="postgres", database=name)
 
 
-def run(home: Home, **settings: str) -> Told:
+def run(home: Home, **settings: str) -> CommandResult:
     return home.tell(
         *("run", "--until", "thesis", "--models", "offline/skeptic", "--name", unique_name()),
         PROMPT,
@@ -34,9 +34,9 @@ def run(home: Home, **settings: str) -> Told:
     )
 
 
-def assert_documents_are_there(told: Told) -> None:
-    assert told.code == 0, told.stderr
-    (line,) = told.stdout.splitlines()
+def assert_documents_are_there(result: CommandResult) -> None:
+    assert result.code == 0, result.stderr
+    (line,) = result.stdout.splitlines()
     assert Path(line).read_text().startswith("---\n")
 
 
@@ -46,11 +46,11 @@ def test_a_home_with_a_store_of_its_own_is_refused_by_the_database_of_another(
     ours, theirs = Home(tmp_path / "ours"), Home(tmp_path / "theirs")
     assert_documents_are_there(run(ours, database_url=database_url))
     for words in (("run", PROMPT), ("worker",), ("status",)):
-        told = theirs.tell(*words, database_url=database_url)
-        assert told.code == 4, told.stderr
-        assert str(ours.path / "storage") in told.stderr
-        assert str(theirs.path / "storage") in told.stderr
-        assert "DIALECTIC_STORAGE_URL" in told.stderr
+        result = theirs.tell(*words, database_url=database_url)
+        assert result.code == 4, result.stderr
+        assert str(ours.path / "storage") in result.stderr
+        assert str(theirs.path / "storage") in result.stderr
+        assert "DIALECTIC_STORAGE_URL" in result.stderr
     examined = theirs.tell("doctor", database_url=database_url)
     assert examined.code == 4
     assert "FAIL  storage" in examined.stdout

@@ -30,7 +30,7 @@ from dialectic.settings import Settings
 from dialectic.telemetry import Telemetry, about, open_telemetry, open_tracing
 from tests.database.job_table import database_of_a_module
 from tests.problems import refusing
-from tests.scenario.api_in_process import PROMPT, House, open_client, open_house
+from tests.scenario.api_in_process import PROMPT, Api, open_api, open_client
 
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 CANARY = "ocelot-in-the-cellar"
@@ -44,30 +44,30 @@ def shared(server: embedded.Server, template: str) -> Iterator[Address]:
 
 
 @pytest.fixture
-async def house(shared: Address, tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(shared, tmp_path / "home") as opened:
+async def api(shared: Address, tmp_path: Path) -> AsyncIterator[Api]:
+    async with open_api(shared, tmp_path / "home") as opened:
         yield opened
 
 
-def watch(house: House, telemetry: Telemetry) -> House:
-    """The same house, with its requests and its work traced."""
-    engine = replace(house.engine, telemetry=telemetry)
+def watch(api: Api, telemetry: Telemetry) -> Api:
+    """The same application, with its requests and its work traced."""
+    engine = replace(api.engine, telemetry=telemetry)
     return replace(
-        house,
+        api,
         engine=engine,
-        worker_engine=replace(house.worker_engine, telemetry=telemetry),
-        app=build_app(engine, house.hub),
+        worker_engine=replace(api.worker_engine, telemetry=telemetry),
+        app=build_app(engine, api.hub),
     )
 
 
-async def carry_out(house: House) -> tuple[str, str]:
+async def carry_out(api: Api) -> tuple[str, str]:
     """Let a session be begun over HTTP, by a program that is traced itself, and carried out."""
     headers = {
-        "Authorization": f"Bearer {house.anna.token}",
+        "Authorization": f"Bearer {api.anna.token}",
         "traceparent": f"00-{TRACE_ID}-{PARENT_ID}-01",
         "X-Request-ID": "request-of-a-test",
     }
-    async with open_client(house.app, headers) as client:
+    async with open_client(api.app, headers) as client:
         prompt = f"{PROMPT} {CANARY}"
         project = (await client.post("/projects", json={"prompt": prompt, "name": CANARY})).json()
         wish = {"models": ["offline/skeptic"], "until": "thesis"}
@@ -76,7 +76,7 @@ async def carry_out(house: House) -> tuple[str, str]:
         await client.post(f"/sessions/{session_id}/generate", params={"q": CANARY})
         await client.get(f"/projects/{project['id']}/search", params={"q": CANARY})
         await client.get(f"/nowhere/{CANARY}")
-    await house.work(house.anna, session_id)
+    await api.work(api.anna, session_id)
     return project["id"], session_id
 
 
@@ -84,11 +84,11 @@ async def carry_out(house: House) -> tuple[str, str]:
 
 
 async def test_requests_attempts_and_calls_leave_spans_without_a_word_of_their_texts(
-    house: House,
+    api: Api,
 ) -> None:
     exporter = InMemorySpanExporter()
     with open_tracing(exporter) as telemetry:
-        _, session_id = await carry_out(watch(house, telemetry))
+        _, session_id = await carry_out(watch(api, telemetry))
     spans = exporter.get_finished_spans()
     by_name = {span.name: span for span in spans}
 
@@ -103,7 +103,7 @@ async def test_requests_attempts_and_calls_leave_spans_without_a_word_of_their_t
         "http.response.status_code": 202,
         "dialectic.request_id": "request-of-a-test",
         "dialectic.session_id": session_id,
-        "dialectic.tenant_id": str(house.anna.account.tenant_id),
+        "dialectic.tenant_id": str(api.anna.account.tenant_id),
     }
     assert "GET unknown" in by_name
 
@@ -122,7 +122,7 @@ async def test_requests_attempts_and_calls_leave_spans_without_a_word_of_their_t
         found = attributes(span)
         assert found["dialectic.session_id"] == session_id
         assert {"dialectic.job_id", "dialectic.worker.worker", "dialectic.attempt"} <= found.keys()
-    secrets = (CANARY, "village hall", house.anna.token)
+    secrets = (CANARY, "village hall", api.anna.token)
     assert not [s.to_json() for s in spans if any(word in s.to_json() for word in secrets)]
 
 
@@ -258,17 +258,17 @@ def reading_logs(keys: Sequence[Secret]) -> Iterator[StringIO]:
         root.removeHandler(handler)
 
 
-async def test_logs_have_ids_as_fields_and_hold_neither_texts_nor_secrets(house: House) -> None:
+async def test_logs_have_ids_as_fields_and_hold_neither_texts_nor_secrets(api: Api) -> None:
     with reading_logs([KEY]) as stream:
-        project_id, session_id = await carry_out(house)
+        project_id, session_id = await carry_out(api)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     requests = [line for line in lines if line.get("event") == "request"]
     (begun,) = [line for line in requests if line["route"].endswith("/generate")]
     assert begun["request_id"] == "request-of-a-test"
     assert begun["session_id"] == session_id
-    assert begun["tenant_id"] == str(house.anna.account.tenant_id)
+    assert begun["tenant_id"] == str(api.anna.account.tenant_id)
     assert any(line.get("project_id") == project_id for line in requests)
-    for secret in (CANARY, "village hall", house.anna.token):
+    for secret in (CANARY, "village hall", api.anna.token):
         assert secret not in stream.getvalue()
 
 

@@ -33,22 +33,22 @@ def home(made_home: Path, tmp_path: Path) -> Iterator[Home]:
 def test_a_project_is_taken_in_looked_at_and_taken_away_again(
     home: Home, exported: Path, tmp_path: Path
 ) -> None:
-    told = home.tell("import", str(exported))
-    assert told.code == 0, told.stderr
-    assert Path(told.stdout.strip()).name == SLUG
-    assert f"Imported {NAME} as {SLUG}: 19 files." in told.stderr
+    result = home.tell("import", str(exported))
+    assert result.code == 0, result.stderr
+    assert Path(result.stdout.strip()).name == SLUG
+    assert f"Imported {NAME} as {SLUG}: 19 files." in result.stderr
     assert len(read_project(home, SLUG)) == 19 + 2, "its files, its readme and its settings"
 
-    status = home.read_status(told.session)
+    status = home.read_status(result.session)
     assert status["session"]["status"] == "synthesis_generation_complete"
     assert status["contributions"]
     stored = read_project(home, SLUG)
     assert all(row["storage_path"] in stored for row in status["contributions"])
 
     again = tmp_path / "again.zip"
-    told = home.tell("export", told.session[:8], "--out", str(again), "--json")
-    assert told.code == 0, told.stderr
-    assert json.loads(told.stdout)["files"] == 21
+    result = home.tell("export", result.session[:8], "--out", str(again), "--json")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout)["files"] == 21
     assert again.read_bytes() == exported.read_bytes()
 
     copied = home.tell("import", str(again), "--json")
@@ -76,8 +76,8 @@ def test_what_a_run_left_moves_to_another_home_and_is_the_same_there(
     run = home.tell("run", "--until", "thesis", "--models", models, "--name", "hall", PROMPT)
     assert run.code == 0, run.stderr
     here, there = tmp_path / "here.zip", tmp_path / "there.zip"
-    told = home.tell("export", run.session, "--out", str(here))
-    assert told.code == 0, told.stderr
+    result = home.tell("export", run.session, "--out", str(here))
+    assert result.code == 0, result.stderr
     with copy_home(made_home, tmp_path / "other-home") as other:
         taken = other.tell("import", str(here))
         assert taken.code == 0, taken.stderr
@@ -97,8 +97,8 @@ def test_a_session_that_was_taken_in_goes_on_with_its_next_stage(
     copy = home.tell("import", file)
     assert copy.code == 0, copy.stderr
     assert copy.session != run.session
-    told = home.tell("next", copy.session)
-    assert told.code in (0, 3), told.stderr
+    result = home.tell("next", copy.session)
+    assert result.code in (0, 3), result.stderr
     status = home.read_status(copy.session)["session"]["status"]
     assert status == "antithesis_generation_complete"
     assert home.read_status(run.session)["session"]["status"] == "thesis_generation_complete"
@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     home: Home, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "text.zip").write_text("Dear reader")
-    told = home.tell(*(word.format(out=tmp_path) for word in words))
-    assert (told.code, told.stdout) == (2, "")
-    assert said in told.stderr
-    assert "Traceback" not in told.stderr
+    result = home.tell(*(word.format(out=tmp_path) for word in words))
+    assert (result.code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr

@@ -15,7 +15,7 @@ import pytest
 
 from dialectic.db.pool import WORKER_ROLE, Address, Database
 from dialectic.ledger import holds
-from tests.command_pool import Told
+from tests.command_pool import CommandResult
 from tests.database.wallet_fixture import PLAIN, used
 from tests.problems import list_codes
 from tests.scenario.test_run import Home, copy_home
@@ -28,15 +28,15 @@ def home(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def find_url(home: Home) -> str:
-    told = home.tell("db", "url")
-    assert told.code == 0, told.stderr
-    return told.stdout.strip()
+    result = home.tell("db", "url")
+    assert result.code == 0, result.stderr
+    return result.stdout.strip()
 
 
-def ask(home: Home, *words: str) -> Told:
-    told = home.tell("wallet", *words)
-    assert told.code == 0, told.stderr
-    return told
+def ask(home: Home, *words: str) -> CommandResult:
+    result = home.tell("wallet", *words)
+    assert result.code == 0, result.stderr
+    return result
 
 
 async def spend(url: str, session_id: UUID) -> None:
@@ -70,8 +70,8 @@ async def spend(url: str, session_id: UUID) -> None:
 
 def test_a_wallet_from_its_first_dollar_to_the_last_look(home: Home) -> None:
     assert ask(home, "balance").stdout.splitlines() == ["$0.00", "play 1,000.00"]
-    told = ask(home, "topup", "20", "--note", "for the\tbakery \udcff")
-    assert told.stdout.splitlines() == ["$20.00", "play 1,000.00"]
+    result = ask(home, "topup", "20", "--note", "for the\tbakery \udcff")
+    assert result.stdout.splitlines() == ["$20.00", "play 1,000.00"]
 
     started = home.tell("run", "--detach", "--models", "offline/skeptic", "A booking service.")
     session = started.stdout.strip()
@@ -113,8 +113,8 @@ def test_an_operator_puts_money_into_any_wallet_and_looks_at_it(home: Home) -> N
         ("wallet", "topup", "7", "--as", "ada", "--org", "Bakers"),
         ("wallet", "unlimited", "--as", "ada", "--org", "Bakers"),
     ):
-        told = home.tell(*words)
-        assert told.code == 0, told.stderr
+        result = home.tell(*words)
+        assert result.code == 0, result.stderr
     mine = ask(home, "balance").stdout
     assert ask(home, "balance", "--as", "ada").stdout.splitlines()[0] == "$5.00"
     shared = ask(home, "balance", "--as", "ada", "--org", "Bakers").stdout.splitlines()
@@ -137,10 +137,10 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
         await connection.close()
 
     asyncio.run(execute(change.format(7)))
-    told = home.tell("wallet", "verify")
-    assert told.code == 1
-    assert told.stdout.startswith("I2   wallet ")
-    assert "1 wrong" in told.stderr
+    result = home.tell("wallet", "verify")
+    assert result.code == 1
+    assert result.stdout.startswith("I2   wallet ")
+    assert "1 wrong" in result.stderr
     found = json.loads(home.tell("wallet", "verify", "--json").stdout)
     assert [breach["invariant"] for breach in found["breaches"]] == ["I2"]
     asyncio.run(execute(change.format(-7)))
@@ -163,10 +163,10 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
 def test_what_cannot_be_is_refused_in_one_line(
     home: Home, words: tuple[str, ...], answer: str
 ) -> None:
-    told = home.tell("wallet", *words)
-    assert told.code == 2
-    assert answer in told.stderr
-    assert "Traceback" not in told.stderr
+    result = home.tell("wallet", *words)
+    assert result.code == 2
+    assert answer in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_an_operator_puts_money_into_the_wallet_of_a_user_and_of_an_organisation(

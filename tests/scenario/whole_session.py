@@ -55,7 +55,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Moody:
+class RefusingProvider:
     """Answers as another provider does, but refuses what the test wants refused."""
 
     inner: Any
@@ -70,16 +70,16 @@ class Moody:
         return reply
 
 
-def build_moody_catalog(refuses: Callable[[Request], bool]) -> tuple[Catalog, Moody]:
-    """The offline models, with a mood."""
+def build_refusing_catalog(refuses: Callable[[Request], bool]) -> tuple[Catalog, RefusingProvider]:
+    """The offline models, which refuse what the test wants refused."""
     catalog = build_catalog(Settings(home=Path("nowhere")))
-    moody = Moody(catalog.providers["offline"], refuses)
-    return Catalog(cards=catalog.cards, providers={"offline": moody}), moody
+    refusing_provider = RefusingProvider(catalog.providers["offline"], refuses)
+    return Catalog(cards=catalog.cards, providers={"offline": refusing_provider}), refusing_provider
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A place to play a session: a database and a storage of its own, a person and a worker."""
+class Installation:
+    """A database and a storage of its own, a person and a worker: a place for whole sessions."""
 
     engine: Engine
     worker_engine: Engine
@@ -170,8 +170,8 @@ class Stage:
         }
 
 
-async def read_models(stage: Stage, session: Row) -> list[str]:
-    rows = await stage.fetch("select id, api_identifier from ai_providers")
+async def read_models(installation: Installation, session: Row) -> list[str]:
+    rows = await installation.fetch("select id, api_identifier from ai_providers")
     names = {row["id"]: row["api_identifier"] for row in rows}
     return [names[model_id] for model_id in session["selected_model_ids"]]
 
@@ -243,9 +243,9 @@ def as_block(label: str, text: str) -> str:
 
 
 @asynccontextmanager
-async def open_stage(
+async def open_installation(
     server: embedded.Server, template: str, home: Path, catalog: Catalog | None = None
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[Installation]:
     """Open a place of its own for one or more sessions."""
     async with lend_database(server, template) as address:
         admin = await asyncpg.connect(
@@ -271,7 +271,7 @@ async def open_stage(
                 )
                 for db in (person, worker)
             )
-            yield Stage(engine, worker_engine, await open_account(person, "local"), admin)
+            yield Installation(engine, worker_engine, await open_account(person, "local"), admin)
         await admin.close()
 
 
@@ -280,13 +280,13 @@ def told_once(
     server: embedded.Server,
     template: str,
     home: Path,
-    tell: Callable[[Stage], Awaitable[Record]],
+    tell: Callable[[Installation], Awaitable[Record]],
     catalog: Catalog | None = None,
 ) -> Iterator[Record]:
     """Tell a story for a whole module of tests."""
 
     async def main() -> Record:
-        async with open_stage(server, template, home, catalog) as stage:
-            return await tell(stage)
+        async with open_installation(server, template, home, catalog) as installation:
+            return await tell(installation)
 
     yield asyncio.run(main())

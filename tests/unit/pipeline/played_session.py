@@ -56,7 +56,7 @@ def never(child_id: UUID) -> bool:
 
 
 @dataclass
-class World:
+class PlayedSession:
     """A session on autopilot whose every event is chosen by the test; `fails` is asked by job."""
 
     process: Process
@@ -175,14 +175,14 @@ class World:
 
     # Ways to play -------------------------------------------------------------------------------
 
-    def play_in_order(self) -> World:
+    def play_in_order(self) -> PlayedSession:
         """Plan when everything there can be is there, then run everything."""
         while self.replan_all() or self.list_waiting():
             for plan, child in self.list_waiting():
                 self.run(plan, child)
         return self
 
-    def play_at_random(self) -> World:
+    def play_at_random(self) -> PlayedSession:
         """Let anything that can happen happen, with looks at any moment and in any number."""
         while True:
             if self.chance.random() < 0.5 and (waiting := self.list_waiting()):

@@ -22,7 +22,7 @@ from dialectic.pipeline.outline import (
 from dialectic.processes.loader import load_process
 from tests.cases import each_case
 from tests.problems import refusing
-from tests.unit.pipeline.played_session import World, processes
+from tests.unit.pipeline.played_session import PlayedSession, processes
 from tests.unit.small_process import build, build_content, build_input, build_stage, build_step
 
 STANDARD = load_process("standard")
@@ -99,9 +99,9 @@ def test_the_same_type_in_two_stages_is_two_kinds() -> None:
         ),
         overlays=[],
     )
-    world = World(process, ["offline/a", "offline/b"]).play_in_order()
-    assert [step.calls for step in world.outline.steps] == [2, 2, 2]
-    assert [len(set(p.inputs)) for p in world.list_payloads("whole")] == [4, 4]
+    played = PlayedSession(process, ["offline/a", "offline/b"]).play_in_order()
+    assert [step.calls for step in played.outline.steps] == [2, 2, 2]
+    assert [len(set(p.inputs)) for p in played.list_payloads("whole")] == [4, 4]
 
 
 def build_avalanche(steps: int) -> Process:
@@ -158,9 +158,9 @@ def test_in_any_process_the_figures_are_those_of_a_run_in_which_all_goes_well(
     process: Process, models: int
 ) -> None:
     outline = build_small_outline(process, models)
-    world = World(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
-    assert all(plan.has_ended for plan in world.plans)
-    assert world.count_documents() == [step.calls for step in outline.steps]
+    played = PlayedSession(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
+    assert all(plan.has_ended for plan in played.plans)
+    assert played.count_documents() == [step.calls for step in outline.steps]
 
 
 # -- single calls ----------------------------------------------------------------------------------
@@ -170,16 +170,16 @@ def test_in_any_process_the_figures_are_those_of_a_run_in_which_all_goes_well(
 def test_in_any_process_the_calls_are_those_that_a_run_makes_and_read_what_it_reads(
     process: Process, models: int
 ) -> None:
-    world = World(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
+    played = PlayedSession(process, [f"offline/m{n}" for n in range(models)]).play_in_order()
     keys = {
-        d.id: DocumentKey(world.made_in[d.id], d.type, d.model_index, d.rank)
-        for d in world.documents.values()
+        d.id: DocumentKey(played.made_in[d.id], d.type, d.model_index, d.rank)
+        for d in played.documents.values()
     }
     made = {
         keys[derive_contribution_id(child.id)]: {
             keys[given.contribution_id] for given in child.payload.inputs
         }
-        for child in world.children.values()
+        for child in played.children.values()
     }
     calls = list_calls(process, models=models)
     assert {call.makes for call in calls} == set(keys.values())

@@ -30,7 +30,12 @@ from dialectic.processes.loader import load_process
 from tests.cases import each_case
 from tests.problems import check_error, refusing
 from tests.properties import examples
-from tests.unit.pipeline.played_session import World, is_hit, processes, with_failures_allowed
+from tests.unit.pipeline.played_session import (
+    PlayedSession,
+    is_hit,
+    processes,
+    with_failures_allowed,
+)
 from tests.unit.small_process import (
     CONTENT,
     build,
@@ -49,8 +54,8 @@ seeds = st.integers(0, 10**6)
 model_lists = st.lists(st.sampled_from([A, B, C]), min_size=1, max_size=3)
 
 
-def play(*models: str) -> World:
-    return World(STANDARD, models).play_in_order()
+def play(*models: str) -> PlayedSession:
+    return PlayedSession(STANDARD, models).play_in_order()
 
 
 # A whole session --------------------------------------------------------------------------------
@@ -58,16 +63,16 @@ def play(*models: str) -> World:
 
 @each_case("models", [1, 2, 3, 4, 5])
 def test_a_session_plans_as_many_documents_as_its_outline_says(models: int) -> None:
-    world = play(*[f"offline/m{n}" for n in range(models)])
+    played = play(*[f"offline/m{n}" for n in range(models)])
     n = models
-    assert world.count_documents() == [n, n * n, n**3, n * n, n, n, n]
-    assert all(plan.has_ended for plan in world.plans)
+    assert played.count_documents() == [n, n * n, n**3, n * n, n, n, n]
+    assert all(plan.has_ended for plan in played.plans)
 
 
 def test_every_model_criticises_every_thesis_once() -> None:
-    world = play(A, B, C)
-    theses = {d.id: d.model_index for d in world.documents.values() if d.type == "thesis"}
-    critiques = world.list_payloads("antithesis")
+    played = play(A, B, C)
+    theses = {d.id: d.model_index for d in played.documents.values() if d.type == "thesis"}
+    critiques = played.list_payloads("antithesis")
     assert Counter((p.model_index, p.target_contribution_id) for p in critiques) == Counter(
         (index, thesis) for index in (1, 2, 3) for thesis in theses
     )
@@ -79,19 +84,19 @@ def test_every_model_criticises_every_thesis_once() -> None:
 
 
 def test_what_is_all_there_is_complete_though_its_maker_has_not_moved_on() -> None:
-    world = play(A, B)
-    maker, reader = (world.find_plan("synthesis", index) for index in (1, 2))
+    played = play(A, B)
+    maker, reader = (played.find_plan("synthesis", index) for index in (1, 2))
     maker.current_step, maker.has_ended = 2, False
     reader.current_step, reader.has_ended = 3, False
-    decision = world.decide(reader)
+    decision = played.decide(reader)
     assert [child.step_number for child in decision.children] == [3]
     assert decision.awaits == ()
 
 
 def test_every_pair_is_a_thesis_and_a_critique_of_it() -> None:
-    world = play(A, B, C)
-    for payload in world.list_payloads(PAIR):
-        thesis, critique = (world.documents[read.contribution_id] for read in payload.inputs)
+    played = play(A, B, C)
+    for payload in played.list_payloads(PAIR):
+        thesis, critique = (played.documents[read.contribution_id] for read in payload.inputs)
         assert (thesis.type, critique.type) == ("thesis", "antithesis")
         assert critique.source_group == thesis.id == payload.source_group
         assert payload.target_contribution_id == thesis.id
@@ -99,18 +104,18 @@ def test_every_pair_is_a_thesis_and_a_critique_of_it() -> None:
 
 
 def test_a_reduction_reads_its_models_own_pairs_of_one_thesis() -> None:
-    world = play(A, B, C)
-    for payload in world.list_payloads("reduced_synthesis"):
-        pairs = [world.documents[read.contribution_id] for read in payload.inputs]
+    played = play(A, B, C)
+    for payload in played.list_payloads("reduced_synthesis"):
+        pairs = [played.documents[read.contribution_id] for read in payload.inputs]
         assert len(pairs) == 3
         assert {pair.source_group for pair in pairs} == {payload.source_group}
         assert {pair.model_index for pair in pairs} == {payload.model_index}
 
 
 def test_a_final_synthesis_reads_all_reductions_of_all_models_and_descends_from_none() -> None:
-    world = play(A, B, C)
-    everything = {d.id for d in world.documents.values() if d.type == "reduced_synthesis"}
-    for payload in world.list_payloads("synthesis"):
+    played = play(A, B, C)
+    everything = {d.id for d in played.documents.values() if d.type == "reduced_synthesis"}
+    for payload in played.list_payloads("synthesis"):
         assert {read.contribution_id for read in payload.inputs} == everything
         assert (payload.source_group, payload.target_contribution_id) == (None, None)
         assert (payload.ordinal, payload.origin) == (1, payload.model_index)
@@ -119,7 +124,7 @@ def test_a_final_synthesis_reads_all_reductions_of_all_models_and_descends_from_
 # Any order of arrival ---------------------------------------------------------------------------
 
 
-def compare(one: World, other: World) -> None:
+def compare(one: PlayedSession, other: PlayedSession) -> None:
     assert one.children == other.children
     assert one.documents == other.documents
     assert [plan.has_ended for plan in one.plans] == [plan.has_ended for plan in other.plans]
@@ -131,8 +136,8 @@ def test_the_standard_process_plans_the_same_in_any_order_with_any_number_of_loo
     models: list[str], seed: int
 ) -> None:
     compare(
-        World(STANDARD, models).play_in_order(),
-        World(STANDARD, models, chance=Random(seed)).play_at_random(),
+        PlayedSession(STANDARD, models).play_in_order(),
+        PlayedSession(STANDARD, models, chance=Random(seed)).play_at_random(),
     )
 
 
@@ -143,8 +148,8 @@ def test_any_process_plans_the_same_in_any_order_with_any_number_of_looks(
 ) -> None:
     assume(build_outline(process, models=len(models)).calls <= 100)
     compare(
-        World(process, models).play_in_order(),
-        World(process, models, chance=Random(seed)).play_at_random(),
+        PlayedSession(process, models).play_in_order(),
+        PlayedSession(process, models, chance=Random(seed)).play_at_random(),
     )
 
 
@@ -157,8 +162,8 @@ def test_what_fails_leaves_the_rest_the_same_in_any_order(
     models: list[str], rate: int, seed: int
 ) -> None:
     compare(
-        World(LENIENT, models, is_hit(rate)).play_in_order(),
-        World(LENIENT, models, is_hit(rate), Random(seed)).play_at_random(),
+        PlayedSession(LENIENT, models, is_hit(rate)).play_in_order(),
+        PlayedSession(LENIENT, models, is_hit(rate), Random(seed)).play_at_random(),
     )
 
 
@@ -168,35 +173,35 @@ def test_no_failure_leaves_a_plan_job_waiting_for_ever(
     process: Process, models: list[str], rate: int, seed: int
 ) -> None:
     assume(build_outline(process, models=len(models)).calls <= 100)
-    world = World(process, models, is_hit(rate), Random(seed)).play_at_random()
-    assert all(plan.has_ended for plan in world.plans)
+    played = PlayedSession(process, models, is_hit(rate), Random(seed)).play_at_random()
+    assert all(plan.has_ended for plan in played.plans)
 
 
 def test_a_failed_critique_costs_its_own_pairs_and_nothing_else() -> None:
-    whole = World(LENIENT, [A, B, C]).play_in_order()
+    whole = PlayedSession(LENIENT, [A, B, C]).play_in_order()
     lost = next(child.id for child in whole.children.values() if child.step_number == 1)
-    world = World(LENIENT, [A, B, C], lambda job_id: job_id == lost).play_in_order()
-    assert world.count_documents() == [3, 8, 24, 9, 3]
-    sizes = sorted(len(payload.inputs) for payload in world.list_payloads("group"))
+    played = PlayedSession(LENIENT, [A, B, C], lambda job_id: job_id == lost).play_in_order()
+    assert played.count_documents() == [3, 8, 24, 9, 3]
+    sizes = sorted(len(payload.inputs) for payload in played.list_payloads("group"))
     assert sizes == [2, 2, 2, 3, 3, 3, 3, 3, 3]
-    assert all(plan.has_ended for plan in world.plans)
+    assert all(plan.has_ended for plan in played.plans)
 
 
 def test_a_thesis_without_any_critique_left_is_not_carried_on() -> None:
-    whole = World(LENIENT, [A, B, C]).play_in_order()
+    whole = PlayedSession(LENIENT, [A, B, C]).play_in_order()
     about_first = {
         child.id
         for child in whole.children.values()
         if child.payload.output_type == "antithesis" and child.payload.origin == 1
     }
-    world = World(LENIENT, [A, B, C], lambda job_id: job_id in about_first).play_in_order()
-    assert world.count_documents() == [3, 6, 18, 6, 3]
+    played = PlayedSession(LENIENT, [A, B, C], lambda job_id: job_id in about_first).play_in_order()
+    assert played.count_documents() == [3, 6, 18, 6, 3]
 
 
 def test_a_model_that_failed_leaves_the_others_to_go_on() -> None:
-    failing = World(LENIENT, [A, B, C]).find_plan("thesis", 2).id
-    world = World(LENIENT, [A, B, C], lambda job_id: job_id == failing).play_in_order()
-    assert world.count_documents() == [2, 6, 18, 6, 3]
+    failing = PlayedSession(LENIENT, [A, B, C]).find_plan("thesis", 2).id
+    played = PlayedSession(LENIENT, [A, B, C], lambda job_id: job_id == failing).play_in_order()
+    assert played.count_documents() == [2, 6, 18, 6, 3]
 
 
 # Names and ids ----------------------------------------------------------------------------------
@@ -214,7 +219,7 @@ def build_relation(naming: Naming) -> Relation:
             return Reducing(*naming.sources)
 
 
-def list_paths(world: World) -> list[str]:
+def list_paths(played: PlayedSession) -> list[str]:
     """The path of every planned document, by its payload alone."""
     return [
         build_path(
@@ -228,18 +233,18 @@ def list_paths(world: World) -> list[str]:
                 ),
             )
         )
-        for plan in world.plans
+        for plan in played.plans
         for child in plan.children.values()
     ]
 
 
-def check_names(world: World) -> None:
-    paths = list_paths(world)
+def check_names(played: PlayedSession) -> None:
+    paths = list_paths(played)
     assert len(set(paths)) == len(paths)
-    for step in world.outline.steps:
+    for step in played.outline.steps:
         names = Counter(
             (payload.model_name, payload.ordinal)
-            for plan in world.plans
+            for plan in played.plans
             for payload in [child.payload for child in plan.children.values()]
             if (plan.stage.slug, payload.output_type) == (step.stage_slug, step.output_type)
         )
@@ -247,7 +252,7 @@ def check_names(world: World) -> None:
         for name, ordinal in names.elements():
             ordinals.setdefault(name, []).append(ordinal)
         for name, found in ordinals.items():
-            count = step.per_model * world.models.count(name)
+            count = step.per_model * played.models.count(name)
             assert sorted(found) == list(range(1, count + 1))
 
 
@@ -258,24 +263,26 @@ def test_in_any_process_a_models_documents_of_a_kind_are_counted_from_one_withou
 ) -> None:
     """Also where the same model was chosen several times, so no two share a file name."""
     assume(build_outline(process, models=len(models)).calls <= 200)
-    check_names(World(process, models).play_in_order())
+    check_names(PlayedSession(process, models).play_in_order())
 
 
 @pytest.mark.parametrize("models", [(A, A), (A, B, A), (A, A, A)])
 def test_the_same_model_chosen_twice_works_like_two_models(models: tuple[str, ...]) -> None:
-    world = play(*models)
+    played = play(*models)
     n = len(models)
-    assert world.count_documents() == [n, n * n, n**3, n * n, n, n, n]
-    assert len(world.children) == n * n + n**3 + n * n + n
-    check_names(world)
+    assert played.count_documents() == [n, n * n, n**3, n * n, n, n, n]
+    assert len(played.children) == n * n + n**3 + n * n + n
+    check_names(played)
 
 
 def test_a_child_keeps_its_number_when_its_siblings_never_come() -> None:
-    whole = World(LENIENT, [A, B, C]).play_in_order()
-    world = World(LENIENT, [A, B, C], is_hit(30)).play_in_order()
-    same = whole.children.keys() & world.children.keys()
+    whole = PlayedSession(LENIENT, [A, B, C]).play_in_order()
+    played = PlayedSession(LENIENT, [A, B, C], is_hit(30)).play_in_order()
+    same = whole.children.keys() & played.children.keys()
     assert 0 < len(same) < len(whole.children)
-    assert all(world.children[i].payload.ordinal == whole.children[i].payload.ordinal for i in same)
+    assert all(
+        played.children[i].payload.ordinal == whole.children[i].payload.ordinal for i in same
+    )
 
 
 def test_names_tell_what_a_document_was_made_from() -> None:
@@ -288,125 +295,125 @@ def test_names_tell_what_a_document_was_made_from() -> None:
 
 
 def test_twelve_models_with_long_names_still_have_file_names() -> None:
-    world = World(STANDARD, [f"vendor{n}/{'long-name-' * 8}{n}" for n in range(12)])
-    plan = world.find_plan("synthesis", 1)
+    played = PlayedSession(STANDARD, [f"vendor{n}/{'long-name-' * 8}{n}" for n in range(12)])
+    plan = played.find_plan("synthesis", 1)
     for stage in ("thesis", "antithesis"):
         for index in range(1, 13):
-            job = world.find_plan(stage, index)
-            world.replan(job)
+            job = played.find_plan(stage, index)
+            played.replan(job)
             for child in list(job.children.values()):
-                world.run(job, child)
-    decision = world.decide(plan)
+                played.run(job, child)
+    decision = played.decide(plan)
     plan.children.update({child.id: child for child in decision.children})
-    assert len(set(list_paths(world))) == 12 * 12 + 12 * 12
+    assert len(set(list_paths(played))) == 12 * 12 + 12 * 12
 
 
 # What is awaited --------------------------------------------------------------------------------
 
 
 def test_a_plan_job_deals_out_each_thesis_as_it_arrives_and_awaits_the_others() -> None:
-    world = World(STANDARD, [A, B])
-    plan = world.find_plan("antithesis", 1)
-    decision = world.decide(plan)
+    played = PlayedSession(STANDARD, [A, B])
+    plan = played.find_plan("antithesis", 1)
+    decision = played.decide(plan)
     assert (decision.children, decision.awaits) == ((), ("thesis",))
     assert decision.is_step_open
-    world.replan(world.find_plan("thesis", 2))
-    decision = world.decide(plan)
+    played.replan(played.find_plan("thesis", 2))
+    decision = played.decide(plan)
     (child,) = decision.children
     assert (child.step_number, child.payload.origin, child.payload.ordinal) == (1, 2, 2)
     assert (decision.awaits, decision.is_step_open) == (("thesis",), True)
-    world.replan(world.find_plan("thesis", 1))
-    decision = world.decide(plan)
+    played.replan(played.find_plan("thesis", 1))
+    decision = played.decide(plan)
     assert [c.payload.ordinal for c in decision.children] == [1, 2]
     assert (decision.awaits, decision.is_step_open) == ((), False)
 
 
 def test_a_thesis_that_failed_is_not_awaited_any_longer() -> None:
-    world = World(STANDARD, [A, B])
-    world.replan(world.find_plan("thesis", 2))
-    world.find_plan("thesis", 1).has_ended = True
-    decision = world.decide(world.find_plan("antithesis", 1))
+    played = PlayedSession(STANDARD, [A, B])
+    played.replan(played.find_plan("thesis", 2))
+    played.find_plan("thesis", 1).has_ended = True
+    decision = played.decide(played.find_plan("antithesis", 1))
     assert len(decision.children) == 1
     assert not decision.is_step_open
 
 
 def test_a_plan_job_awaits_what_all_its_steps_to_come_will_read() -> None:
-    world = World(STANDARD, [A, B])
-    decision = world.decide(world.find_plan("synthesis", 1))
+    played = PlayedSession(STANDARD, [A, B])
+    decision = played.decide(played.find_plan("synthesis", 1))
     assert decision.awaits == ("thesis", "antithesis", f"{PAIR}@1", "reduced_synthesis")
 
 
-def start_synthesis(world: World) -> None:
+def start_synthesis(played: PlayedSession) -> None:
     """Bring a session to where both models have planned all their pairs."""
     for stage in ("thesis", "antithesis", "synthesis"):
         for index in (1, 2):
-            job = world.find_plan(stage, index)
-            world.replan(job)
+            job = played.find_plan(stage, index)
+            played.replan(job)
             if stage == "antithesis":
                 for child in list(job.children.values()):
-                    world.run(job, child)
-                world.replan(job)
+                    played.run(job, child)
+                played.replan(job)
 
 
 def test_a_thesis_is_reduced_as_soon_as_its_own_pairs_are_there() -> None:
-    world = World(STANDARD, [A, B])
-    start_synthesis(world)
-    plan = world.find_plan("synthesis", 1)
+    played = PlayedSession(STANDARD, [A, B])
+    start_synthesis(played)
+    plan = played.find_plan("synthesis", 1)
     first = [child for child in plan.children.values() if child.payload.origin == 1]
     for child in first:
-        world.run(plan, child)
-    decision = world.decide(plan)
+        played.run(plan, child)
+    decision = played.decide(plan)
     early = [child for child in decision.children if child.step_number == 2]
     assert [child.payload.origin for child in early] == [1]
     assert {read.contribution_id for read in early[0].payload.inputs} == {
-        document.id for document in world.documents.values() if document.type == PAIR
+        document.id for document in played.documents.values() if document.type == PAIR
     }
     assert (decision.awaits, decision.is_step_open) == ((f"{PAIR}@1", "reduced_synthesis"), False)
 
 
-def run_all(world: World, model_index: int, *, steps: int) -> None:
-    plan = world.find_plan("synthesis", model_index)
+def run_all(played: PlayedSession, model_index: int, *, steps: int) -> None:
+    plan = played.find_plan("synthesis", model_index)
     while plan.current_step <= steps:
-        world.replan(plan)
+        played.replan(plan)
         for child in list(plan.children.values()):
-            if child.id not in world.ended:
-                world.run(plan, child)
+            if child.id not in played.ended:
+                played.run(plan, child)
 
 
 @pytest.mark.parametrize("ends", ["passes the step", "fails"])
 def test_the_last_step_waits_until_every_other_model_has_passed_or_failed(ends: str) -> None:
-    world = World(STANDARD, [A, B])
-    start_synthesis(world)
-    run_all(world, 1, steps=2)
-    plan, other = world.find_plan("synthesis", 1), world.find_plan("synthesis", 2)
+    played = PlayedSession(STANDARD, [A, B])
+    start_synthesis(played)
+    run_all(played, 1, steps=2)
+    plan, other = played.find_plan("synthesis", 1), played.find_plan("synthesis", 2)
     assert (plan.current_step, other.current_step) == (3, 1)
-    decision = world.decide(plan)
+    decision = played.decide(plan)
     assert (decision.children, decision.awaits) == ((), ("reduced_synthesis",))
     assert decision.is_step_open
     if ends == "fails":
         other.has_ended = True
     else:
-        run_all(world, 2, steps=2)
-    decision = world.decide(plan)
+        run_all(played, 2, steps=2)
+    decision = played.decide(plan)
     (child,) = decision.children
     assert len(child.payload.inputs) == (2 if ends == "fails" else 4)
     assert (decision.awaits, decision.is_step_open) == ((), False)
 
 
 def test_a_plan_job_that_is_not_there_yet_is_awaited_all_the_same() -> None:
-    world = World(STANDARD, [A, B])
-    world.replan(world.find_plan("thesis", 1))
-    world.plans.remove(world.find_plan("thesis", 2))
-    assert world.decide(world.find_plan("antithesis", 1)).is_step_open
+    played = PlayedSession(STANDARD, [A, B])
+    played.replan(played.find_plan("thesis", 1))
+    played.plans.remove(played.find_plan("thesis", 2))
+    assert played.decide(played.find_plan("antithesis", 1)).is_step_open
 
 
 def test_steps_that_are_over_are_not_planned_again() -> None:
-    world = play(A, B)
-    plan = world.find_plan("synthesis", 1)
+    played = play(A, B)
+    plan = played.find_plan("synthesis", 1)
     plan.current_step = 3
-    assert {child.step_number for child in world.decide(plan).children} == {3}
+    assert {child.step_number for child in played.decide(plan).children} == {3}
     plan.current_step = 4
-    decision = world.decide(plan)
+    decision = played.decide(plan)
     assert (decision.children, decision.awaits, decision.is_step_open) == ((), (), False)
 
 
@@ -414,11 +421,11 @@ def test_steps_that_are_over_are_not_planned_again() -> None:
 
 
 def test_a_step_with_nothing_to_work_on_is_an_error_that_says_what_was_found() -> None:
-    world = World(STANDARD, [A, B])
+    played = PlayedSession(STANDARD, [A, B])
     for index in (1, 2):
-        world.find_plan("thesis", index).has_ended = True
+        played.find_plan("thesis", index).has_ended = True
     with pytest.raises(PlanError) as caught:
-        world.decide(world.find_plan("antithesis", 1))
+        played.decide(played.find_plan("antithesis", 1))
     check_error(caught.value, reason="nothing_to_read", subject="critique")
     check_error(caught.value, "'antithesis'", "per_source_document", "0 of 'thesis'")
     assert caught.value.fate is Fate.FAIL
@@ -437,35 +444,37 @@ def build_summary(*, required: bool) -> Process:
     return build(build_content(*CONTENT["stages"][:2], build_stage("summary", summary)))
 
 
-def lose_critiques(process: Process) -> World:
-    world = World(process, [A, B])
+def lose_critiques(process: Process) -> PlayedSession:
+    played = PlayedSession(process, [A, B])
     for index in (1, 2):
-        world.replan(world.find_plan("thesis", index))
-        world.find_plan("antithesis", index).has_ended = True
-    return world
+        played.replan(played.find_plan("thesis", index))
+        played.find_plan("antithesis", index).has_ended = True
+    return played
 
 
 def test_an_input_that_a_step_cannot_do_without_is_an_error_when_none_will_come() -> None:
-    world = lose_critiques(build_summary(required=True))
+    played = lose_critiques(build_summary(required=True))
     with refusing(PlanError, "2 of 'thesis'", "0 of 'antithesis'", reason="nothing_to_read"):
-        world.decide(world.find_plan("summary", 1))
+        played.decide(played.find_plan("summary", 1))
 
 
 def test_an_input_that_is_not_required_may_be_missing() -> None:
-    world = lose_critiques(build_summary(required=False))
-    (child,) = world.decide(world.find_plan("summary", 1)).children
+    played = lose_critiques(build_summary(required=False))
+    (child,) = played.decide(played.find_plan("summary", 1)).children
     assert len(child.payload.inputs) == 2
 
 
 def test_an_input_names_the_rule_that_asked_for_it_by_its_place_in_the_step() -> None:
-    world = World(build_summary(required=True), [A, B]).play_in_order()
-    for payload in world.list_payloads("summary"):
-        kinds = [(world.documents[read.contribution_id].type, read.rule) for read in payload.inputs]
+    played = PlayedSession(build_summary(required=True), [A, B]).play_in_order()
+    for payload in played.list_payloads("summary"):
+        kinds = [
+            (played.documents[read.contribution_id].type, read.rule) for read in payload.inputs
+        ]
         assert Counter(kinds) == {("thesis", 1): 2, ("antithesis", 2): 4}
 
 
 def test_ids_of_children_are_those_of_their_work_in_this_session_alone() -> None:
-    one, other = play(A, B), World(STANDARD, (A, B))
+    one, other = play(A, B), PlayedSession(STANDARD, (A, B))
     other.plans = [
         type(plan)(UUID(int=plan.id.int ^ 1), plan.stage, plan.payload) for plan in other.plans
     ]

@@ -14,7 +14,7 @@ from dialectic.core.process.definition import Process
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline, PlannedCall, build_outline, list_calls
 from tests.cases import each_case
-from tests.unit.pipeline.played_session import World, processes
+from tests.unit.pipeline.played_session import PlayedSession, processes
 from tests.unit.small_process import build, changed
 
 MODELS = [f"offline/m{n}" for n in range(6)]
@@ -85,9 +85,9 @@ def test_in_any_process_that_leaves_something_out_the_figures_are_those_of_a_run
     process: Process, models: int
 ) -> None:
     outline = build_small_outline(process, models)
-    world = World(process, MODELS[:models]).play_in_order()
-    assert all(plan.has_ended for plan in world.plans)
-    assert world.count_documents() == [step.calls for step in outline.steps]
+    played = PlayedSession(process, MODELS[:models]).play_in_order()
+    assert all(plan.has_ended for plan in played.plans)
+    assert played.count_documents() == [step.calls for step in outline.steps]
     for step in outline.steps:
         assert step.calls == sum(step.count_of(index) for index in range(1, models + 1))
         assert step.per_model == max(len(ranks) for ranks in step.ranks)
@@ -100,8 +100,8 @@ def test_what_is_left_out_does_not_depend_on_who_is_first(
 ) -> None:
     build_small_outline(process, models)
     names = MODELS[:models]
-    ordered = World(process, names).play_in_order()
-    mixed = World(process, names, chance=Random(seed)).play_at_random()
+    ordered = PlayedSession(process, names).play_in_order()
+    mixed = PlayedSession(process, names, chance=Random(seed)).play_at_random()
     assert mixed.children == ordered.children
     assert mixed.documents == ordered.documents
 
@@ -109,9 +109,9 @@ def test_what_is_left_out_does_not_depend_on_who_is_first(
 @given(processes(sampled=True), st.integers(1, 3))
 def test_files_of_one_model_never_share_a_number(process: Process, models: int) -> None:
     build_small_outline(process, models)
-    world = World(process, ["offline/same"] * models).play_in_order()
+    played = PlayedSession(process, ["offline/same"] * models).play_in_order()
     named = Counter(
-        (world.made_in[derive_contribution_id(child.id)], payload.output_type, payload.ordinal)
-        for child, payload in ((child, child.payload) for child in world.children.values())
+        (played.made_in[derive_contribution_id(child.id)], payload.output_type, payload.ordinal)
+        for child, payload in ((child, child.payload) for child in played.children.values())
     )
     assert max(named.values(), default=1) == 1

@@ -112,26 +112,26 @@ def test_what_a_filter_left_is_no_abstract() -> None:
     assert trim(answer("Half of", FinishReason.FILTER), 28, len) == ""
 
 
-def purse(available: int | None, **more: Any) -> Funds:
+def build_funds(available: int | None, **more: Any) -> Funds:
     return Funds(available, **more)
 
 
 def test_shortening_and_call_are_judged_together() -> None:
-    judge_outlook(OUTLOOK, purse(5 * WHOLE), FIFTH)
-    judge_outlook(OUTLOOK, purse(None), FIFTH)
+    judge_outlook(OUTLOOK, build_funds(5 * WHOLE), FIFTH)
+    judge_outlook(OUTLOOK, build_funds(None), FIFTH)
     with pytest.raises(SpendNeedsApproval) as asked:
-        judge_outlook(OUTLOOK, purse(5 * WHOLE - 500), FIFTH)
+        judge_outlook(OUTLOOK, build_funds(5 * WHOLE - 500), FIFTH)
     for words in ("20,000 tokens to 5,000", "$0.0004", "sim/writer for up to 1,000", "20%"):
         assert words in asked.value.message
-    judge_outlook(OUTLOOK, purse(WHOLE), FIFTH, is_approved=True)
+    judge_outlook(OUTLOOK, build_funds(WHOLE), FIFTH, is_approved=True)
     with refusing(FundsError, "$0.00135", reason="wallet"):
-        judge_outlook(OUTLOOK, purse(WHOLE - 400), FIFTH, is_approved=True)
+        judge_outlook(OUTLOOK, build_funds(WHOLE - 400), FIFTH, is_approved=True)
 
 
 def test_each_kind_of_money_is_judged_by_itself() -> None:
     played = replace(OUTLOOK, card=replace(PAID, name="offline/small"))
-    judge_outlook(played, purse(2_000), FIFTH)
+    judge_outlook(played, build_funds(2_000), FIFTH)
     with refusing(SpendNeedsApproval, reason="wallet"):
-        judge_outlook(played, purse(1_000), FIFTH)
-    judge_outlook(played, purse(5 * 950, is_play=True), FIFTH)
-    judge_outlook(replace(played, extra_credits=0), purse(0), FIFTH)
+        judge_outlook(played, build_funds(1_000), FIFTH)
+    judge_outlook(played, build_funds(5 * 950, is_play=True), FIFTH)
+    judge_outlook(replace(played, extra_credits=0), build_funds(0), FIFTH)
