@@ -5,10 +5,21 @@ from __future__ import annotations
 import functools
 import inspect
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 Ids = Iterable[str] | Callable[[Any], object] | None
+
+
+@contextmanager
+def naming(case: object) -> Iterator[None]:
+    """Let an error name the case it belongs to."""
+    try:
+        yield
+    except BaseException as error:  # pytest's own failures are no Exceptions
+        error.add_note(f"case: {case}")
+        raise
 
 
 def each_case(
@@ -54,11 +65,8 @@ def _loop(test: Callable[..., Any], rows: list[tuple[str, dict[str, Any]]]) -> C
     @functools.wraps(test)
     def run(*args: Any, **fixtures: Any) -> None:
         for case, values in rows:
-            try:
+            with naming(case):
                 test(*args, **values, **fixtures)
-            except BaseException as error:  # a refusal that did not come is no Exception
-                error.add_note(f"case: {case}")
-                raise
 
     return run
 
@@ -69,10 +77,7 @@ def _loop_async(
     @functools.wraps(test)
     async def run(*args: Any, **fixtures: Any) -> None:
         for case, values in rows:
-            try:
+            with naming(case):
                 await test(*args, **values, **fixtures)
-            except BaseException as error:
-                error.add_note(f"case: {case}")
-                raise
 
     return run
