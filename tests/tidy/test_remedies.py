@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.api.problems import RemedyView
 from dialectic.cli.main import COMMANDS
+from dialectic.contract.problems import RemedyView
 from dialectic.errors import Remedy, RemedyAction
 
 SOURCE = Path(__file__).parents[2] / "src" / "dialectic"
