@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
-from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, RemedyView
+from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, ProblemRemedy
 from dialectic.core.local_trust import RequestOrigin, build_removal
 from dialectic.errors import (
     ConfigurationError,
@@ -66,7 +66,7 @@ class Help:
     """What a problem tells programs besides its code."""
 
     reason: str | None = None
-    remedy: RemedyView | None = None
+    remedy: ProblemRemedy | None = None
 
 
 def build_problem(request: Request, error: DialecticError) -> Response:
@@ -117,10 +117,10 @@ def find_help(error: DialecticError) -> Help:
     if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return Help()
     if isinstance(error, OF_THE_OPERATOR):
-        return Help(remedy=RemedyView(action=RemedyAction.TRY_AGAIN))
+        return Help(remedy=ProblemRemedy(action=RemedyAction.TRY_AGAIN))
     if error.remedy is None:
         return Help(error.reason)
-    return Help(error.reason, RemedyView.model_validate(error.remedy.as_dict()))
+    return Help(error.reason, ProblemRemedy.model_validate(error.remedy.as_dict()))
 
 
 def find_wait(error: DialecticError) -> float | None:

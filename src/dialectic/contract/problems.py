@@ -20,7 +20,7 @@ class FieldError(BaseModel):
     code: str
 
 
-class RemedyView(BaseModel):
+class ProblemRemedy(BaseModel):
     """What helps, for programs: an action, and the parameters that it has."""
 
     action: RemedyAction = Field(description="A name that never changes; others may be added.")
@@ -47,5 +47,5 @@ class Problem(BaseModel):
     reason: str | None = Field(
         default=None, description="Which case of the code it is.", examples=["no_session"]
     )
-    remedy: RemedyView | None = Field(default=None, description="What helps, if that is known.")
+    remedy: ProblemRemedy | None = Field(default=None, description="What helps, if that is known.")
     errors: list[FieldError] = Field(default=[], description="Of a request that does not validate.")
