@@ -105,20 +105,20 @@ def build_message(row: dict[str, Any]) -> ChatMessage:
 
 
 @router.post("/chat", response_model=ChatReply, responses={**STREAMED, **more_problems(402, 502)})
-async def send_message(wish: ChatRequest, act: Spending, request: Request) -> Response:
-    """Ask one model; one call, or as many as a long answer takes if you wish so."""
-    system = await _find_system(act, wish)
+async def send_message(body: ChatRequest, act: Spending, request: Request) -> Response:
+    """Ask one model; one call, or as many as a long answer takes if you body so."""
+    system = await _find_system(act, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
         question = chat.Question(
-            message=wish.message,
-            model=wish.model,
-            chat_id=wish.chat_id,
+            message=body.message,
+            model=body.model,
+            chat_id=body.chat_id,
             system=system,
-            continues=wish.continue_until_complete,
-            max_output_tokens=wish.max_output_tokens,
-            replaces_id=wish.rewind_from_message_id,
+            continues=body.continue_until_complete,
+            max_output_tokens=body.max_output_tokens,
+            replaces_id=body.rewind_from_message_id,
             id=effect_id,
         )
         reply = await chat.send(act.engine, act.account, question, pieces.put_nowait)
@@ -126,15 +126,15 @@ async def send_message(wish: ChatRequest, act: Spending, request: Request) -> Re
 
     undertakings: LongRequests = request.app.state.undertakings
     asked = undertakings.run(act.context.visitor.caller, act.key, act.fingerprint, work)
-    if not wish.stream:
+    if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
 
 
-async def _find_system(act: WriteRequest, wish: ChatRequest) -> str:
-    prompt_id = wish.system_prompt_id
+async def _find_system(act: WriteRequest, body: ChatRequest) -> str:
+    prompt_id = body.system_prompt_id
     if prompt_id is None:
-        return wish.system_instruction
+        return body.system_instruction
     return await act.context.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
@@ -222,12 +222,12 @@ async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
 
 
 @router.patch("/chats/{chat_id}", response_model=Chat)
-async def change_chat(chat_id: ChatId, wish: ChatChange, act: Writing) -> Response:
+async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Response:
     """Give a chat another title."""
 
     async def work(connection: Connection, _effect_id: UUID) -> Chat:
         await chats.load_chat(connection, chat_id)
-        await chats.rename(connection, chat_id, chat.check_title(wish.title))
+        await chats.rename(connection, chat_id, chat.check_title(body.title))
         return await load_view(connection, chat_id)
 
     return await act.answer(work)
@@ -246,20 +246,20 @@ async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
 
 
 @router.post("/chats/{chat_id}/rewind", response_model=Chat)
-async def rewind_chat(chat_id: ChatId, wish: RewindRequest, act: Writing) -> Response:
+async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Response:
     """Take a message and all that followed it out of the thread; they stay on record."""
 
     async def work(connection: Connection, _effect_id: UUID) -> Chat:
         await chats.load_chat(connection, chat_id)
-        if not await chats.rewind(connection, chat_id, wish.message_id):
-            raise NotFound(f"There is no message {wish.message_id} in the thread of this chat.")
+        if not await chats.rewind(connection, chat_id, body.message_id):
+            raise NotFound(f"There is no message {body.message_id} in the thread of this chat.")
         return await load_view(connection, chat_id)
 
     return await act.answer(work)
 
 
 @router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
-async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectRequest, act: Writing) -> Response:
+async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: Writing) -> Response:
     """Make a project whose prompt is what was said in a chat."""
     project_ids: list[UUID] = []
 
@@ -267,9 +267,9 @@ async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectRequest, act: W
         title = (await chats.load_chat(connection, chat_id)).title
         thread = await chats.list_messages(connection, chat_id)
         new = projects.NewProject(
-            prompt=chat.build_prompt(_choose(thread, wish.message_ids)),
-            name=wish.name or title,
-            domain=wish.domain,
+            prompt=chat.build_prompt(_choose(thread, body.message_ids)),
+            name=body.name or title,
+            domain=body.domain,
             id=uuid5(effect_id, "project"),
         )
         await projects.create_project_in(act.engine, connection, act.account, new)

@@ -176,7 +176,7 @@ async def list_versions(
     responses=more_problems(412),
 )
 async def edit_contribution(
-    contribution_id: ContributionId, wish: EditRequest, act: Writing, if_match: IfMatch = None
+    contribution_id: ContributionId, body: EditRequest, act: Writing, if_match: IfMatch = None
 ) -> Response:
     """Put your version in the place of a contribution; the old one is kept."""
     project_ids: list[UUID] = []
@@ -189,7 +189,7 @@ async def edit_contribution(
             raise PreconditionFailed
         new_id = uuid5(effect_id, "contribution")
         edited = await contributions.edit_in(
-            act.engine, connection, act.account, contribution_id, wish.content, new_id
+            act.engine, connection, act.account, contribution_id, body.content, new_id
         )
         project_ids.append(edited.project_id)
         return build_view(await contributions.load_in(connection, edited.id))
@@ -218,13 +218,13 @@ async def regenerate_contribution(contribution_id: ContributionId, act: Spending
     "/contributions/{contribution_id}/rating", status_code=201, response_model=SavedFeedback
 )
 async def rate_contribution(
-    contribution_id: ContributionId, wish: RatingRequest, act: Writing
+    contribution_id: ContributionId, body: RatingRequest, act: Writing
 ) -> Response:
     """Rate a contribution; later prompts tell it."""
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> SavedFeedback:
-        rated = feedback.Rating(contribution_id, wish.rating, uuid5(effect_id, "rating"))
+        rated = feedback.Rating(contribution_id, body.rating, uuid5(effect_id, "rating"))
         kept = await feedback.rate_in(act.engine, connection, act.account, rated)
         project_ids.append(kept.project_id)
         return SavedFeedback(path=kept.path)

@@ -122,22 +122,22 @@ async def get_chunk(
 
 
 @router.post("/quotes")
-async def quote_run(wish: QuoteRequest, context: Reading) -> RunQuote:
+async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
     """Say what a run would cost and take. Makes nothing and asks no model."""
     ask = dataclasses.replace(
-        build_ask(context, wish),
-        prompt=wish.prompt,
-        domain=wish.domain,
-        resources=tuple(build_given(one) for one in wish.resources),
+        build_ask(context, body),
+        prompt=body.prompt,
+        domain=body.domain,
+        resources=tuple(build_given(one) for one in body.resources),
     )
     quoted = await find_quote(
-        context.engine, context.account, ask, shrunk=wish.shrink, lists_smaller=wish.lists_smaller
+        context.engine, context.account, ask, shrunk=body.shrink, lists_smaller=body.lists_smaller
     )
     return RunQuote(
         quote=quoted.quote.as_dict(),
         lines=QUOTE.dump_python(quoted.quote, mode="json"),
         models=list(ask.models),
-        has_chosen_models=wish.models is None and not context.engine.settings.default_models,
+        has_chosen_models=body.models is None and not context.engine.settings.default_models,
         shrink=quoted.shrink,
         fits=quoted.fits,
         left_out=list(quoted.left_out),

@@ -69,26 +69,26 @@ def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def build_given(wish: ResourceRequest) -> Given:
+def build_given(body: ResourceRequest) -> Given:
     """Build what is given to a project."""
-    return Given(wish.kind, wish.name, wish.text)
+    return Given(body.kind, body.name, body.text)
 
 
 @router.post("/projects", status_code=201, response_model=Project)
-async def create_project(wish: ProjectRequest, act: Writing) -> Response:
+async def create_project(body: ProjectRequest, act: Writing) -> Response:
     """Make a project of a prompt. Nothing is asked of any model yet."""
-    return await create(wish, act)
+    return await create(body, act)
 
 
-async def create(wish: ProjectRequest, act: WriteRequest) -> Response:
+async def create(body: ProjectRequest, act: WriteRequest) -> Response:
     """Make a project, in one commit with its answer."""
 
     async def work(connection: Connection, effect_id: UUID) -> Project:
         new = projects.NewProject(
-            prompt=wish.prompt,
-            name=wish.name,
-            domain=wish.domain,
-            resources=tuple(build_given(one) for one in wish.resources),
+            prompt=body.prompt,
+            name=body.name,
+            domain=body.domain,
+            resources=tuple(build_given(one) for one in body.resources),
             id=uuid5(effect_id, "project"),
         )
         await projects.create_project_in(act.engine, connection, act.account, new)
@@ -112,12 +112,12 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 
 @router.patch("/projects/{project_id}", response_model=Project)
-async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writing) -> Response:
+async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
     """Rename a project, put it away, or take it out again."""
 
     async def work(connection: Connection, _effect_id: UUID) -> Project:
         await projects.change_in(
-            connection, project_id, name=wish.name, is_archived=wish.is_archived
+            connection, project_id, name=body.name, is_archived=body.is_archived
         )
         return build_view(await projects.load_in(connection, project_id))
 

@@ -62,12 +62,12 @@ async def _steer(
 
 @router.post("/sessions/{session_id}/submit", status_code=202, response_model=Session)
 async def submit_session(
-    session_id: SessionId, act: Spending, wish: SubmitRequest | None = None
+    session_id: SessionId, act: Spending, body: SubmitRequest | None = None
 ) -> Response:
     """Submit what you say about the stage that is complete, and start the next one."""
 
     async def action(connection: Connection, effect_id: UUID) -> None:
-        await _keep(act, connection, session_id, wish or SubmitRequest(), effect_id)
+        await _keep(act, connection, session_id, body or SubmitRequest(), effect_id)
         await sessions.start_next_in(act.engine, connection, act.account, session_id)
 
     return await _steer(act, session_id, 202, action)
@@ -77,19 +77,19 @@ async def _keep(
     act: WriteRequest,
     connection: Connection,
     session_id: UUID,
-    wish: SubmitRequest,
+    body: SubmitRequest,
     effect_id: UUID,
 ) -> None:
     stage = (await load_view(connection, session_id)).current_stage
     said: list[Comment | Rating] = []
-    for number, one in enumerate(wish.responses):
+    for number, one in enumerate(body.responses):
         ids = [uuid5(effect_id, f"{kind} {number}") for kind in ("response", "rating")]
         if one.text.strip():
             said.append(Comment(stage, one.text, one.contribution_id, ids[0]))
         if one.rating is not None:
             said.append(Rating(one.contribution_id, one.rating, ids[1]))
-    if wish.feedback.strip():
-        said.append(Comment(stage, wish.feedback, None, uuid5(effect_id, "feedback")))
+    if body.feedback.strip():
+        said.append(Comment(stage, body.feedback, None, uuid5(effect_id, "feedback")))
     if said:
         await feedback.save_in(act.engine, connection, act.account, session_id, said)
 
@@ -102,10 +102,10 @@ async def pause_session(session_id: SessionId, act: Writing) -> Response:
 
 @router.post("/sessions/{session_id}/resume", status_code=202, response_model=Session)
 async def resume_session(
-    session_id: SessionId, act: Spending, wish: ResumeRequest | None = None
+    session_id: SessionId, act: Spending, body: ResumeRequest | None = None
 ) -> Response:
     """Let everything go on that is paused; harmless if nothing is."""
-    wanted = wish or ResumeRequest()
+    wanted = body or ResumeRequest()
     budget = None if wanted.budget is None else parse_usd(wanted.budget)
 
     async def action(connection: Connection, _effect_id: UUID) -> None:
@@ -130,10 +130,10 @@ async def pause_job(session_id: SessionId, job_id: JobId, act: Writing) -> Respo
 
 @router.post("/sessions/{session_id}/jobs/{job_id}/resume", status_code=202, response_model=Session)
 async def resume_job(
-    session_id: SessionId, job_id: JobId, act: Spending, wish: ResumeJobRequest | None = None
+    session_id: SessionId, job_id: JobId, act: Spending, body: ResumeJobRequest | None = None
 ) -> Response:
     """Let one job go on that is paused."""
-    approves = (wish or ResumeJobRequest()).approve_spend
+    approves = (body or ResumeJobRequest()).approve_spend
 
     async def action(connection: Connection, _effect_id: UUID) -> None:
         await jobs.resume_in(connection, session_id, job_id, approves_spend=approves)
@@ -165,12 +165,12 @@ async def iterate_session(session_id: SessionId, act: Spending) -> Response:
 
 
 @router.post("/sessions/{session_id}/feedback", status_code=201, response_model=SavedFeedback)
-async def give_feedback(session_id: SessionId, wish: FeedbackRequest, act: Writing) -> Response:
+async def give_feedback(session_id: SessionId, body: FeedbackRequest, act: Writing) -> Response:
     """Say something about a stage; every later prompt carries it."""
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, effect_id: UUID) -> SavedFeedback:
-        said = Comment(wish.stage, wish.text, wish.contribution_id, uuid5(effect_id, "feedback"))
+        said = Comment(body.stage, body.text, body.contribution_id, uuid5(effect_id, "feedback"))
         kept = await feedback.save_in(act.engine, connection, act.account, session_id, [said])
         project_ids.append(kept.project_id)
         return SavedFeedback(path=kept.path)

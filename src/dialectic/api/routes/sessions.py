@@ -84,36 +84,36 @@ def _build_stage(row: dict[str, Any]) -> StageProgress:
     )
 
 
-def build_ask(context: RequestContext, wish: SessionRequest) -> RunRequest:
+def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
     """Build what is to be argued; the prompt is the project's."""
     engine = context.engine
     names = (
         choose_default_models(engine.catalog, engine.settings)
-        if wish.models is None
-        else parse_model_list(",".join(wish.models))
+        if body.models is None
+        else parse_model_list(",".join(body.models))
     )
     return RunRequest(
         prompt="",
         models=names,
         process=shrink_process(
-            load_named(wish.process, own=engine.settings.own_processes), wish.shrink
+            load_named(body.process, own=engine.settings.own_processes), body.shrink
         ),
-        until=wish.until or "",
-        lead=wish.lead or "",
-        is_autopilot=wish.is_autopilot,
-        continue_until_complete=wish.continue_until_complete,
-        max_output_tokens=wish.max_output_tokens,
-        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+        until=body.until or "",
+        lead=body.lead or "",
+        is_autopilot=body.is_autopilot,
+        continue_until_complete=body.continue_until_complete,
+        max_output_tokens=body.max_output_tokens,
+        budget_credits=None if body.budget is None else parse_usd(body.budget),
     )
 
 
 @router.post("/projects/{project_id}/sessions", status_code=201, response_model=Session)
-async def create_session(project_id: ProjectId, wish: SessionRequest, act: Writing) -> Response:
+async def create_session(project_id: ProjectId, body: SessionRequest, act: Writing) -> Response:
     """Give a project a session. Nothing is asked of any model until it generates."""
 
     async def work(connection: Connection, effect_id: UUID) -> Session:
         project = await projects.load_in(connection, project_id)
-        ask = projects.build_run_request(project, build_ask(act.context, wish))
+        ask = projects.build_run_request(project, build_ask(act.context, body))
         session_id = uuid5(effect_id, "session")
         await projects.add_session_in(
             act.engine, connection, act.account, project_id, ask, session_id
@@ -157,16 +157,16 @@ async def get_session(session_id: SessionId, context: Reading) -> Session:
 
 
 @router.patch("/sessions/{session_id}", response_model=Session)
-async def change_session(session_id: SessionId, wish: SessionChange, act: Writing) -> Response:
+async def change_session(session_id: SessionId, body: SessionChange, act: Writing) -> Response:
     """Change a session's models, budget, or what becomes of answers that are cut off."""
-    models = None if wish.models is None else parse_model_list(",".join(wish.models))
+    models = None if body.models is None else parse_model_list(",".join(body.models))
     change = sessions.Change(
         models=models,
-        continue_until_complete=wish.continue_until_complete,
-        max_output_tokens=wish.max_output_tokens,
-        has_no_cap=wish.is_taken_away("max_output_tokens"),
-        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
-        has_no_budget=wish.is_taken_away("budget"),
+        continue_until_complete=body.continue_until_complete,
+        max_output_tokens=body.max_output_tokens,
+        has_no_cap=body.is_taken_away("max_output_tokens"),
+        budget_credits=None if body.budget is None else parse_usd(body.budget),
+        has_no_budget=body.is_taken_away("budget"),
     )
 
     async def work(connection: Connection, _effect_id: UUID) -> Session:

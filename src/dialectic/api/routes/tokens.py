@@ -43,14 +43,14 @@ async def list_tokens(context: Managing) -> Page[Token]:
 
 
 @router.post("/tokens", status_code=201)
-async def create_token(wish: TokenRequest, context: Managing) -> IssuedToken:
+async def create_token(body: TokenRequest, context: Managing) -> IssuedToken:
     """Make a token that acts for you here, with your scopes or fewer. It is shown once."""
     issued = await accounts.issue_token(
         context.engine.db,
         context.visitor.caller,
-        name=wish.name,
-        scopes=wish.scopes,
-        life_days=wish.life_days,
+        name=body.name,
+        scopes=body.scopes,
+        life_days=body.life_days,
     )
     return IssuedToken(
         id=issued.id,
@@ -96,11 +96,11 @@ async def get_browser_session(request: Request, context: Reading) -> BrowserLogi
 
 @router.post("/browser-session/switch")
 async def switch_browser_session(
-    request: Request, response: Response, wish: SwitchRequest, context: Reading
+    request: Request, response: Response, body: SwitchRequest, context: Reading
 ) -> BrowserLogin:
     """Go over to another tenant you belong to; the session before it ends."""
     caller = context.visitor.caller
-    begun = await accounts.switch_session(context.engine.db, caller, wish.tenant_id)
+    begun = await accounts.switch_session(context.engine.db, caller, body.tenant_id)
     return _set_cookie(request, response, begun)
 
 
@@ -128,13 +128,13 @@ def _read_knock(request: Request) -> RequestOrigin:
 
 @router.post("/organizations", status_code=201, response_model=Organization)
 async def create_organization(
-    wish: OrganizationRequest, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
+    body: OrganizationRequest, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
     """Make an organisation that you own."""
     caller = act.context.visitor.caller
 
     async def work(connection: Connection, _effect_id: UUID) -> Organization:
-        made = await accounts.create_organization_in(connection, caller, wish.name)
+        made = await accounts.create_organization_in(connection, caller, body.name)
         return Organization(id=made)
 
     return await act.answer(work, status=201)
@@ -148,9 +148,9 @@ async def list_members(context: Reading) -> Page[Member]:
 
 
 @router.put("/members", status_code=204)
-async def set_member(wish: MemberRequest, context: Managing) -> Response:
+async def set_member(body: MemberRequest, context: Managing) -> Response:
     """Take a user into the organisation, or give a member another role."""
-    await accounts.set_member(context.engine.db, context.visitor.caller, wish.name, wish.role)
+    await accounts.set_member(context.engine.db, context.visitor.caller, body.name, body.role)
     return Response(status_code=204)
 
 

@@ -96,17 +96,17 @@ RESOURCE_FORM = {
     status_code=201,
     response_model=Resource,
     openapi_extra=describe_bodies(
-        json={"$ref": "#/components/schemas/ResourceWish"}, form=RESOURCE_FORM
+        json={"$ref": "#/components/schemas/ResourceRequest"}, form=RESOURCE_FORM
     ),
 )
 async def add_resource(project_id: ProjectId, request: Request, act: Writing) -> Response:
     """Give a project a text beside its prompt, as JSON or as a file: text, Markdown, PDF, DOCX."""
-    wish = await read_resource(request)
-    act = name_by(act, wish.model_dump(mode="json"))
+    body = await read_resource(request)
+    act = name_by(act, body.model_dump(mode="json"))
     project_ids: list[UUID] = []
 
     async def work(connection: Connection, _effect_id: UUID) -> Resource:
-        given = build_given(wish)
+        given = build_given(body)
         resource_id = await projects.add_resource_in(
             act.engine, connection, act.account, project_id, given
         )
@@ -170,8 +170,8 @@ async def upload_project(request: Request, act: Writing) -> Response:
             "prompt": text,
             **{key: str(form[key]) for key in ("name", "domain") if key in form},
         }
-    wish = _parse(lambda: ProjectRequest.model_validate(fields))
-    return await create(wish, name_by(act, fields))
+    body = _parse(lambda: ProjectRequest.model_validate(fields))
+    return await create(body, name_by(act, fields))
 
 
 def name_by(act: WriteRequest, fields: dict[str, str]) -> WriteRequest:
