@@ -10,6 +10,8 @@ import pytest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection, connect
 from dialectic.postgres import embedded
+from tests.cases import naming
+from tests.database.connections import connected
 from tests.database.job_table import AdminConnection
 from tests.database.tenant_rows import create_database
 
@@ -76,9 +78,6 @@ CALLS = {
         " 'throttled', 'Later.', interval '1 s', 60, 1000, 10, 1)",
     ],
 }
-every_call = pytest.mark.parametrize(
-    ("role", "call"), [(role, call) for role, calls in CALLS.items() for call in calls]
-)
 
 
 @pytest.fixture
@@ -98,12 +97,14 @@ async def intruder(
     await connection.close()
 
 
-@every_call
+@pytest.mark.parametrize("role", CALLS)
 async def test_no_function_of_the_owner_runs_what_its_caller_made(
-    intruder: Connection, role: str, call: str
+    intruder: Connection, role: str
 ) -> None:
-    await intruder.execute(call)
-    assert await intruder.fetchval(COUNT_LOOT) == 0
+    for call in CALLS[role]:
+        with naming(call):
+            await intruder.execute(call)
+            assert await intruder.fetchval(COUNT_LOOT) == 0
 
 
 @pytest.mark.parametrize("role", [APP_ROLE])
@@ -115,13 +116,12 @@ async def test_the_traps_would_catch_a_function_that_looks_names_up_elsewhere(
     assert await intruder.fetchval(COUNT_LOOT) > 0
 
 
-@pytest.mark.parametrize("role", [APP_ROLE, WORKER_ROLE])
 async def test_in_a_database_of_our_own_nobody_makes_temporary_things(
-    server: embedded.Server, role: str
+    server: embedded.Server,
 ) -> None:
     address = await create_database(server)
     await migrate(address)
-    connection = await connect(address, role)
-    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="temporary"):
-        await connection.execute("create temp table loot (who text)")
-    await connection.close()
+    for role in (APP_ROLE, WORKER_ROLE):
+        async with connected(address, role) as connection:
+            with naming(role), pytest.raises(asyncpg.InsufficientPrivilegeError, match="temporary"):
+                await connection.execute("create temp table loot (who text)")
