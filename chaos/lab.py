@@ -30,6 +30,7 @@ from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
@@ -154,10 +155,10 @@ class Lab:
             process=process,
             until=process.order[0].slug,
         )
-        begun = await create_session(self.engine, self.account, ask)
+        begun = await Tenant(self.engine, self.account).run(create_session, ask)
         self.orders[number] = begun.session_id
         if starts:
-            await sessions.generate(self.engine, self.account, begun.session_id)
+            await Tenant(self.engine, self.account).run(sessions.generate, begun.session_id)
         return begun.session_id
 
     @asynccontextmanager

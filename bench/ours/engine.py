@@ -10,6 +10,7 @@ from uuid import UUID
 
 from bench.child import Options
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
@@ -69,7 +70,9 @@ async def create_sessions(
         process=process,
         until=process.order[0].slug,
     )
-    return [(await create_session(engine, account, ask)).session_id for _ in range(count)]
+    return [
+        (await Tenant(engine, account).run(create_session, ask)).session_id for _ in range(count)
+    ]
 
 
 def choose_model(engine: Engine) -> str:

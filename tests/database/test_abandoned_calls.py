@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
@@ -73,10 +74,10 @@ def put_silence(engine: Engine) -> tuple[Engine, Silent]:
 
 async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(shop: Workshop) -> None:
     engine, silent = put_silence(shop.worker_engine)
-    ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+    ids = await Tenant(shop.engine, shop.account).run(sessions.generate, shop.session_id)
     async with working(engine, run_job):
         called = {await silent.next_of(silent.called) for _ in ids}
-        await sessions.cancel(shop.engine, shop.account, shop.session_id)
+        await Tenant(shop.engine, shop.account).run(sessions.cancel, shop.session_id)
         assert {await silent.next_of(silent.left) for _ in ids} == called == set(MODELS[:2])
     rows = [await shop.look(job_id) for job_id in ids]
     assert {(row["status"], row["attempt_count"]) for row in rows} == {("cancelled", 1)}
@@ -85,7 +86,7 @@ async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(shop: Worksho
 
 async def test_a_deleted_project_hangs_up_on_every_call_it_makes(shop: Workshop) -> None:
     engine, silent = put_silence(shop.worker_engine)
-    ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+    ids = await Tenant(shop.engine, shop.account).run(sessions.generate, shop.session_id)
     async with working(engine, run_job):
         for _ in ids:
             await silent.next_of(silent.called)
@@ -102,7 +103,7 @@ async def test_a_paused_session_lets_its_calls_end(shop: Workshop) -> None:
     (job_id,) = await shop.insert()
     async with working(shop.worker_engine, gates.run):
         job = await gates.next_begun()
-        await sessions.pause(shop.engine, shop.account, shop.session_id)
+        await Tenant(shop.engine, shop.account).run(sessions.pause, shop.session_id)
         await until_beaten(shop, job.id)
         gates.gate(1).set()
         await shop.until_status("completed", job_id)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
@@ -41,7 +42,7 @@ async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) ->
 async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(shop: Workshop) -> None:
     begun = await make_session(shop.engine, shop.account, models=MODELS[:1], until="thesis")
     catalog = replace(shop.engine.catalog, providers={"offline": BrokenProvider()})
-    job_ids = await sessions.generate(shop.engine, shop.account, begun.session_id)
+    job_ids = await Tenant(shop.engine, shop.account).run(sessions.generate, begun.session_id)
     async with working(replace(shop.worker_engine, catalog=catalog), run_job) as worker:
         await shop.until_status("completed", *job_ids)
         while worker.in_flight:  # its files are still on their way

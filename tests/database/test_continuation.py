@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job, JobStatus, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
@@ -153,12 +154,12 @@ async def test_a_job_between_two_turns_stands_still_with_its_session(
 ) -> None:
     job_id = await machine.insert()
     await save(machine, await machine.take(job_id), 0)
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     assert await machine.status(job_id) == JobStatus.PAUSED
     assert await machine.claim(job_id) is None
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     assert await machine.status(job_id) == JobStatus.PENDING
-    await sessions.cancel(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.cancel, machine.session_id)
     assert await machine.status(job_id) == JobStatus.CANCELLED
     assert len(await read(machine, job_id)) == 1
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import projects, transfer
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.db.tables.records import MARKDOWN, File, insert_files
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
@@ -53,7 +54,10 @@ def clinging(shop: Workshop, **moods: Any) -> tuple[Engine, ClingingStore]:
 
 async def delete_rows(shop: Workshop) -> list[str]:
     """Delete the project and die right after the commit."""
-    return await shop.transact(lambda c: projects.delete_in(c, shop.project_id))
+    await shop.transact(
+        lambda c: projects.delete(Transaction(shop.engine, shop.account, c), shop.project_id)
+    )
+    return [row["path"] for row in await shop.rows("dialectic_discarded_files")]
 
 
 async def list_stored(shop: Workshop) -> list[str]:
@@ -199,8 +203,8 @@ async def test_a_file_that_storage_does_not_give_up_holds_up_no_other_and_goes_l
 
 async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(shop: Workshop) -> None:
     async def find_slug(project_id: UUID) -> str:
-        row = await shop.transact(lambda c: projects.load_in(c, project_id))
-        return str(row["slug"])
+        found = await Tenant(shop.engine, shop.account).run(projects.get, project_id)
+        return found.slug
 
     before = await find_slug(shop.project_id)
     paths = await delete_rows(shop)

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 )
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.job import Job, JobStatus
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, find_rule
 from dialectic.db.tables import jobs
@@ -884,7 +885,7 @@ async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
     (child_id,) = await machine.insert_plan(await machine.take(planning), 1, total_steps=2)
     child = await machine.take(child_id)
 
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     assert await machine.statuses([fresh, retrying, running, planning, child_id]) == [
         "paused",
         "paused",
@@ -899,7 +900,7 @@ async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
     row = await machine.look(planning)
     assert (row["status"], row["status_reason"]) == ("paused", "session paused")
 
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     assert await machine.statuses([fresh, retrying, planning]) == ["pending"] * 3
     assert (await machine.take(planning)).current_step == 2
     assert (await machine.take(retrying)).retry_count == 1
@@ -910,7 +911,7 @@ async def test_a_job_whose_worker_died_in_a_paused_session_is_paused(
     machine: Machine, engine: Engine
 ) -> None:
     job = await machine.take(await machine.insert())
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     await machine.lose_lease(job)
     assert await machine.claim(job.id, worker="other") is None
     row = await machine.look(job.id)
@@ -920,14 +921,16 @@ async def test_a_job_whose_worker_died_in_a_paused_session_is_paused(
 async def test_pausing_and_resuming_keep_the_sessions_status(
     machine: Machine, engine: Engine
 ) -> None:
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     row = await session_row(machine)
     assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
-    assert not await sessions.pause(engine, machine.account, machine.session_id), "already"
+    assert not await Tenant(engine, machine.account).run(sessions.pause, machine.session_id), (
+        "already"
+    )
     assert await session_row(machine) == row
     assert len(await machine.events("session_paused")) == 1
-    await sessions.resume(engine, machine.account, machine.session_id)
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     row = await session_row(machine)
     assert (row["status"], row["status_before_pause"]) == (f"pending_{STAGE}", None)
 
@@ -944,7 +947,7 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     child = await machine.take(child_ids[0])
     waiter = await machine.insert(prerequisite_job_id=fresh)
 
-    await sessions.cancel(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.cancel, machine.session_id)
     everything = [fresh, running, paused, planning, *child_ids, waiter]
     assert await machine.statuses(everything) == ["cancelled"] * len(everything)
     assert await machine.status(done) == JobStatus.COMPLETED
@@ -957,17 +960,19 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     assert (end["completed"], end["cancelled"], end["failed"]) == (1, 5, 0)
     assert (await session_row(machine))["status"] == "cancelled"
     with refusing(Conflict, reason="session_cancelled"):
-        await sessions.resume(engine, machine.account, machine.session_id)
-    assert not await sessions.cancel(engine, machine.account, machine.session_id), "already"
+        await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
+    assert not await Tenant(engine, machine.account).run(sessions.cancel, machine.session_id), (
+        "already"
+    )
     assert len(await machine.events("session_cancelled")) == 1
     with refusing(Conflict, reason="session_cancelled"):
-        await sessions.pause(engine, machine.account, machine.session_id)
+        await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
 
 
 async def test_a_job_made_in_a_cancelled_session_is_cancelled_when_claimed(
     machine: Machine, engine: Engine
 ) -> None:
-    await sessions.cancel(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.cancel, machine.session_id)
     job_id = await machine.insert()
     assert await machine.claim(job_id) is None
     assert await machine.status(job_id) == JobStatus.CANCELLED
@@ -1108,7 +1113,8 @@ async def test_thousands_of_jobs_end_together_in_a_moment(
         # A third of what a transaction may take; much less is needed.
         await connection.execute("set local statement_timeout = '3s'")
         if way == "cancelled by a person":
-            await sessions.cancel_in(connection, machine.session_id)
+            tx = Transaction(engine, machine.account, connection)
+            await sessions.cancel(tx, machine.session_id)
         else:
             await jobs.fail(connection, failing, code="provider_auth", message="No.")
 
@@ -1130,12 +1136,12 @@ async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it
 ) -> None:
     await start_stage(engine, machine.account, machine.session_id, planned_units=1)
     job = await machine.take(await machine.insert())
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     await machine.complete(job, finished_units=1)
     row = await session_row(machine)
     complete = f"{STAGE}_generation_complete"
     assert (row["status"], row["status_before_pause"]) == ("paused", complete)
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     row = await session_row(machine)
     assert (row["status"], row["status_before_pause"]) == (complete, None)
 

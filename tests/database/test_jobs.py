@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from dialectic.app import jobs, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, RemedyAction
 from tests.database.job_table import AdminConnection, working
@@ -21,19 +23,21 @@ async def shop(engine: Engine, worker_engine: Engine, admin: AdminConnection) ->
     return await Workshop.open(engine, worker_engine, admin)
 
 
+async def run(shop: Workshop, use_case: Any, *args: Any, **kwargs: Any) -> None:
+    await Tenant(shop.engine, shop.account).run(use_case, *args, **kwargs)
+
+
 async def test_a_paused_job_waits_until_it_is_resumed_and_the_others_go_on(shop: Workshop) -> None:
     paused, other = await shop.insert(2)
     for _ in range(2):  # asked again it changes nothing
-        await shop.transact(lambda c: jobs.pause_in(c, shop.session_id, paused))
+        await run(shop, jobs.pause, shop.session_id, paused)
     async with working(shop.worker_engine, finish):
         await shop.until_status("completed", other)
         row = await shop.look(paused)
         assert (row["status"], row["status_reason"]) == ("paused", "job paused")
         (told,) = await shop.events_of("contribution_generation_paused")
         assert (told["job_id"], told["error"]["code"]) == (str(paused), "job_paused")
-        await shop.transact(
-            lambda c: jobs.resume_in(c, shop.session_id, paused, approves_spend=False)
-        )
+        await run(shop, jobs.resume, shop.session_id, paused, approves_spend=False)
         await shop.until_status("completed", paused)
 
 
@@ -43,7 +47,7 @@ async def test_a_job_that_runs_is_cancelled_and_its_worker_hangs_up(shop: Worksh
         job_id, other = await shop.insert(2)
         await gates.next_begun()
         await gates.next_begun()
-        await shop.transact(lambda c: jobs.cancel_in(c, shop.session_id, job_id))
+        await run(shop, jobs.cancel, shop.session_id, job_id)
 
         async def hung_up() -> bool:
             return gates.cancelled == [(job_id, 1)]
@@ -60,13 +64,13 @@ async def test_what_cannot_be_asked_of_a_job_is_said(shop: Workshop) -> None:
     async with working(shop.worker_engine, finish):
         await shop.until_status("completed", done)
 
-    resume = partial(jobs.resume_in, approves_spend=True)
-    for deed in (jobs.pause_in, resume, jobs.cancel_in):
+    resume = partial(jobs.resume, approves_spend=True)
+    for deed in (jobs.pause, resume, jobs.cancel):
         with refusing(Conflict, "completed", subject=str(done)):
-            await shop.transact(partial(deed, session_id=session_id, job_id=done))
+            await run(shop, deed, session_id=session_id, job_id=done)
         with refusing(NotFound, reason="no_job", action=RemedyAction.LIST_JOBS):
-            await shop.transact(partial(deed, session_id=session_id, job_id=uuid4()))
+            await run(shop, deed, session_id=session_id, job_id=uuid4())
     (late,) = await shop.insert()
-    await sessions.pause(shop.engine, shop.account, session_id)
+    await Tenant(shop.engine, shop.account).run(sessions.pause, session_id)
     with refusing(Conflict, reason="session_paused", action=RemedyAction.RESUME):
-        await shop.transact(partial(resume, session_id=session_id, job_id=late))
+        await run(shop, resume, session_id=session_id, job_id=late)

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.db.pool import WORKER_ROLE, connect
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -235,13 +236,15 @@ async def test_an_abandoned_job_of_a_session_that_stands_still_books_its_loss_on
 async def test_a_session_that_is_resumed_while_its_job_is_turned_away_leaves_none_behind(
     shop: Workshop,
 ) -> None:
-    await sessions.pause(shop.engine, shop.account, shop.session_id)
+    await Tenant(shop.engine, shop.account).run(sessions.pause, shop.session_id)
     (job_id,) = await shop.insert()
     connection = await connect(shop.engine.address, WORKER_ROLE)
     async with connection.transaction():
         asked = [shop.account.tenant_id], [job_id], timedelta(seconds=1), 10
         assert await connection.fetchval(jobs.SQL["turn_away"], *asked) == 1
-        resuming = asyncio.create_task(sessions.resume(shop.engine, shop.account, shop.session_id))
+        resuming = asyncio.create_task(
+            Tenant(shop.engine, shop.account).run(sessions.resume, shop.session_id)
+        )
         blocked = asyncio.create_task(until_someone_waits(shop.admin))
         await asyncio.wait({resuming, blocked}, return_when=asyncio.FIRST_COMPLETED)
         blocked.cancel()

@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job, JobKey, JobStatus
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
@@ -509,7 +510,7 @@ async def test_a_child_that_is_lost_fails_an_open_step_only_if_all_are_needed(
 
 async def order(machine: Machine, engine: Engine) -> dict[str, list[UUID]]:
     """Order all stages on autopilot; the plan jobs of each, as they were made."""
-    await sessions.generate(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.generate, machine.session_id)
     rows = await machine.fetch(
         "select id, stage_slug from dialectic_generation_jobs"
         " order by (payload ->> 'model_index')::integer"
@@ -601,7 +602,7 @@ async def test_what_failed_runs_again_and_the_stages_after_it_wait_again(
     await machine.complete(await machine.take(first), finished_units=1)
     await machine.complete(await machine.take(third), finished_units=1)
     await machine.fail(await machine.take(second))
-    stages = await sessions.retry(engine, machine.account, machine.session_id)
+    stages = await Tenant(engine, machine.account).run(sessions.retry, machine.session_id)
     assert stages == sorted(ORDER)
     assert (await read_session(machine))["status"] == "generating_thesis"
     assert await read_stages(machine) == {"thesis": "generating"} | dict.fromkeys(
@@ -621,7 +622,7 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
 ) -> None:
     ordered = await order(machine, engine)
     held = [await machine.take(planner_id) for planner_id in ordered["thesis"]]
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     for job in held:
         await machine.complete(job)
     session = await read_session(machine)
@@ -633,7 +634,7 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
     for planner_id in ordered["antithesis"]:
         assert await machine.claim(planner_id) is None
     assert await machine.statuses(ordered["antithesis"]) == ["paused"] * 3
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     session = await read_session(machine)
     assert (session["status"], session["current_stage_slug"]) == (
         "generating_antithesis",
@@ -648,11 +649,11 @@ async def test_what_comes_for_a_paused_plan_job_is_there_when_it_goes_on(
     planner_id = await insert_planner(machine, "thesis")
     maker = await machine.take(await machine.insert(**making("thesis")))
     await finish_one(machine, "thesis")
-    await sessions.pause(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.pause, machine.session_id)
     assert await machine.status(planner_id) == JobStatus.PAUSED
     await machine.complete(maker)
     assert await machine.status(planner_id) == JobStatus.PAUSED
-    await sessions.resume(engine, machine.account, machine.session_id)
+    await Tenant(engine, machine.account).run(sessions.resume, machine.session_id)
     await wait(machine, await machine.take(planner_id), "thesis")
     assert await machine.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
     assert (await read_moves(admin, planner_id)).count("paused") == 1

@@ -15,6 +15,7 @@ import pytest
 
 from chaos.later import make_later_version
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.db import migrate as migration
 from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, find_upgrade, list_migrations, migrate
@@ -117,7 +118,7 @@ async def test_the_schema_is_applied_again_and_again_while_others_work(
 
     async def look() -> None:
         while not is_over:
-            await sessions.load_overview(shop.engine, shop.account, shop.session_id)
+            await Tenant(shop.engine, shop.account).run(sessions.load_overview, shop.session_id)
 
     async def apply_again() -> None:
         connection = await asyncpg.connect(shop.engine.address.url)

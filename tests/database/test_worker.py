@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.job import Job, derive_contribution_id
 from dialectic.core.transfer.bundle_format import is_description
@@ -241,7 +242,7 @@ async def test_a_job_without_money_is_paused_and_goes_on_when_resumed(shop: Work
             "Nothing left.",
         )
         assert len(await shop.events_of("contribution_generation_paused")) == 1
-        await sessions.resume(shop.engine, shop.account, shop.session_id)
+        await Tenant(shop.engine, shop.account).run(sessions.resume, shop.session_id)
         await shop.until_status("completed", job_id)
 
 
@@ -269,7 +270,7 @@ async def test_a_payload_that_cannot_be_read_fails_its_job_with_the_reason_and_n
 ) -> None:
     (unknown,) = await shop.insert()
     (malformed,) = await shop.insert(payload=Malformed())
-    root_ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+    root_ids = await Tenant(shop.engine, shop.account).run(sessions.generate, shop.session_id)
     async with working(shop.worker_engine, run_job):
         await shop.until_status("failed", unknown, malformed)
         await shop.until_status("completed", *root_ids)
@@ -421,7 +422,7 @@ async def test_cancelling_a_session_stops_what_runs_in_it(shop: Workshop) -> Non
     (job_id,) = await shop.insert()
     async with working(shop.worker_engine, gate.run) as worker:
         await gate.until_begun()
-        await sessions.cancel(shop.engine, shop.account, shop.session_id)
+        await Tenant(shop.engine, shop.account).run(sessions.cancel, shop.session_id)
         await until_idle(shop, worker)
     assert gate.cancelled == 1
     assert (await shop.look(job_id))["status"] == "cancelled"
@@ -490,7 +491,7 @@ async def test_nothing_is_lost_or_done_twice_when_connections_break_under_load(
 
 async def generate(shop: Workshop, session_id: UUID) -> list[UUID]:
     """Let a real worker carry out a session's first stage."""
-    job_ids = await sessions.generate(shop.engine, shop.account, session_id)
+    job_ids = await Tenant(shop.engine, shop.account).run(sessions.generate, session_id)
     async with working(shop.worker_engine, run_job) as worker:
         await shop.until_status("completed", *job_ids)
         await until_idle(shop, worker)
@@ -508,7 +509,7 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
     shop: Workshop,
 ) -> None:
     job_ids = await generate(shop, shop.session_id)
-    overview = await sessions.load_overview(shop.engine, shop.account, shop.session_id)
+    overview = await Tenant(shop.engine, shop.account).run(sessions.load_overview, shop.session_id)
     slug, short = overview.session["project_slug"], str(shop.session_id)[:8]
     folder = f"{slug}/session_{short}/iteration_1/1_{STAGE}"
     names = [model.replace("/", "-") for model in MODELS]
@@ -583,7 +584,10 @@ async def test_those_who_follow_are_told_of_each_document_and_of_the_end(shop: W
 
 async def test_a_stage_that_is_asked_for_many_times_is_generated_once(shop: Workshop) -> None:
     asked = await asyncio.gather(
-        *(sessions.generate(shop.engine, shop.account, shop.session_id) for _ in range(5))
+        *(
+            Tenant(shop.engine, shop.account).run(sessions.generate, shop.session_id)
+            for _ in range(5)
+        )
     )
     assert all(job_ids == asked[0] for job_ids in asked)
     again = await generate(shop, shop.session_id)
@@ -665,7 +669,7 @@ async def test_documents_that_descend_from_each_other_can_be_deleted(shop: Works
 @pytest.mark.parametrize("point", POINTS)
 async def test_an_error_at_any_point_leaves_nothing_half_done(shop: Workshop, point: str) -> None:
     begun = await make_session(shop.engine, shop.account, models=MODELS[:1], until=STAGE)
-    (job_id,) = await sessions.generate(shop.engine, shop.account, begun.session_id)
+    (job_id,) = await Tenant(shop.engine, shop.account).run(sessions.generate, begun.session_id)
     armed = replace(shop.worker_engine, failpoints=Failpoints.parse(f"{point}=error"))
     is_saved = point in ("after_commit", "after_files")
     async with working(armed, run_job) as worker:
@@ -702,7 +706,7 @@ async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_
     root = tmp_path / "mount"
     root.write_text("A file stands where the storage belongs.")
     away = replace(shop.worker_engine, files=open_store(root.as_uri()))
-    job_ids = await sessions.generate(shop.engine, shop.account, shop.session_id)
+    job_ids = await Tenant(shop.engine, shop.account).run(sessions.generate, shop.session_id)
     async with working(away, run_job):
         await shop.until_status("completed", *job_ids)
     assert len(await waiting_files(shop)) == 18

@@ -18,6 +18,7 @@ from starlette.datastructures import State
 
 from dialectic.api.app import build_api, build_app
 from dialectic.app import accounts, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
@@ -101,7 +102,9 @@ class House:
         working = asyncio.create_task(worker.run())
 
         async def rests() -> bool:
-            overview = await sessions.load_overview(self.engine, guest.account, UUID(session_id))
+            overview = await Tenant(self.engine, guest.account).run(
+                sessions.load_overview, UUID(session_id)
+            )
             return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
 
         try:

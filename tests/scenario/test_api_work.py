@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import contributions, feedback, sessions
+from dialectic.app.transaction import Transaction
 from dialectic.contract.sessions import RESPONSES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.pool import Address, Connection
@@ -156,9 +157,8 @@ async def test_of_two_who_edit_what_both_have_seen_one_is_told(
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def edit(connection: Connection) -> None:
-        await contributions.edit_in(
-            house.engine, connection, told.account, UUID(lines[-1]["id"]), "The first.", uuid4()
-        )
+        tx = Transaction(house.engine, told.account, connection)
+        await contributions.edit(tx, UUID(lines[-1]["id"]), "The first.")
         begun.set()
         await may_end.wait()
 
@@ -191,7 +191,8 @@ async def test_of_two_who_say_something_at_once_both_are_kept(
 
     async def speak(connection: Connection) -> None:
         said = feedback.Comment("thesis", "The first to speak.")
-        await feedback.save_in(house.engine, connection, told.account, session_id, [said])
+        tx = Transaction(house.engine, told.account, connection)
+        await feedback.save(tx, session_id, [said])
         begun.set()
         await may_end.wait()
 
@@ -215,7 +216,8 @@ async def test_a_project_is_not_deleted_while_its_work_begins(house: House, told
     account, begun, may_end = house.anna.account, asyncio.Event(), asyncio.Event()
 
     async def generate(connection: Connection) -> None:
-        await sessions.generate_in(house.engine, connection, account, UUID(session["id"]))
+        tx = Transaction(house.engine, account, connection)
+        await sessions.generate(tx, UUID(session["id"]))
         begun.set()
         await may_end.wait()
 

@@ -17,6 +17,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import contributions, quotes, sessions, transfer
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.file_locations import Combining, Intermediate
 from dialectic.core.documents.file_paths import parse_path
 from dialectic.core.money.quote import Quote
@@ -254,7 +255,7 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     verdict, *_ = record.select("verdict")
     merges = len(select_jobs(record, "merge"))
 
-    await contributions.regenerate(engine, account, verdict["id"])
+    await Tenant(engine, account).run(contributions.regenerate, verdict["id"])
     await stage.work(session_id)
     record = await stage.record(session_id)
     assert len(select_jobs(record, "merge")) == merges, "nothing is merged twice"
@@ -262,12 +263,12 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     await shop.check_books(session_id)
 
     idea, *_ = record.select("idea")
-    edited = await contributions.edit(engine, account, idea["id"], fill("better", 440))
+    edited = await Tenant(engine, account).run(contributions.edit, idea["id"], fill("better", 440))
     record = await stage.record(session_id)
     stale = {row["contribution_type"] for row in record.contributions if row["is_stale"]}
     assert stale == {"combined", "verdict"}
     assert edited.stale == sum(row["is_stale"] for row in record.contributions)
-    await contributions.regenerate(engine, account, verdict["id"])
+    await Tenant(engine, account).run(contributions.regenerate, verdict["id"])
     await stage.work(session_id)
     record = await stage.record(session_id)
     assert len(select_jobs(record, "combine")) == 2
@@ -311,7 +312,7 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         stage = shop.stage
         shop.simulator.hold("merging")
         session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
 
         async def all_wait() -> bool:
             jobs = select_jobs(await stage.record(session_id), "execute")
@@ -330,7 +331,7 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         assert "failed" in {job["status"] for job in select_jobs(record, "merge")}
         done = {job["id"] for job in select_jobs(record, "merge") if job["status"] == "completed"}
 
-        await sessions.retry(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.retry, session_id)
         await stage.work(session_id)
         record = await stage.record(session_id)
         assert record.session["status"] == "iteration_complete"
@@ -346,7 +347,7 @@ async def test_a_worker_that_dies_between_the_merges_and_their_reader_merges_not
 ) -> None:
     stage = shop.allow(lease_s=SHORT_LEASE_S).stage
     session_id = await stage.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-    await sessions.generate(stage.engine, stage.account, session_id)
+    await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
     # Four ideas, two merges: the seventh call that is about to leave is the first reader's.
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dialectic", "worker", "--concurrency", "2"),
@@ -427,7 +428,7 @@ async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_togethe
             assert manifest["tokens_after"] <= manifest["tokens_max"] < manifest["tokens_before"]
 
         verdict, *_ = record.select("verdict")
-        await contributions.regenerate(stage.engine, stage.account, verdict["id"])
+        await Tenant(stage.engine, stage.account).run(contributions.regenerate, verdict["id"])
         await stage.work(session_id)
         again = await stage.record(session_id)
         (anew,) = [row for row in again.select("verdict") if row["edit_version"] == 2]

@@ -17,6 +17,7 @@ import pytest
 import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.file_locations import ResourceKind
 from dialectic.core.run_request import Given
 from dialectic.ledger import audit
@@ -234,8 +235,8 @@ async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody
         assert shop.calls == 0, "neither for vectors nor for an answer"
         assert await shop.list_holds() == []
         assert await read_compressions(shop) == []
-        await sessions.resume(
-            shop.stage.engine, shop.stage.account, session_id, approves_spend=True
+        await Tenant(shop.stage.engine, shop.stage.account).run(
+            sessions.resume, session_id, approves_spend=True
         )
         await shop.stage.work(session_id)
         (document,) = (await shop.stage.record(session_id)).contributions
@@ -259,7 +260,7 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
         session_id = await stage.play([WRITER] * 3, until="thesis", resources=resources)
         first = len(list_calls(shop, "embeddings"))
         documents = (await stage.record(session_id)).contributions
-        await contributions.regenerate(stage.engine, stage.account, documents[0]["id"])
+        await Tenant(stage.engine, stage.account).run(contributions.regenerate, documents[0]["id"])
         await stage.work(session_id)
         *_, again = (await stage.record(session_id)).contributions
         made = await read_compressions(shop)
@@ -284,7 +285,7 @@ async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
         record = await stage.record(session_id)
         await search_project(stage.engine, stage.account, record.project["id"], "bread and ovens")
         searched = len(list_calls(shop, "embeddings"))
-        await sessions.start_next(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.start_next, session_id)
         await stage.work(session_id)
         *_, critique = (await stage.record(session_id)).contributions
         assert await verify(stage) == []
@@ -303,7 +304,7 @@ async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made
     async with open_small_shop(server, template, home, script, window=4_000, answer=500) as shop:
         stage = shop.stage
         session_id = await stage.create([WRITER], until="thesis", resources=LONG_RESOURCES)
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         shop.simulator.hold("reading")
         task = asyncio.create_task(
             run_job(stage.worker_engine, await claim_alone(shop, session_id))
@@ -395,7 +396,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         holds = await shop.list_holds()
         # A writer whose window does not even hold what the text is for is not asked at all.
         other = await stage.create([WRITER], until="thesis", process=str(process))
-        await sessions.generate(stage.engine, stage.account, other)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, other)
         job, asked = await claim_alone(shop, other), shop.calls
         engine, wallet_id = stage.worker_engine, stage.account.wallet_id
         card = engine.catalog.load_card(WRITER)

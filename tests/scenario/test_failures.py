@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import jobs, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import Conflict, RemedyAction
@@ -110,7 +111,7 @@ async def test_what_failed_is_run_again_and_nothing_that_is_saved(
     saved = {row["id"]: row for row in failed.contributions}
     answered = Counter((sent.model, sent.messages[0].content) for sent in provider.asked)
     provider.asked.clear()
-    stages = await sessions.retry(stage.engine, stage.account, session_id)
+    stages = await Tenant(stage.engine, stage.account).run(sessions.retry, session_id)
     assert stages == sorted(ORDER[ORDER.index(slug) :])
     await stage.work(session_id)
     record = await stage.record(session_id)
@@ -164,12 +165,12 @@ async def test_a_failure_that_stays_can_be_retried_again(
     mood["refuses"] = asks_for("antithesis_critique", variant=2)
     session_id = await stage.play(MODELS, until="antithesis")
     for _ in range(2):
-        await sessions.retry(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.retry, session_id)
         await stage.work(session_id)
         record = await stage.record(session_id)
         check_failed(record, "antithesis")
     mood["refuses"] = lambda request: False
-    await sessions.retry(stage.engine, stage.account, session_id)
+    await Tenant(stage.engine, stage.account).run(sessions.retry, session_id)
     await stage.work(session_id)
     record = await stage.record(session_id)
     assert record.session["status"] == "antithesis_generation_complete"
@@ -180,15 +181,13 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
     stage: Stage,
 ) -> None:
     session_id = await stage.create(MODELS, until="thesis")
-    (job_id, *_) = await sessions.generate(stage.engine, stage.account, session_id)
-    await stage.engine.db.transact(
-        stage.account.tenant_id, lambda c: jobs.cancel_in(c, session_id, job_id)
-    )
+    (job_id, *_) = await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
+    await Tenant(stage.engine, stage.account).run(jobs.cancel, session_id, job_id)
     await stage.work(session_id)
     record = await stage.record(session_id)
     assert record.session["status"] == "thesis_generation_failed"
     assert len(record.contributions) == len(MODELS) - 1, "the others are not disturbed"
-    assert await sessions.retry(stage.engine, stage.account, session_id) == ["thesis"]
+    assert await Tenant(stage.engine, stage.account).run(sessions.retry, session_id) == ["thesis"]
     await stage.work(session_id)
     record = await stage.record(session_id)
     assert record.session["status"] == "thesis_generation_complete"
@@ -198,7 +197,7 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
 async def test_what_has_not_failed_cannot_be_retried(stage: Stage) -> None:
     session_id = await stage.play([SKEPTIC], until="thesis")
     with refusing(Conflict, reason="nothing_failed"):
-        await sessions.retry(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.retry, session_id)
 
 
 async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
@@ -207,9 +206,9 @@ async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
     mood["refuses"] = asks_for("thesis")
     session_id = await stage.play(MODELS, is_autopilot=False)
     with refusing(Conflict, reason="stage_incomplete", action=RemedyAction.RETRY):
-        await sessions.start_next(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.start_next, session_id)
     with refusing(Conflict, reason="iteration_incomplete", action=RemedyAction.RETRY):
-        await sessions.iterate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.iterate, session_id)
 
 
 # -- one after another ----------------------------------------------------------------------------
@@ -248,7 +247,7 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
     catalog, gate = build_gate(late)
     async with open_stage(server, template, tmp_path / "home", catalog) as stage:
         session_id = await stage.create(MODELS, until="synthesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         async with stage.working():
 
             async def criticised() -> bool:
@@ -264,9 +263,9 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
 
 
 async def has_ended(stage: Stage, session_id: UUID) -> bool:
-    status: str = (await sessions.load_overview(stage.engine, stage.account, session_id)).session[
-        "status"
-    ]
+    status: str = (
+        await Tenant(stage.engine, stage.account).run(sessions.load_overview, session_id)
+    ).session["status"]
     return status.endswith(("_complete", "_failed"))
 
 
@@ -277,7 +276,7 @@ async def test_the_last_step_of_the_synthesis_waits_for_all_models_and_says_so(
     catalog, gate = build_gate(late)
     async with open_stage(server, template, tmp_path / "home", catalog) as stage:
         session_id = await stage.create(MODELS, until="synthesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         waiting = """
             select current_step, status_reason from dialectic_generation_jobs
             where parent_job_id is null and stage_slug = 'synthesis'
@@ -307,10 +306,10 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
     catalog, gate = build_gate(asks_for(template_name))
     async with open_stage(server, template, tmp_path / "home", catalog) as stage:
         session_id = await stage.create(MODELS)
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         async with stage.working():
             await asyncio.wait_for(gate.is_holding.wait(), PATIENCE_S)
-            await sessions.pause(stage.engine, stage.account, session_id)
+            await Tenant(stage.engine, stage.account).run(sessions.pause, session_id)
             gate.opened.set()
 
             async def stands() -> bool:
@@ -325,7 +324,7 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
             assert before.session["status"] == "paused"
             assert len(before.contributions) == asked < sum(COUNTS.values())
         assert len(gate.asked) == asked
-        await sessions.resume(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.resume, session_id)
         await stage.work(session_id)
         record = await stage.record(session_id)
     check_complete(record)

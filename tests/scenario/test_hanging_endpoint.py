@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.postgres import embedded
 from dialectic_simulator import Simulator
@@ -36,7 +37,7 @@ async def begin(stage: Stage, endpoint: str, jobs: int) -> list[UUID]:
     begun = []
     for _ in range(0, jobs, MODELS_PER_SESSION_MAX):
         session_id = await stage.create([f"{endpoint}/m"] * MODELS_PER_SESSION_MAX, until="thesis")
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         begun.append(session_id)
     return begun
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from dialectic.app import contributions
+from dialectic.app.transaction import Tenant
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection, Database
 from dialectic.postgres import embedded
 from tests.scenario.paid_models import check_books, verify
@@ -79,8 +80,12 @@ async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_
         (thesis,) = (await stage.record(session_id)).contributions
         async with Forgetful.open(stage.engine.address, APP_ROLE) as db:
             doubtful = replace(stage.engine, db=db)
-            job_id = await contributions.regenerate(doubtful, stage.account, thesis["id"])
-        again = await contributions.regenerate(stage.engine, stage.account, thesis["id"])
+            job_id = await Tenant(doubtful, stage.account).run(
+                contributions.regenerate, thesis["id"]
+            )
+        again = await Tenant(stage.engine, stage.account).run(
+            contributions.regenerate, thesis["id"]
+        )
         made = await stage.fetch(
             "select id from dialectic_generation_jobs where payload ->> 'replaces' is not null"
         )

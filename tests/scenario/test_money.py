@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from dialectic.app import quotes, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.models.messages import UsageSource
 from dialectic.core.models.model import ModelCard
@@ -137,12 +138,14 @@ async def test_a_call_above_the_share_of_the_balance_waits_for_approval_and_is_n
     assert read_remedy_of(job) == approve
 
     # Going on without a word does not approve it.
-    await sessions.resume(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.resume, session_id)
     await shop.stage.work(session_id)
     (job,) = await load_jobs(shop, session_id)
     assert (job["status"], shop.calls, await shop.list_holds()) == ("paused", 0, [])
 
-    await sessions.resume(shop.stage.engine, shop.stage.account, session_id, approves_spend=True)
+    await Tenant(shop.stage.engine, shop.stage.account).run(
+        sessions.resume, session_id, approves_spend=True
+    )
     await shop.stage.work(session_id)
     (posted,) = await shop.check_books(session_id)
     assert posted["amount_credits"] > 4_000
@@ -169,7 +172,7 @@ async def test_money_that_others_spend_between_plan_and_call_is_missed_before_th
 ) -> None:
     await shop.put_in(100_000)
     session_id = await shop.stage.create([WRITER], until="antithesis", max_output_tokens=1_000)
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
     shop.simulator.hold()
     async with shop.stage.working():
         await shop.simulator.wait_arrived(1)
@@ -232,7 +235,7 @@ async def test_a_call_whose_money_calls_in_flight_hold_waits_a_moment_and_nobody
     shop = shop.allow(max_spend_fraction=1.0)
     await shop.put_in(5_000)
     session_id = await shop.stage.create([WRITER, WRITER], until="thesis", max_output_tokens=1_000)
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
     shop.simulator.hold()
     async with shop.stage.working():
         await shop.simulator.wait_arrived(1)
@@ -278,7 +281,7 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
     session_id = await shop.stage.create(
         [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
     )
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
 
     async with shop.stage.working(concurrency=16):
         await shop.stage.until(lambda: has_paused(shop, session_id))
@@ -296,8 +299,8 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
         raise_it = Remedy(RemedyAction.RAISE_BUDGET, session_id=str(session_id))
         assert read_remedy_of(job) == raise_it
 
-    await sessions.resume(
-        shop.stage.engine, shop.stage.account, session_id, budget_credits=1_000_000
+    await Tenant(shop.stage.engine, shop.stage.account).run(
+        sessions.resume, session_id, budget_credits=1_000_000
     )
     await shop.stage.work(session_id)
     await shop.check_books(session_id)
@@ -376,7 +379,7 @@ async def test_what_is_used_beyond_a_hold_is_an_overrun_that_the_wallet_does_not
 async def test_the_price_of_a_call_is_that_of_the_moment_it_was_held_for(shop: Shop) -> None:
     await shop.put_in(PLENTY)
     session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
     shop.simulator.hold()
     async with shop.stage.working():
         await shop.simulator.wait_arrived(1)
@@ -456,7 +459,7 @@ async def begin_call(shop: Shop) -> tuple[UUID, asyncio.Task[None]]:
     """Begin a session whose only call is on its way, and nobody keeps its lease."""
     await shop.put_in(PLENTY)
     session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
     job = await claim_alone(shop, session_id)
     shop.simulator.hold()
     task = asyncio.create_task(run_job(shop.stage.worker_engine, job))
@@ -514,7 +517,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     stage = shop.stage
     await shop.put_in(PLENTY)
     session_id = await stage.create([WRITER], until="thesis")
-    await sessions.generate(stage.engine, stage.account, session_id)
+    await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
     job = await claim_alone(shop, session_id)
     async with (
         Database.open(stage.engine.address, WORKER_ROLE, patience_s=0.1) as db,
@@ -526,7 +529,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     (paused,) = await load_jobs(shop, session_id)
     assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
     assert [row["state"] for row in await shop.list_holds()] == ["lost"]
-    await sessions.resume(stage.engine, stage.account, session_id)
+    await Tenant(stage.engine, stage.account).run(sessions.resume, session_id)
     await stage.work(session_id)
     await check_charged_once(shop, session_id)
 
@@ -534,11 +537,11 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
 async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(shop: Shop) -> None:
     await shop.put_in(PLENTY)
     session_id = await shop.stage.create([WRITER], until="thesis")
-    await sessions.generate(shop.stage.engine, shop.stage.account, session_id)
+    await Tenant(shop.stage.engine, shop.stage.account).run(sessions.generate, session_id)
     shop.simulator.hold()
     async with shop.stage.working():
         await shop.simulator.wait_arrived(1)
-        await sessions.cancel(shop.stage.engine, shop.stage.account, session_id)
+        await Tenant(shop.stage.engine, shop.stage.account).run(sessions.cancel, session_id)
 
         async def is_resolved() -> bool:
             return {row["state"] for row in await shop.list_holds()} == {"lost"}

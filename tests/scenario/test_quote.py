@@ -19,6 +19,7 @@ import pytest
 
 from dialectic.app import quotes, sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.money.price import price_call
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
@@ -73,11 +74,11 @@ async def tell(stage: Stage) -> Story:
     asked = await quotes.quote_request(stage.engine, stage.account, ASK)
     session_id = await stage.create(CAST, is_autopilot=False)
     before = await quotes.quote_session(stage.engine, stage.account, session_id)
-    await sessions.generate(stage.engine, stage.account, session_id)
+    await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
     await stage.work(session_id)
     then = await quotes.quote_session(stage.engine, stage.account, session_id)
     for _ in range(4):
-        await sessions.start_next(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.start_next, session_id)
         await stage.work(session_id)
     return Story(
         before=before.rest,
@@ -198,7 +199,7 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
 
     async with open_stage(server, template, tmp_path / "home") as stage:
         session_id = await stage.create([SKEPTIC], until="antithesis", is_autopilot=False)
-        await sessions.generate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
         await stage.work(session_id)
 
         async def read_expected() -> Amount:
@@ -206,15 +207,15 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
             return found.rest.figures.expected
 
         plain = await read_expected()
-        await feedback.give_feedback(
-            stage.engine, stage.account, session_id, "thesis", "Think of winter. " * 1_000
+        await Tenant(stage.engine, stage.account).run(
+            feedback.give_feedback, session_id, "thesis", "Think of winter. " * 1_000
         )
         told = await read_expected()
         assert 4_200 < told.input_tokens - plain.input_tokens < 4_400
 
-        await sessions.start_next(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.start_next, session_id)
         await stage.work(session_id)
-        await sessions.iterate(stage.engine, stage.account, session_id)
+        await Tenant(stage.engine, stage.account).run(sessions.iterate, session_id)
         found = await quotes.quote_session(stage.engine, stage.account, session_id)
         assert found.rest.planned_calls == 2
         await stage.work(session_id)
@@ -234,8 +235,8 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
     async with open_stage(server, template, tmp_path / "home") as stage:
         quoted = await quotes.quote_request(stage.engine, stage.account, smaller)
-        begun = await create_session(stage.engine, stage.account, smaller)
-        await sessions.generate(stage.engine, stage.account, begun.session_id)
+        begun = await Tenant(stage.engine, stage.account).run(create_session, smaller)
+        await Tenant(stage.engine, stage.account).run(sessions.generate, begun.session_id)
         await stage.work(begun.session_id)
         record = await stage.record(begun.session_id)
     assert record.session["status"] == "iteration_complete"

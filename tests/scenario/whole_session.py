@@ -16,6 +16,7 @@ import asyncpg
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
@@ -93,13 +94,13 @@ class Stage:
             process=load_process(wishes.pop("process", "standard")),
             **wishes,
         )
-        begun = await create_session(self.engine, self.account, ask)
+        begun = await Tenant(self.engine, self.account).run(create_session, ask)
         return begun.session_id
 
     async def play(self, models: list[str], **wishes: Any) -> UUID:
         """Carry out a session as far as it goes by itself."""
         session_id = await self.create(models, **wishes)
-        await sessions.generate(self.engine, self.account, session_id)
+        await Tenant(self.engine, self.account).run(sessions.generate, session_id)
         await self.work(session_id)
         return session_id
 
@@ -122,7 +123,7 @@ class Stage:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
-        overview = await sessions.load_overview(self.engine, self.account, session_id)
+        overview = await Tenant(self.engine, self.account).run(sessions.load_overview, session_id)
         statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.
         return not statuses or statuses - WAITING == {JobStatus.PAUSED}

@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
+from dialectic.app.transaction import Transaction
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
@@ -71,13 +72,9 @@ class Imported:
     waiting: tuple[str, ...]
 
 
-async def resolve_project_id(engine: Engine, account: Account, text: str) -> UUID:
-    """Find a project by folder or name, by the beginning of one, or by that of an id in it."""
-
-    async def work(connection: Connection) -> UUID:
-        return await transfer.get_project_id(connection, text)
-
-    return await engine.db.transact(account.tenant_id, work)
+async def resolve_project_id(tx: Transaction, text: str) -> UUID:
+    """Get a project's id by folder or name, by the beginning of one, or by that of an id in it."""
+    return await transfer.get_project_id(tx.connection, text)
 
 
 # -- out -------------------------------------------------------------------------------------------
@@ -151,7 +148,7 @@ async def import_project(engine: Engine, account: Account, path: Path) -> Import
         intake = await inspect(archive)
 
         async def work(connection: Connection) -> ProjectRows:
-            return await intake.write_in(connection, account)
+            return await intake.write(connection, account)
 
         with refusing_broken_rules():
             rows = await engine.db.transact(account.tenant_id, work)
@@ -173,7 +170,7 @@ class Intake:
     # A commit whose answer was lost is tried again and must find what it has already done.
     done: list[ProjectRows] = field(default_factory=list)
 
-    async def write_in(self, connection: Connection, account: Account) -> ProjectRows:
+    async def write(self, connection: Connection, account: Account) -> ProjectRows:
         """Write everything in the caller's transaction."""
         for rows in self.done:
             if await transfer.find_slug(connection, rows.project.id) == rows.project.slug:
