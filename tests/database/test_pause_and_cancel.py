@@ -13,7 +13,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
-from dialectic.app.transaction import Tenant
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.records import Account
@@ -23,7 +23,7 @@ from dialectic.processes.loader import load_process
 from tests.waiting import until_someone_waits
 
 T = TypeVar("T")
-Steer = Callable[[Engine, Account, UUID], Awaitable[bool]]
+Steer = Callable[[Transaction, UUID], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -66,7 +66,8 @@ async def test_a_lost_answer_is_not_taken_for_a_refusal(
     status: str,
 ) -> None:
     forgetful = Forgetful(engine.db)
-    assert not await steer(replace(engine, db=forgetful), account, session_id), "done already"
+    tenant = Tenant(replace(engine, db=forgetful), account)
+    assert not await tenant.run(steer, session_id), "done already"
     assert forgetful.answers_lost == 1
     assert (await Tenant(engine, account).run(sessions.load_overview, session_id)).session[
         "status"
