@@ -52,7 +52,7 @@ from dialectic.core.access import Scope
 from dialectic.core.transfer.rows import ProjectRows
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
-from dialectic.publishing.publish import describe_project
+from dialectic.publishing.publish import describe_project, publish_project
 from dialectic.storage.archive import open_archive
 
 router = APIRouter(tags=["projects"])
@@ -258,9 +258,7 @@ async def _import(act: WriteRequest, path: Path) -> Response:
         intake = await transfer.inspect(archive)
 
         async def work(connection: Connection, effect_id: UUID) -> ImportedView:
-            copy_id = uuid5(effect_id, "project")
-            arrival = dataclasses.replace(intake.arrival, copy_id=copy_id)
-            bound = dataclasses.replace(intake, arrival=arrival)
+            bound = dataclasses.replace(intake, copy_id=uuid5(effect_id, "project"))
             rows = await bound.write_in(connection, act.account)
             taken.append(rows)
             told = bound.describe(rows)
@@ -278,7 +276,7 @@ async def _import(act: WriteRequest, path: Path) -> Response:
 
 async def _publish(act: WriteRequest, taken: list[ProjectRows]) -> None:
     for rows in taken[-1:]:
-        await transfer.publish_rows(act.engine, act.account, rows)
+        await publish_project(act.engine, act.account.tenant_id, rows.project.id)
         await describe_project(act.engine, act.account.tenant_id, rows.project.id)
 
 

@@ -119,7 +119,7 @@ def _bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str],
 
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:
     """Copy a process into the tables, once per content; return the id of that version."""
-    process_id = uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
+    process_id = derive_process_id(tenant_id, process)
     is_new = await connection.fetchval(
         SQL["insert_process"],
         tenant_id,
@@ -193,6 +193,11 @@ async def _insert_stages(
 def derive_model_id(tenant_id: UUID, name: str) -> UUID:
     """Derive the id under which a tenant keeps a model."""
     return uuid5(tenant_id, f"model:{name}")
+
+
+def derive_process_id(tenant_id: UUID, process: Process) -> UUID:
+    """Derive the id under which a tenant keeps a version of a process."""
+    return uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
 
 
 def derive_domain_id(tenant_id: UUID, name: str) -> UUID:
