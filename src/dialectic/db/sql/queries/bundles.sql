@@ -107,7 +107,8 @@ select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_feedback where id = any ($1))
   or exists (select from dialectic_project_resources where id = any ($1))
 
--- Rows are inserted from JSON, with null in the columns that did not travel.
+-- Rows are inserted whole from JSON, with null in the columns that did not travel: a test compares
+-- the columns of both.
 
 -- name: insert_domains
 insert into dialectic_domains select * from jsonb_populate_recordset(null::dialectic_domains, $1)
