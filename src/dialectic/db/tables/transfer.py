@@ -69,7 +69,7 @@ async def read_text(connection: Connection, row_id: UUID) -> str:
 
 async def find_slug(connection: Connection, project_id: UUID) -> str | None:
     """Find the folder of a project; None if the project does not exist."""
-    slug: str | None = await connection.fetchval(SQL["project_exists"], project_id)
+    slug: str | None = await connection.fetchval(records.SQL["find_project_slug"], project_id)
     return slug
 
 

@@ -33,11 +33,6 @@ with project as (
 ), processes as (
   select t.* from dialectic_process_templates t
   where t.id in (select process_template_id from sessions)
-), prompts as (
-  select sp.* from system_prompts sp
-  where sp.id in (
-    select used.system_prompt_id from dialectic_process_prompts used
-    join processes t on t.id = used.process_template_id)
 ), contributions as (
   select c.* from dialectic_contributions c join sessions s on s.id = c.session_id
 )
@@ -58,7 +53,10 @@ select
     where o.id in (
       select used.overlay_id from dialectic_process_overlays used
       join processes t on t.id = used.process_template_id)) as domain_specific_prompt_overlays,
-  (select jsonb_agg(to_jsonb(sp)) from prompts sp) as system_prompts,
+  (select jsonb_agg(to_jsonb(sp)) from system_prompts sp
+    where sp.id in (
+      select used.system_prompt_id from dialectic_process_prompts used
+      join processes t on t.id = used.process_template_id)) as system_prompts,
   (select jsonb_agg(to_jsonb(m)) from ai_providers m
     where m.id in (select unnest(selected_model_ids) from sessions)
       or m.id in (select model_id from contributions)) as ai_providers,
@@ -95,9 +93,6 @@ select content from dialectic_project_resources where id = $1
 -- A whole project takes longer than any other commit. From version 17 on the server would end it.
 select set_config('transaction_timeout', '0', true)
 where current_setting('server_version_num')::integer >= 170000
-
--- name: project_exists
-select slug from dialectic_projects where id = $1
 
 -- name: ids_are_taken
 select exists (select from dialectic_projects where id = any ($1))
