@@ -67,9 +67,9 @@ _BROKEN = (
 class ArchiveWriter:
     """An archive that is being written, file by file."""
 
-    def __init__(self, target: IO[bytes], limits: Limits) -> None:
+    def __init__(self, opened: zipfile.ZipFile, limits: Limits) -> None:
+        self._zip = opened
         self._limits = limits
-        self._zip = zipfile.ZipFile(target, "w", strict_timestamps=True)
         self._files: list[FileEntry] = []
 
     def add(self, path: str, data: bytes) -> None:
@@ -88,9 +88,6 @@ class ArchiveWriter:
         )
         self._put(MANIFEST_NAME, manifest.as_bytes())
         return manifest
-
-    def close(self) -> None:
-        self._zip.close()
 
     def _put(self, name: str, data: bytes) -> None:
         info = zipfile.ZipInfo(name, _EPOCH)
@@ -113,8 +110,8 @@ def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter
             dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
         ) as file:
             draft = Path(file.name)
-            with contextlib.closing(ArchiveWriter(file, limits)) as writer:
-                yield writer
+            with zipfile.ZipFile(file, "w") as opened:
+                yield ArchiveWriter(opened, limits)
             file.flush()
             _check_bytes(str(path), file.tell(), limits)
             os.fsync(file.fileno())
