@@ -33,25 +33,14 @@ from dialectic.core.transfer.bundle_format import (
     settings_path,
 )
 from dialectic.core.transfer.row_conversion import parse_rows, read_content
-from dialectic.core.transfer.rows import (
-    VALUES_MAX,
-    ContentIn,
-    ProcessRow,
-    ProjectRows,
-    TextRow,
-)
+from dialectic.core.transfer.rows import VALUES_MAX, ContentIn, ProcessRow, ProjectRows, TextRow
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records, transfer
 from dialectic.db.tables.records import Account, File
 from dialectic.engine import Engine
 from dialectic.errors import InvalidBundle, InvalidProcess, NotFound
 from dialectic.publishing.publish import publish_project
-from dialectic.publishing.snapshot import (
-    add_texts,
-    read_file,
-    retry_if_changed,
-    take_snapshot,
-)
+from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 from dialectic.storage.archive import Archive, open_archive, write_archive
 
 # The standard process has three hundred.

@@ -24,12 +24,7 @@ from dialectic.db.tables import descriptions
 from dialectic.db.tables.records import SQL, File
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
-from dialectic.publishing.snapshot import (
-    add_texts,
-    read_file,
-    retry_if_changed,
-    take_snapshot,
-)
+from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 
 logger = logging.getLogger(__name__)
 

@@ -21,12 +21,7 @@ from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.manifest import rename_sources
 from dialectic.core.slug import short_id
-from dialectic.core.transfer.bundle_format import (
-    check_folder,
-    check_values,
-    parse_entry,
-    read_form,
-)
+from dialectic.core.transfer.bundle_format import check_folder, check_values, parse_entry, read_form
 from dialectic.core.transfer.rows import (
     OWNERS,
     READ_BY_PEOPLE,

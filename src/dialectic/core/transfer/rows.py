@@ -50,12 +50,8 @@ def _refuse_flight(status: str) -> str:
     return status
 
 
-def _check_manifest(manifest: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if manifest is None else check_manifest(manifest)
-
-
 Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
-ManifestJson = Annotated[dict[str, Any] | None, AfterValidator(_check_manifest), NamesSources()]
+ManifestJson = Annotated[Annotated[Json, AfterValidator(check_manifest)] | None, NamesSources()]
 Count = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Nth = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
