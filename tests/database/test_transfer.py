@@ -26,6 +26,7 @@ from dialectic.engine import Engine
 from dialectic.errors import Conflict, InvalidBundle, NotFound, StorageUnavailable, UsageError
 from dialectic.publishing import publish
 from dialectic.publishing.publish import publish_project
+from dialectic.publishing.snapshot import TRIES
 from dialectic.storage.archive import open_archive, write_archive
 from dialectic.storage.base import FileStore, open_store
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
@@ -201,7 +202,7 @@ async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
 ) -> None:
     await publish_project(engine, account.tenant_id, made.id)
     last = max(row["path"] for row in made.files)
-    restless = Restless(engine.files, admin, last, times=transfer.TRIES - 1)
+    restless = Restless(engine.files, admin, last, times=TRIES - 1)
     moving = replace(engine, files=cast("FileStore", restless))
     files = await export(moving, account, made.id, tmp_path / "all.zip")
     assert files[last] == b"version 0"

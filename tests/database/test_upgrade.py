@@ -22,8 +22,9 @@ from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, find_upgrade, list_mi
 from dialectic.db.pool import WORKER_ROLE
 from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, SchemaChanged
+from dialectic.pipeline.run import run_job
 from dialectic.worker.worker import Worker
-from tests.database.job_table import AdminConnection, working
+from tests.database.job_table import AdminConnection, make_session, working
 from tests.database.running_worker import Gates, Workshop, finish
 from tests.waiting import PATIENCE_S, until_someone_waits
 
@@ -100,6 +101,21 @@ async def test_a_later_migration_that_fails_leaves_nothing_and_is_completed_when
     assert await shop.admin.fetchval("select to_regclass('toys')") is None
     mended = {PETS: MAKE_PETS, TOYS: MAKE_TOYS}
     assert await migrate_later(shop, tmp_path / "mended", mended) == (0, [TOYS])
+
+
+async def test_a_worker_saves_what_it_holds_in_a_schema_that_has_more_columns(
+    shop: Workshop,
+) -> None:
+    begun = await make_session(shop.engine, shop.account, until="thesis")
+    tables = ("dialectic_contributions", "dialectic_project_resources", "dialectic_files")
+    for table in (*tables, "dialectic_chunks"):
+        add_column = f"alter table {table} add column mood text not null default 'calm'"
+        await shop.admin.execute(add_column)
+    job_ids = await sessions.generate(shop.engine, shop.account, begun.session_id)
+    async with working(shop.worker_engine, run_job):
+        await shop.until_status("completed", *job_ids)
+    for table in tables:
+        assert {row["mood"] for row in await shop.rows(table)} == {"calm"}
 
 
 # -- under load ------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ async def _end_document(
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
     results = {
         "contribution_id": str(contribution.id),
-        "path": contribution.file.path,
+        "path": contribution.storage_path,
         "read": [
             {"label": item.label, "contribution_id": str(item.source_id)}
             for item in material.words.inputs

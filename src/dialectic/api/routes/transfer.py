@@ -51,7 +51,7 @@ from dialectic.contract.projects import (
 from dialectic.core.access import Scope
 from dialectic.core.transfer.rows import ProjectRows
 from dialectic.db.tables import lists
-from dialectic.publishing.publish import describe_project
+from dialectic.publishing.publish import describe_project, publish_project
 from dialectic.storage.archive import open_archive
 
 router = APIRouter(tags=["projects"])
@@ -240,8 +240,7 @@ async def _import(act: WriteRequest, path: Path) -> Response:
         intake = await transfer.inspect(archive)
 
         async def write(tx: Transaction) -> ImportedProject:
-            arrival = dataclasses.replace(intake.arrival, copy_id=tx.derive_id("project"))
-            bound = dataclasses.replace(intake, arrival=arrival)
+            bound = dataclasses.replace(intake, copy_id=tx.derive_id("project"))
             rows = await bound.write(tx.connection, act.account)
             tx.after_commit[rows.project.id] = functools.partial(_publish, act, rows)
             told = bound.describe(rows)
@@ -258,7 +257,7 @@ async def _import(act: WriteRequest, path: Path) -> Response:
 
 
 async def _publish(act: WriteRequest, rows: ProjectRows) -> None:
-    await transfer.publish_rows(act.engine, act.account, rows)
+    await publish_project(act.engine, act.account.tenant_id, rows.project.id)
     await describe_project(act.engine, act.account.tenant_id, rows.project.id)
 
 
