@@ -33,9 +33,6 @@ class StepOutline:
     # The most that one model makes; all make the same number unless something is left out.
     per_model: int
     calls: int
-    # From how many theses one model's documents descend, and those of all models together.
-    origins_per_model: int
-    origins: int
     # How many of one model's documents descend from one thesis, and how many of all models'
     # together; 0 where it is not the same number for all.
     group_own: int
@@ -172,8 +169,6 @@ def _play(
         output_type=output_type,
         per_model=max(len(own) for own in ranks),
         calls=len(documents),
-        origins_per_model=len({d.origin for d in documents if d.model_index == 1}),
-        origins=len({d.origin for d in documents}),
         group_own=_get_common(Counter((d.model_index, d.origin) for d in documents)),
         group_all=_get_common(Counter(d.origin for d in documents)),
         ranks=tuple(ranks),

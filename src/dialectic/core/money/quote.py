@@ -190,6 +190,11 @@ class Quote:
         """Keep what is paid in money, or in play money."""
         return replace(self, lines=tuple(ln for ln in self.lines if ln.is_play is is_play))
 
+    @property
+    def paid(self) -> Figures:
+        """The figures of what is paid in money; where nothing is, of play money."""
+        return self.only(is_play=self.is_play_money).figures
+
     def list_stages(self) -> list[tuple[str, tuple[Line, ...]]]:
         """List the stages with their lines, in order."""
         stages = groupby(self.lines, key=attrgetter("stage_slug"))
