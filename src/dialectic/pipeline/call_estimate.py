@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import count_upper_input
 from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, add_up
+from dialectic.pipeline.assemble import compute_input_max
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
 from dialectic.pipeline.outline import PlannedCall
 
-# Providers count a little differently from us; none charges for more than this.
-INPUT_MARGIN_PERCENT = 110
 # What asks for the next part of an answer.
 CONTINUE_TOKENS = 400
 
@@ -59,8 +59,7 @@ class Author:
 
     @cached_property
     def input_max(self) -> int:
-        window = self.card.context_window_tokens - self.output_cap
-        return max(1, min(self.card.max_input_tokens, window))
+        return max(1, compute_input_max(self.card, self.output_cap))
 
     def count_bytes(self, size: float) -> int:
         return math.ceil(size * self.tokens_per_byte)
@@ -79,11 +78,8 @@ def price_call(author: Author, output_tokens: int, read: Tokens) -> Figures:
     def price_full_turns(bound: int, turns: int) -> Amount:
         """Price turns with full answers, each read at the most a provider may count."""
         most = max(expected_input, min(bound, author.input_max))
-        inputs = author.list_inputs(most, turns)
-        return add_up(
-            Amount.of_call(author.card, -(-tokens * INPUT_MARGIN_PERCENT // 100), cap)
-            for tokens in inputs
-        )
+        inputs = (count_upper_input(tokens) for tokens in author.list_inputs(most, turns))
+        return add_up(Amount.of_call(author.card, tokens, cap) for tokens in inputs)
 
     expected_input = min(read.expected, author.input_max)
     expected, *further = (

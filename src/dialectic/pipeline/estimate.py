@@ -144,7 +144,7 @@ class _Estimator:
         key, prompt = call.makes, self._measure_prompt(call)
         author = prompt.author
         merging = self._price_merging(call, prompt)
-        written = self._get_size((key.stage_slug, key.output_type), author).output_tokens
+        written = self._get_size(key.kind, author).output_tokens
         yield Line(
             stage_slug=key.stage_slug,
             step_name=call.step_name,
@@ -234,7 +234,7 @@ class _Estimator:
         if (known := self.written.get(read)) is not None:
             return _measure_bytes(known, reader)
         author = self.authors[read.model_index - 1]
-        size = self._get_size((read.stage_slug, read.output_type), author)
+        size = self._get_size(read.kind, author)
         is_same = author.card.tokenizer == reader.card.tokenizer
         turn = author.output_cap * (1 if is_same else FOREIGN_FACTOR)
         turns_max = 1 + self.terms.max_continuations
@@ -302,7 +302,7 @@ class _Estimator:
         author = self.authors[key.model_index - 1]
         pace = self.learned.find_pace(author.card.name)
         pace = pace or (PLAY_PACE if is_play(author.card) else PACE)
-        tokens = self._get_size((key.stage_slug, key.output_type), author).output_tokens
+        tokens = self._get_size(key.kind, author).output_tokens
         return Duration(tokens / pace, max(author.output_cap, tokens) / pace)
 
 
@@ -327,5 +327,5 @@ def _get_header(stage: Stage, part: Stage | Step, read: DocumentKey) -> str:
     return next(
         rule.header
         for rule in part.inputs_required
-        if (rule.stage_slug or stage.slug, rule.type) == (read.stage_slug, read.output_type)
+        if (rule.stage_slug or stage.slug, rule.type) == read.kind
     )

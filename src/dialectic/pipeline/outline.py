@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
+from dialectic.core.money.output_statistics import Kind
 from dialectic.core.process.definition import InputRule, Process, Scope, Stage, Step
 from dialectic.errors import PlanError
 from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_sample
@@ -44,17 +45,9 @@ class StepOutline:
         """How many documents in a scope descend from one thesis; 0 if that differs."""
         return self.group_own if scope is Scope.OWN else self.group_all
 
-    def count_of(self, model_index: int) -> int:
-        """Count the documents that one model makes."""
-        return len(self.ranks[model_index - 1])
-
-    def list_ranks(self, model_index: int) -> frozenset[int]:
-        """List the ranks of the children that are planned; others are left out."""
-        return frozenset(self.ranks[model_index - 1])
-
-    def get_rank(self, model_index: int, rank: int) -> int:
-        """Find the place of a child among its model's children of this step, from 1."""
-        return self.ranks[model_index - 1].index(rank) + 1
+    def get_ranks(self, model_index: int) -> tuple[int, ...]:
+        """Get the ranks of one model's children, in order; other ranks are left out."""
+        return self.ranks[model_index - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +80,10 @@ class DocumentKey(NamedTuple):
     output_type: str
     model_index: int
     rank: int
+
+    @property
+    def kind(self) -> Kind:
+        return (self.stage_slug, self.output_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +120,9 @@ def list_calls(process: Process, *, models: int, until: str | None = None) -> li
     return calls
 
 
-def _play_all(process: Process, models: int, until: str | None) -> dict[tuple[str, str], _Played]:
+def _play_all(process: Process, models: int, until: str | None) -> dict[Kind, _Played]:
     assert models >= 1, "a process is played by at least one model"
-    made: dict[tuple[str, str], _Played] = {}
+    made: dict[Kind, _Played] = {}
     for stage in process.order:
         for part in stage.steps or (stage,):
             made[(stage.slug, part.output_type)] = _play(stage, part, made, models)
@@ -134,9 +131,7 @@ def _play_all(process: Process, models: int, until: str | None) -> dict[tuple[st
     return made
 
 
-def _play(
-    stage: Stage, part: Stage | Step, made: Mapping[tuple[str, str], _Played], models: int
-) -> _Played:
+def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models: int) -> _Played:
     name = part.name if isinstance(part, Step) else stage.slug
     output_type = part.output_type
     documents: dict[Document, tuple[UUID, ...]] = {}
@@ -200,7 +195,7 @@ def _deal(
 
 
 def _read(
-    rule: InputRule, stage: Stage, made: Mapping[tuple[str, str], _Played], model_index: int
+    rule: InputRule, stage: Stage, made: Mapping[Kind, _Played], model_index: int
 ) -> InputSet:
     figures, documents = made[(rule.stage_slug or stage.slug, rule.type)]
     is_all = rule.scope is Scope.ALL

@@ -118,8 +118,8 @@ def _is_complete(rule: InputRule, stage: Stage, model_index: int, situation: Sit
     makers = everyone if rule.scope is Scope.ALL else [model_index]
     if source != stage.slug and not gone_on.issuperset(everyone):
         # One that ended short may have failed its stage: that is known when all of it has ended.
-        return all(made[maker] >= figures.count_of(maker) for maker in makers)
-    return all(maker in gone_on or made[maker] >= figures.count_of(maker) for maker in makers)
+        gone_on = set()
+    return all(maker in gone_on or made[maker] >= len(figures.get_ranks(maker)) for maker in makers)
 
 
 def decide_plan(
@@ -143,7 +143,7 @@ def decide_plan(
         dealt = _deal_step(step, rules, inputs, models=len(situation.models))
         if step.is_sampled:
             figures = situation.outline.load_step(stage.slug, step.output_type)
-            planned = figures.list_ranks(payload.model_index)
+            planned = set(figures.get_ranks(payload.model_index))
             dealt = [child for child in dealt if child.rank in planned]
         if number == current_step:
             is_step_open = bool(awaited)
@@ -201,7 +201,7 @@ def _build_child(
     """The one place where a child is given everything it needs."""
     _, first = sources[child.sources[0]]
     figures = situation.outline.load_step(stage.slug, step.output_type)
-    rank = figures.get_rank(payload.model_index, child.rank)
+    rank = figures.get_ranks(payload.model_index).index(child.rank) + 1
     return PlannedChild(
         id=derive_child_job_id(plan_id, step_name=step.name, sources=child.sources),
         step_number=stage.steps.index(step) + 1,
