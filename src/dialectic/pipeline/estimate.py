@@ -14,10 +14,10 @@ from functools import cache
 
 from dialectic.core.models.messages import Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import NOTHING, Kind, OutputStatistics, Size
+from dialectic.core.money.output_statistics import NOTHING, OutputStatistics, Size
 from dialectic.core.money.price import is_play
 from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, Line, LineKey, Quote
-from dialectic.core.process.definition import Overflow, Process, Stage, Step
+from dialectic.core.process.definition import Kind, Overflow, Process, Stage, Step
 from dialectic.pipeline.assemble import compose_prompt
 from dialectic.pipeline.call_estimate import (
     Author,
@@ -312,7 +312,7 @@ def list_expected_bytes(process: Process) -> dict[Kind, float]:
         (stage.slug, part.output_type): (part.expected_output_tokens or OUTPUT_TOKENS)
         * BYTES_PER_TOKEN
         for stage in process.order
-        for part in (stage.steps or (stage,))
+        for part in stage.parts
     }
 
 
@@ -324,8 +324,4 @@ def _measure_bytes(size: int, reader: Author) -> Tokens:
 
 
 def _get_header(stage: Stage, part: Stage | Step, read: DocumentKey) -> str:
-    return next(
-        rule.header
-        for rule in part.inputs_required
-        if (rule.stage_slug or stage.slug, rule.type) == read.kind
-    )
+    return next(r.header for r in part.inputs_required if r.get_kind(stage) == read.kind)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from dialectic.core.money.output_statistics import Kind
-from dialectic.core.process.definition import InputRule, Process, Scope, Stage, Step
+from dialectic.core.process.definition import InputRule, Kind, Process, Scope, Stage, Step
 from dialectic.errors import PlanError
 from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_sample
 
@@ -124,7 +123,7 @@ def _play_all(process: Process, models: int, until: str | None) -> dict[Kind, _P
     assert models >= 1, "a process is played by at least one model"
     made: dict[Kind, _Played] = {}
     for stage in process.order:
-        for part in stage.steps or (stage,):
+        for part in stage.parts:
             made[(stage.slug, part.output_type)] = _play(stage, part, made, models)
         if stage.slug == until:
             break
@@ -137,8 +136,7 @@ def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models
     documents: dict[Document, tuple[UUID, ...]] = {}
     ranks: list[tuple[int, ...]] = []
     for model_index in range(1, models + 1):
-        rules = [rule for rule in part.inputs_required if not rule.is_feedback]
-        inputs = [_read(rule, stage, made, model_index) for rule in rules]
+        inputs = [_read(rule, stage, made, model_index) for rule in part.list_sources()]
         origins = {d.id: d.origin for read in inputs for d in read.documents}
         if isinstance(part, Step):
             children = _deal(stage, part, inputs, model_index, models)
@@ -197,7 +195,7 @@ def _deal(
 def _read(
     rule: InputRule, stage: Stage, made: Mapping[Kind, _Played], model_index: int
 ) -> InputSet:
-    figures, documents = made[(rule.stage_slug or stage.slug, rule.type)]
+    figures, documents = made[rule.get_kind(stage)]
     is_all = rule.scope is Scope.ALL
     return InputSet(
         documents=tuple(d for d in documents if is_all or d.model_index == model_index),

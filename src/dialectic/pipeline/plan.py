@@ -132,7 +132,7 @@ def decide_plan(
     for number, step in enumerate(stage.steps, start=1):
         if number < current_step:
             continue
-        rules = [rule for rule in step.inputs_required if not rule.is_feedback]
+        rules = step.list_sources()
         inputs = read_inputs(rules, stage, payload.model_index, situation)
         awaited = [
             rule.name_awaited(payload.model_index)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-Kind: TypeAlias = tuple[str, str]
-"""A stage's slug and the type of what is made in it."""
+from dialectic.core.process.definition import Kind
 
 # Beyond this a length says nothing about how much a model writes elsewhere.
 SCALE_MAX = 4.0
