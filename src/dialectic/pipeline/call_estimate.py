@@ -71,7 +71,7 @@ class Author:
         return [min(input_tokens + turn * said, most) for turn in range(turns)]
 
 
-def price_call(author: Author, output_tokens: int, read: Tokens) -> Figures:
+def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:
     """Price one planned call with all the turns and retries that it may take."""
     terms, cap = author.terms, author.output_cap
 
@@ -93,7 +93,7 @@ def price_call(author: Author, output_tokens: int, read: Tokens) -> Figures:
     return Figures(expected, worst, add_up(further), continuations, retries)
 
 
-def price_merges(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures:
+def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures:
     """Price the calls that merge documents before they are read, if they do not fit."""
     likely, read = NO_AMOUNT, [size.expected for size in sizes]
     for level in decide_tree(read, room):
@@ -111,7 +111,7 @@ def price_merges(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures
     calls = count_merges_max([size.worst for size in sizes])
     more = count_merges_max([size.longest for size in sizes])
     full = Tokens(author.input_max, author.input_max, author.input_max)
-    one = price_call(author, author.output_cap, full)
+    one = build_figures(author, author.output_cap, full)
     worst = one.worst * calls
     continuations = one.worst * (more - calls) + one.continuations * more
     retries = (worst + continuations) * author.terms.max_retries

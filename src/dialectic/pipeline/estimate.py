@@ -24,8 +24,8 @@ from dialectic.pipeline.call_estimate import (
     Terms,
     Tokens,
     build_durations,
-    price_call,
-    price_merges,
+    build_figures,
+    build_merge_figures,
 )
 from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room
 from dialectic.pipeline.fit.merge import measure_merge
@@ -135,7 +135,7 @@ class _Estimator:
         self._merged: set[tuple[str, str, str, tuple[DocumentKey, ...]]] = set()
         self._shortened: set[DocumentKey] = set()
         # Most calls of a step are alike.
-        self._price_call = cache(price_call)
+        self._build_figures = cache(build_figures)
         self._count_frame = cache(self._render_frame)
         self._get_size = cache(self._compute_size)
 
@@ -152,7 +152,8 @@ class _Estimator:
             model_index=key.model_index,
             model_name=author.card.name,
             is_play=is_play(author.card),
-            figures=self._price_call(author, round(written), prompt.whole) + (merging or Figures()),
+            figures=self._build_figures(author, round(written), prompt.whole)
+            + (merging or Figures()),
             too_long=int(prompt.whole.expected > author.input_max and merging is None),
         )
         if (embedder := self.terms.embedder) is not None:
@@ -184,7 +185,7 @@ class _Estimator:
         if key in self._merged:
             return Figures()
         self._merged.add(key)
-        return price_merges(reader, prompt.reads, room)
+        return build_merge_figures(reader, prompt.reads, room)
 
     def _price_shortening(self, call: PlannedCall, prompt: _Prompt, card: ModelCard) -> Figures:
         """Price the reading of what does not fit; each document is read once for all calls."""

@@ -1,6 +1,6 @@
-"""A quote as a table, and the question whether that much may be spent.
+"""Show a quote as a table, and ask whether that much may be spent.
 
-What a run says of money before it begins, and when it stops for want of it.
+Also what a run says about money before it begins, and when it pauses for lack of it.
 """
 
 from __future__ import annotations
@@ -199,8 +199,9 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
     price = f"{format_roughly(expected)} (worst case {worst})"
     if not sys.stdin.isatty():
         raise UsageError(
-            f"This run is expected to cost {price}, and nobody is there to be asked. Say --yes to "
-            "let it run, --budget USD to cap it, or --dry-run to see what it is made of. "
+            f"This run is expected to cost {price}, and standard input is not a terminal, so it "
+            "cannot ask. Say --yes to let it run, --budget USD to cap it, or --dry-run to see what "
+            "it is made of. "
             f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)",
             reason="unconfirmed",
             subject="--yes",

@@ -198,7 +198,7 @@ def _list_template_errors(
     where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
 ) -> Iterator[str]:
     if name not in prompts:
-        yield f"{where} is {name!r}, but there is no prompts/{name}.md beside the process file."
+        yield f"{where} is {name!r}, but there is no prompts/{name}.md next to the process file."
         return
     try:
         found = list_variables(name, prompts[name])
@@ -285,7 +285,7 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
     for arrow in file.transitions:
         for end in (arrow.source, arrow.target):
             if end not in stages:
-                message = f"a transition names {end!r}, which is no stage."
+                message = f"a transition names {end!r}, which is not a stage."
                 raise _build_error(place, message, "no_stage")
         if arrow.source in following:
             message = f"stage {arrow.source!r} has two transitions out of it; remove one."
@@ -293,7 +293,7 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
         following[arrow.source] = arrow.target
     slug: str | None = file.starting_stage
     if slug not in stages:
-        message = f"`starting_stage` is {slug!r}, which is no stage."
+        message = f"`starting_stage` is {slug!r}, which is not a stage."
         raise _build_error(place, message, "no_stage")
     order: dict[str, Stage] = {}
     while slug is not None:

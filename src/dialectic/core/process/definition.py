@@ -146,8 +146,8 @@ class Step(_Part):
     quorum_min: StrictInt | None = Field(default=None, ge=1)
     overflow: Overflow = Overflow.COMPRESS
     compressor: Compressor = Compressor.EXTRACT
-    # Of all models, so many do each of its jobs; of what descends from one document, each model
-    # reads so much. `pipeline.strategies` chooses.
+    # How many of the models do each of its jobs; how many of the documents that descend from one
+    # document each model reads. `pipeline.strategies` chooses.
     readers_max: StrictInt | None = Field(default=None, ge=1)
     per_source_max: StrictInt | None = Field(default=None, ge=1)
     # About how long one answer is, for a quote that can rest on nothing better.

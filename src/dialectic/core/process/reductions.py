@@ -44,7 +44,7 @@ def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
         stage = stages.get(rung.stage_slug)
         if stage is None:
             known = ", ".join(stages)
-            yield f"{where}: `stage_slug` is {rung.stage_slug!r}, which is no stage of {known}."
+            yield f"{where}: `stage_slug` is {rung.stage_slug!r}, which is not a stage of {known}."
             return
         before = next((step for step in stage.steps if step.name == rung.step), None)
         if before is None:

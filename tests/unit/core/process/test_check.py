@@ -511,14 +511,17 @@ def test_what_was_recombined_descends_from_nothing_older() -> None:
 
 
 @named(
-    (lambda c: c.update(starting_stage="start"), "`starting_stage` is 'start', which is no stage"),
+    (
+        lambda c: c.update(starting_stage="start"),
+        "`starting_stage` is 'start', which is not a stage",
+    ),
     (
         lambda c: c["transitions"].append({"source": "synthesis", "target": "moon"}),
-        "a transition names 'moon', which is no stage",
+        "a transition names 'moon', which is not a stage",
     ),
     (
         lambda c: c["transitions"].append({"source": "moon", "target": "thesis"}),
-        "a transition names 'moon', which is no stage",
+        "a transition names 'moon', which is not a stage",
     ),
     (
         lambda c: c["transitions"].append({"source": "thesis", "target": "synthesis"}),
