@@ -111,7 +111,7 @@ async def test_a_worker_saves_what_it_holds_in_a_schema_that_has_more_columns(
     for table in (*tables, "dialectic_chunks"):
         add_column = f"alter table {table} add column mood text not null default 'calm'"
         await shop.admin.execute(add_column)
-    job_ids = await sessions.generate(shop.engine, shop.account, begun.session_id)
+    job_ids = await Tenant(shop.engine, shop.account).run(sessions.generate, begun.session_id)
     async with working(shop.worker_engine, run_job):
         await shop.until_status("completed", *job_ids)
     for table in tables:

@@ -171,7 +171,7 @@ async def quote_all(shop: Shop, tmp_path: Path, models: int) -> Quote:
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
+    return (await quotes.quote_run(shop.stage.engine, shop.stage.account, ask)).quote
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(

@@ -562,7 +562,7 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
     ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
     async with open_shop(server, template, tmp_path / "home", {}) as shop:
         await shop.put_in(PLENTY)
-        quoted = await quotes.quote_request(shop.stage.engine, shop.stage.account, ask)
+        quoted = (await quotes.quote_run(shop.stage.engine, shop.stage.account, ask)).quote
         session_id = await shop.stage.play(ask.models)
         posted = await shop.check_books(session_id)
         assert shop.calls == len(posted)

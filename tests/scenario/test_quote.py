@@ -71,7 +71,7 @@ class Story:
 
 
 async def tell(stage: Stage) -> Story:
-    asked = await quotes.quote_request(stage.engine, stage.account, ASK)
+    asked = await quotes.quote_run(stage.engine, stage.account, ASK)
     session_id = await stage.create(CAST, is_autopilot=False)
     before = await quotes.quote_session(stage.engine, stage.account, session_id)
     await Tenant(stage.engine, stage.account).run(sessions.generate, session_id)
@@ -82,10 +82,10 @@ async def tell(stage: Stage) -> Story:
         await stage.work(session_id)
     return Story(
         before=before.rest,
-        asked=asked,
+        asked=asked.quote,
         then=then,
         after=await quotes.quote_session(stage.engine, stage.account, session_id),
-        again=await quotes.quote_request(stage.engine, stage.account, ASK),
+        again=(await quotes.quote_run(stage.engine, stage.account, ASK)).quote,
         record=await stage.record(session_id),
     )
 
@@ -181,7 +181,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     async with open_stage(server, template, tmp_path / "home") as stage:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = await quotes.quote_request(stage.engine, stage.account, ask)
+        quoted = (await quotes.quote_run(stage.engine, stage.account, ask)).quote
         session_id = await stage.play([SKEPTIC], until="antithesis", **cap)
         rows = (await stage.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -234,7 +234,7 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
 ) -> None:
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
     async with open_stage(server, template, tmp_path / "home") as stage:
-        quoted = await quotes.quote_request(stage.engine, stage.account, smaller)
+        quoted = (await quotes.quote_run(stage.engine, stage.account, smaller)).quote
         begun = await Tenant(stage.engine, stage.account).run(create_session, smaller)
         await Tenant(stage.engine, stage.account).run(sessions.generate, begun.session_id)
         await stage.work(begun.session_id)
@@ -280,8 +280,8 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         prices = []
         for rungs in range(4):
             process = shrink_process(ASK.process, rungs)
-            found = await quotes.quote_request(s.engine, s.account, replace(ask, process=process))
-            prices.append(found.figures.likely.credits)
+            found = await quotes.quote_run(s.engine, s.account, replace(ask, process=process))
+            prices.append(found.quote.figures.likely.credits)
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
             (prices[0], 0, True),
@@ -289,11 +289,10 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3], 3, True),
             (prices[3] - 1, 3, False),
         ):
-            fitted, least = await quotes.fit_request(
-                s.engine, s.account, ask, budget_credits=budget
-            )
-            assert least == (left if fits else None)
-            assert fitted.process == shrink_process(ASK.process, left)
+            budgeted = replace(ask, budget_credits=budget)
+            fitted = await quotes.quote_run(s.engine, s.account, budgeted)
+            assert (fitted.shrink, fitted.fits) == (left, fits)
+            assert fitted.quote.figures.likely.credits == prices[left]
 
 
 # -- at the command line ---------------------------------------------------------------------------
