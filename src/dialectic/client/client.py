@@ -13,11 +13,11 @@ from uuid import UUID
 
 import httpx2
 
+from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
 from dialectic.client.chats import Reply
 from dialectic.client.events import Event, Parser, StreamPosition
-from dialectic.client.files import check_plain, writing_whole
 from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
 from dialectic.client.projects import Imported
@@ -138,8 +138,9 @@ class Client(Sync, Operations):
     def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""
         call = projects.export_project(project_id, finished=finished)
+        check_plain(out, "written")
         try:
-            with writing_whole(out) as file, self._open(self.server.build_stream(call)) as answer:
+            with replacing(out) as file, self._open(self.server.build_stream(call)) as answer:
                 for piece in answer.iter_bytes():
                     file.write(piece)
         except httpx2.TransportError as error:

@@ -11,13 +11,13 @@ import hashlib
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from dialectic.atomic_write import PRIVATE_MODE, check_plain, replacing
 from dialectic.core.transfer.bundle_format import (
     LIMITS,
     MANIFEST_NAME,
@@ -30,7 +30,6 @@ from dialectic.core.transfer.bundle_format import (
     parse_manifest,
 )
 from dialectic.errors import InvalidBundle, UsageError
-from dialectic.storage.local import flush_folder
 
 # The earliest moment a zip file can name.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -104,41 +103,18 @@ class ArchiveWriter:
 @contextlib.contextmanager
 def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter]:
     """Write an archive; its name is taken in one step, when all of it is on disk."""
-    _check_plain(path, "written")
-    draft: Path | None = None
+    check_plain(path, "written")
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
-        ) as file:
-            draft = Path(file.name)
+        with replacing(path, mode=PRIVATE_MODE, durable=True) as file:
             with contextlib.closing(ArchiveWriter(file, limits)) as writer:
                 yield writer
-            file.flush()
             _check_bytes(str(path), file.tell(), limits)
-            os.fsync(file.fileno())
-        draft.replace(path)
-        flush_folder(path.parent)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be written: {error.strerror or error}.",
             reason="unwritable",
             subject=str(path),
         ) from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-
-
-def _check_plain(path: Path, word: str) -> None:
-    """Refuse a device or a pipe: one would be replaced, the other be read without end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # whoever opens it says why
-    if not stat.S_ISREG(mode):
-        raise UsageError(
-            f"{path} cannot be {word}: it is no plain file.", reason="not_a_file", subject=str(path)
-        )
 
 
 class Archive:
@@ -216,7 +192,7 @@ def open_archive(
     `name` is what whoever gave it calls it, if that is not its path.
     """
     shown = name or str(path)
-    _check_plain(path, "read")
+    check_plain(path, "read")
     try:
         file = path.open("rb")
     except OSError as error:

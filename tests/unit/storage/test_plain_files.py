@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import threading
 from pathlib import Path
 
 from dialectic.errors import StorageUnavailable
 from dialectic.storage.local import DiskStore
 from tests.problems import refusing
-from tests.unit.storage.folder_listing import all_files, names_in
+from tests.unit.storage.folder_listing import all_files
 
 
 async def test_a_link_planted_in_place_of_a_folder_is_not_followed(
@@ -54,36 +51,6 @@ async def test_a_link_planted_in_place_of_a_file_is_not_followed(
     await store.write("tenant/link.md", b"ours")
     assert outside.read_bytes() == b"precious"
     assert await store.read("tenant/link.md") == b"ours"
-
-
-async def test_a_link_that_comes_and_goes_during_writes_leads_nowhere(
-    store: DiskStore, root: Path, tmp_path: Path
-) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    await store.write("tenant/folder/x.md", b"x")
-    folder = root / "tenant/folder"
-    stop = threading.Event()
-
-    def swap() -> None:
-        while not stop.is_set():
-            with contextlib.suppress(OSError):
-                shutil.rmtree(folder)
-            with contextlib.suppress(OSError):
-                folder.symlink_to(outside, target_is_directory=True)
-            with contextlib.suppress(OSError):
-                folder.unlink()
-
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    try:
-        for number in range(500):
-            with contextlib.suppress(StorageUnavailable):
-                await store.write("tenant/folder/x.md", str(number).encode())
-    finally:
-        stop.set()
-        swapper.join()
-    assert names_in(outside) == []
 
 
 async def test_a_pipe_in_place_of_a_file_does_not_hold_up_a_reader(
