@@ -17,7 +17,7 @@ from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
 from dialectic.client.chats import Reply
-from dialectic.client.events import Event, Parser, StreamPosition
+from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
 from dialectic.client.projects import Imported
@@ -31,6 +31,7 @@ from dialectic.client.transport import (
     read_streamed,
 )
 from dialectic.core.access import Secret
+from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
 
 T = TypeVar("T")
@@ -127,11 +128,11 @@ class AsyncClient(Async, Operations):
     ) -> AsyncGenerator[str | Reply, None]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
-        parser = Parser()
+        parser = EventParser()
         try:
             async with self._open(self.server.build_stream(call)) as answer:
                 async for piece in answer.aiter_raw():
-                    for event in parser.feed(piece):
+                    for event in read_events(parser, piece):
                         said = read_said(event)
                         yield said
                         if isinstance(said, Reply):

@@ -17,7 +17,7 @@ from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
 from dialectic.client.chats import Reply
-from dialectic.client.events import Event, Parser, StreamPosition
+from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
 from dialectic.client.projects import Imported
@@ -31,6 +31,7 @@ from dialectic.client.transport import (
     read_streamed,
 )
 from dialectic.core.access import Secret
+from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
 
 T = TypeVar("T")
@@ -120,11 +121,11 @@ class Client(Sync, Operations):
     def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | Reply]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
-        parser = Parser()
+        parser = EventParser()
         try:
             with self._open(self.server.build_stream(call)) as answer:
                 for piece in answer.iter_raw():
-                    for said in map(read_said, parser.feed(piece)):
+                    for said in map(read_said, read_events(parser, piece)):
                         yield said
                         if isinstance(said, Reply):
                             return

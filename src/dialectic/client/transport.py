@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from dialectic.client.call import PREFIX, Call
 from dialectic.client.chats import Reply
-from dialectic.client.events import Event, Parser
+from dialectic.client.events import Event, read_events
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply
 from dialectic.core.access import Secret
 from dialectic.core.local_trust import is_loopback
+from dialectic.core.sse import EventParser
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
@@ -191,7 +192,7 @@ def is_passing(error: DialecticError) -> bool:
 
 def read_streamed(body: bytes) -> Reply:
     """Read the whole reply out of an answer that streamed, when it is heard in one piece."""
-    for event in Parser().feed(body):
+    for event in read_events(EventParser(), body):
         if isinstance(said := read_said(event), Reply):
             return said
     raise ServerUnreachable(
