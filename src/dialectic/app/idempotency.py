@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from dialectic.core.access import Caller
+from dialectic.core.backoff import iterate_delays
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.idempotency import (
     Claim,
@@ -129,8 +130,9 @@ class LongRequests:
     async def _claim(self, tenant_id: UUID, name: RequestKey) -> Claim | StoredResponse:
         """Claim a name; while another process has it, look again from time to time."""
         clock = asyncio.get_running_loop().time
-        give_up_at, pause_s = clock() + self._wait_s, LOOK_FIRST_S
+        give_up_at, pauses = clock() + self._wait_s, iterate_delays(LOOK_FIRST_S, LOOK_MAX_S)
         while True:
+            pause_s = next(pauses)
             try:
                 return await self._db.transact(
                     tenant_id, lambda connection: claim(connection, name, lease=self._lease)
@@ -139,7 +141,6 @@ class LongRequests:
                 if clock() + pause_s > give_up_at:
                     raise
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LOOK_MAX_S)
 
     async def _keep(self, tenant_id: UUID, held: Claim) -> None:
         """Renew a claim for as long as it is ours."""

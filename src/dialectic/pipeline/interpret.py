@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from dialectic.core.backoff import compute_delay_s
 from dialectic.core.documents.stitching import (
     Joined,
     is_unclosed,
@@ -273,5 +274,5 @@ def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
     tried = job.retry_count
     if isinstance(error, ProviderThrottled):
         tried = job.count_repeats(error.code)
-    ceiling_s = min(BACKOFF_FIRST_S * 2.0 ** min(tried + 1, 10), BACKOFF_MAX_S)
+    ceiling_s = compute_delay_s(tried + 1, BACKOFF_FIRST_S, BACKOFF_MAX_S)
     return jitter.uniform(BACKOFF_FIRST_S, ceiling_s)

@@ -24,6 +24,7 @@ import asyncpg
 from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
+from dialectic.core.backoff import iterate_delays
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
 from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
@@ -172,17 +173,16 @@ class Worker:
     # -- messages in ------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen, and again whenever the connection is lost: a return nobody asked for is one."""
-        delay_s = RECONNECT_FIRST_S
+        """Listen, and again whenever the connection is lost, which an unasked return is too."""
+        delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
-                delay_s = RECONNECT_FIRST_S
+                delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
                 logger.warning("the queue is out of reach: %s", error)
             if not self._stopping.is_set():
-                await self._nap(delay_s)
-                delay_s = min(delay_s * 2, RECONNECT_MAX_S)
+                await self._nap(next(delays))
 
     async def _listen_once(self) -> None:
         # Messages are hints: those that a server forgot to take away come once more.
