@@ -25,10 +25,10 @@ from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, UsageError
 from dialectic.ledger import holds, wallets
-from dialectic.ledger.holds import HoldState, NewHold, Purpose
+from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
-from dialectic.pipeline.reserve import resolve_failed
+from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, Found, build_queries, find
@@ -67,15 +67,6 @@ class Results:
     embedder: str
     # What the embedder read for it: texts that were new, and the question.
     embedded_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """One search, for the limits of an endpoint."""
-
-    tenant_id: UUID
-    id: UUID
-    attempt: int = 1
 
 
 async def search_project(
@@ -240,77 +231,33 @@ async def embed_paid(
             await keep(embedded, None)
         return embedded
     counted = await _count(embedder, texts)
-    purchase = _Purchase(engine, account, card, Caller(account.tenant_id, uuid4()), counted)
+    caller = DirectCaller(account.tenant_id, uuid4())
+    key = f"search:{caller.id}"
+
+    new = build_hold(key, caller, card, account.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+    new = replace(new, amount_credits=_decide_amount(card, counted))
+
+    async def settle(embedded: Embedded, connection: Connection) -> None:
+        actual = judge_usage((embedded.tokens, 0), Counted(counted, 0, 0))
+        await holds.settle(connection, key, actual, caller.id)
+
     try:
         _, embedded, _ = await attempt(
             engine,
-            purchase.caller,
+            caller,
             card,
-            hold=purchase.hold,
+            hold=lambda: reserve_fixed(engine, account.tenant_id, new),
             ask=lambda _: embedder.embed(texts),
             count=lambda: counted,
             tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
-        settle = functools.partial(purchase.settle, embedded)
+        pay = functools.partial(settle, embedded)
         if keep is None:
-            await engine.db.transact(account.tenant_id, settle)
+            await engine.db.transact(account.tenant_id, pay)
         else:
-            await keep(embedded, settle)
+            await keep(embedded, pay)
     except (DialecticError, asyncio.CancelledError) as error:
-        await purchase.let_go(error)
+        with contextlib.suppress(DialecticError):  # then the sweeper resolves it later
+            await resolve_open(engine, account.tenant_id, [key], card, error)
         raise
     return embedded
-
-
-@dataclass(frozen=True, slots=True)
-class _Purchase:
-    """Vectors on their way, and the money for them."""
-
-    engine: Engine
-    account: Account
-    card: ModelCard
-    caller: Caller
-    counted_tokens: int
-
-    @property
-    def key(self) -> str:
-        return f"search:{self.caller.id}"
-
-    async def hold(self) -> None:
-        rates = Rates.of(self.card)
-        amount = _decide_amount(self.card, self.counted_tokens)
-        fraction = Decimal(str(self.engine.settings.max_spend_fraction))
-        new = NewHold(
-            key=self.key,
-            wallet_id=self.account.wallet_id,
-            is_play=is_play(self.card),
-            purpose=Purpose.EMBEDDING,
-            model_name=self.card.name,
-            amount_credits=amount,
-            rates=rates,
-            counted_input_tokens=self.counted_tokens,
-            output_cap_tokens=0,
-        )
-
-        async def work(connection: Connection) -> None:
-            purse = await wallets.load_purse(connection, new.wallet_id, None, is_play=new.is_play)
-            check_spend(amount, purse, fraction)
-            await holds.reserve(connection, new)
-
-        await self.engine.db.transact(self.account.tenant_id, work)
-
-    async def settle(self, embedded: Embedded, connection: Connection) -> None:
-        actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
-        await holds.settle(connection, self.key, actual, self.caller.id)
-
-    async def let_go(self, error: BaseException) -> None:
-        """Resolve the hold of a call that came to nothing: what a failed one cost is paid."""
-
-        async def work(connection: Connection) -> None:
-            hold = await holds.find_hold(connection, self.key)
-            if hold is None or hold.state is not HoldState.PENDING:
-                return  # it was not held, or it was paid for and only its commit was not told
-            await resolve_failed(connection, hold, self.card, error)
-
-        with contextlib.suppress(DialecticError):  # then it is swept some time later
-            await self.engine.db.transact(self.account.tenant_id, work)

@@ -75,7 +75,7 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
 
 
 async def load_purse_for(
-    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID, *, is_play: bool
+    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load the same of any tenant, in one round trip."""
     rows = await db.fetch(SQL["load_purse_for"], tenant_id, wallet_id, session_id, is_play)
