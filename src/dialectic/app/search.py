@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from dialectic.core.models.model import ModelCard
 from dialectic.core.models.usage import Counted, judge_usage
-from dialectic.core.money.price import Rates, build_funds_error, check_spend, decide_hold, is_play
+from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
 from dialectic.db.tables.memory import Document, Scope
@@ -196,14 +196,10 @@ async def judge_all(
         return
     amount = _decide_amount(card, await _count(embedder, texts))
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-    purse = await engine.db.transact(
-        account.tenant_id,
-        lambda c: wallets.load_purse(c, account.wallet_id, None, is_play=is_play(card)),
+    purse = await wallets.load_purse(
+        engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    spendable = purse.spendable_credits
-    if spendable is not None and amount > spendable:
-        raise build_funds_error(purse, amount, what="Reading the documents that are new")
-    check_spend(amount, purse, fraction)
+    check_spend(amount, purse, fraction, what="Reading the documents that are new")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:

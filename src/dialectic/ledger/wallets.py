@@ -54,11 +54,13 @@ async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
 
 
 async def load_purse(
-    connection: Connection, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
+    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
-    rows = await connection.fetch(SQL["load_purse"], wallet_id, session_id, is_play)
-    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
+    rows = await db.fetch(SQL["load_purse"], tenant_id, wallet_id, session_id, is_play)
+    if not rows:
+        raise NotFound(f"There is no wallet {wallet_id}.")
+    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
@@ -71,22 +73,6 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
         raise NotFound(
             f"There is no session {session_id}.", reason="session_exists", subject=str(session_id)
         )
-    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
-
-
-async def load_purse_for(
-    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
-) -> Funds:
-    """Load the same of any tenant, in one round trip."""
-    rows = await db.fetch(SQL["load_purse_for"], tenant_id, wallet_id, session_id, is_play)
-    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
-
-
-def _build_purse(
-    rows: list[asyncpg.Record], wallet_id: UUID, session_id: UUID | None, *, is_play: bool
-) -> Funds:
-    if not rows:
-        raise NotFound(f"There is no wallet {wallet_id}.")
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 

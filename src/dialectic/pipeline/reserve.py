@@ -120,7 +120,7 @@ async def _set_aside(
         # As a rule there is plenty, and one question is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        purse = await wallets.load_purse_for(
+        purse = await wallets.load_purse(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
         cap = decide(purse, fraction)
@@ -204,14 +204,10 @@ class Outlook:
 async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
     """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-
-    async def work(connection: Connection) -> list[Funds]:
-        return [
-            await wallets.load_purse(connection, wallet_id, job.session_id, is_play=kind)
-            for kind in (False, True)
-        ]
-
-    for purse in await engine.db.transact(job.tenant_id, work):
+    for kind in (False, True):
+        purse = await wallets.load_purse(
+            engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
+        )
         judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
 
 

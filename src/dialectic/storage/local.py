@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar, TypeVarTuple
 from uuid import UUID
 
 from dialectic.atomic_write import clear_draft, flush_folder, replace_in_turn
@@ -61,6 +61,7 @@ _REMEDIES = {
 }
 
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class DiskStore:
@@ -75,33 +76,27 @@ class DiskStore:
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="storage")
 
     async def write(self, key: str, data: bytes) -> None:
-        parts = check_key(key)
-        await self._run(key, lambda: self._write(parts, data))
+        await self._run(key, self._write, check_key(key), data)
 
     async def write_file(self, key: str, source: Path) -> None:
-        parts = check_key(key)
-        await self._run(key, lambda: self._write_file(parts, source))
+        await self._run(key, self._write_file, check_key(key), source)
 
     async def read(self, key: str) -> bytes:
-        parts = check_key(key)
-        return await self._run(key, lambda: self._read(parts))
+        return await self._run(key, self._read, check_key(key))
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
-        parts = check_key(key)
-        file = await self._run(key, lambda: self._open(parts))
+        file = await self._run(key, self._open, check_key(key))
         try:
-            while part := await self._run(key, lambda: file.read(STREAM_BYTES)):
+            while part := await self._run(key, file.read, STREAM_BYTES):
                 yield part
         finally:
             file.close()
 
     async def list(self, prefix: str) -> Keys:
-        parts = check_prefix(prefix)
-        return await self._run(prefix, lambda: self._list(parts))
+        return await self._run(prefix, self._list, check_prefix(prefix))
 
     async def delete(self, key: str) -> None:
-        parts = check_key(key)
-        await self._run(key, lambda: self._delete(parts))
+        await self._run(key, self._delete, check_key(key))
 
     def locate(self, key: str) -> str:
         return str(self._root.joinpath(*check_key(key)))
@@ -111,7 +106,7 @@ class DiskStore:
         return None
 
     async def identify(self, wanted: UUID | None) -> UUID | None:
-        return await self._run(ID_NAME, lambda: self._identify(wanted))
+        return await self._run(ID_NAME, self._identify, wanted)
 
     @property
     def place(self) -> str:
@@ -122,10 +117,12 @@ class DiskStore:
     def id_name(self) -> str:
         return ID_NAME
 
-    async def _run(self, key: str, work: Callable[[], Result]) -> Result:
+    async def _run(
+        self, key: str, work: Callable[[*Arguments], Result], *given: *Arguments
+    ) -> Result:
         # Disks wait, and the event loop must not.
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
         except OSError as error:
             reason = error.strerror or str(error)
             remedy = _REMEDIES.get(error.errno or 0, "Look at the disk and at the system's log.")
