@@ -48,7 +48,7 @@ def build_end(job_id: UUID, *, ends_well: bool) -> str:
     hold = bind(SQL["hold_lease"], job_id, 1)
     if ends_well:
         return f"{hold}; {bind(SQL['complete'], job_id, 1, '{}', 0)}"
-    failure = ("chaos", "It was meant to fail.", "failed", None)
+    failure = ("chaos", "It was meant to fail.", "failed", None, None)
     return f"{hold}; {bind(SQL['fail'], job_id, 1, *failure)}"
 
 

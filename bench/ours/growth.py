@@ -19,7 +19,7 @@ from dialectic.core.job import Job
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
 from dialectic.db.tables import lists
-from dialectic.db.tables.lists import Page
+from dialectic.db.tables.lists import PageQuery
 from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine
 from dialectic.pipeline.run import run_job
@@ -178,7 +178,7 @@ async def time_views(desk: Engine, account: Account, session_id: UUID) -> list[f
 
     async def list_them() -> None:
         await desk.db.transact(
-            account.tenant_id, lambda c: lists.list_sessions(c, Page(PAGE), None)
+            account.tenant_id, lambda c: lists.list_sessions(c, PageQuery(PAGE), None)
         )
 
     async def look() -> None:

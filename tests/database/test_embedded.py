@@ -44,7 +44,7 @@ NO_PROC = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /
 JOIN = """
 import sys
 from pathlib import Path
-from dialectic import embedded
+from dialectic.postgres import embedded
 home = Path(sys.argv[1])
 with embedded.join_server(home) as server:
     state = embedded.describe_server(home)
@@ -525,7 +525,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(new_home: Path) -> No
     script = """
 import sys
 from pathlib import Path
-from dialectic import embedded
+from dialectic.postgres import embedded
 try:
     with embedded.join_server(Path(sys.argv[1])):
         pass
@@ -611,7 +611,7 @@ def test_a_full_disk_is_called_a_full_disk(tmp_path: Path, disk: str, first: str
     script = f"""
 import sys
 from pathlib import Path
-from dialectic import embedded
+from dialectic.postgres import embedded
 home = Path(sys.argv[1]) / "home"
 
 def join():
@@ -664,7 +664,7 @@ def test_a_disk_that_may_not_be_written_is_named(tmp_path: Path, before: str) ->
     script = f"""
 import subprocess, sys
 from pathlib import Path
-from dialectic import embedded
+from dialectic.postgres import embedded
 home = Path(sys.argv[1]) / "home"
 {before}
 subprocess.run(["mount", "-o", "remount,ro", sys.argv[1]], check=True)

@@ -113,7 +113,7 @@ def test_every_statement_is_used_and_every_statement_used_exists() -> None:
 
 def test_no_name_is_given_twice_in_an_area() -> None:
     for area in list_areas():
-        text = (SOURCES / "sql/queries" / f"{area}.sql").read_text(encoding="utf-8")
+        text = (SOURCES / "db/sql/queries" / f"{area}.sql").read_text(encoding="utf-8")
         assert text.count("-- name:") == len(load_queries(area)), area
 
 

@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from dialectic.api.routes.session_actions import RESPONSES_MAX
 from dialectic.app import contributions, feedback, sessions
+from dialectic.contract.sessions import RESPONSES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables.records import Account

@@ -17,12 +17,12 @@ import pytest
 
 from dialectic.cli.remote import open_remote_backend
 from dialectic.client import AsyncClient, Client, call, chats, projects
-from dialectic.client.call import Page
-from dialectic.client.chats import Reply
 from dialectic.client.events import LOSSES_MAX
-from dialectic.client.projects import ProjectLine
-from dialectic.client.sessions import Session
 from dialectic.client.transport import read_streamed
+from dialectic.contract.base import Page
+from dialectic.contract.chats import ChatReply
+from dialectic.contract.projects import ProjectSummary
+from dialectic.contract.sessions import Session, SessionRequest
 from dialectic.errors import (
     ConfigurationError,
     Conflict,
@@ -67,7 +67,7 @@ def client(outpost: Outpost) -> Iterator[Client]:
 def session(client: Client) -> Session:
     """A session that has run to its end, followed by its events."""
     project = client.create_project(PROMPT, name="Hall")
-    begun = client.create_session(project.id, models=[MODEL], until="thesis")
+    begun = client.create_session(project.id, SessionRequest(models=[MODEL], until="thesis"))
     client.generate(begun.id)
     for event in client.events(after="0", session=begun.id):
         if event.type == "contribution_generation_complete":
@@ -91,7 +91,7 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
 
 def test_a_list_is_read_to_its_end_over_many_pages(client: Client, session: Session) -> None:
     made = [client.create_project(f"Number {number}.").id for number in range(3)]
-    small = call.get("/projects", Page[ProjectLine], limit=1)
+    small = call.get("/projects", Page[ProjectSummary], limit=1)
     found = [line.id for line in client.list_all(small)]
 
     assert found[:3] == made[::-1]
@@ -125,7 +125,7 @@ def test_problems_are_the_errors_that_the_server_met(
     with refusing(Conflict, reason="session_complete"):
         client.pause(session.id)
     with pytest.raises(UnknownModel):
-        client.create_session(session.project_id, models=["nobody/knows"])
+        client.create_session(session.project_id, SessionRequest(models=["nobody/knows"]))
     with Client(outpost.url, token=outpost.ben) as stranger, pytest.raises(NotFound):
         stranger.get_session(session.id)
     with Client(outpost.url, token="dlk_wrong") as unknown, pytest.raises(TokenInvalid):
@@ -135,7 +135,7 @@ def test_problems_are_the_errors_that_the_server_met(
 def test_an_answer_of_a_model_streams_and_ends_whole(client: Client) -> None:
     *pieces, reply = client.chat("Name a bakery.", MODEL)
 
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ChatReply)
     assert "".join(str(piece) for piece in pieces) == reply.content
     assert client.ask("And another?", MODEL, chat_id=reply.chat_id).chat_id == reply.chat_id
     assert len(client.get_chat(reply.chat_id).messages) == 4
@@ -170,7 +170,7 @@ async def test_the_asynchronous_client_has_the_same_verbs(
     assert both[0] == session
     assert len(lines) == 1
     assert first.data["session_id"] == str(session.id)
-    assert isinstance(said[-1], Reply)
+    assert isinstance(said[-1], ChatReply)
     assert taken.is_copy
 
 
@@ -290,8 +290,8 @@ async def test_events_that_are_none_are_told_as_that(told: bytes) -> None:
             await anext(client.events())
 
 
-def build_reply(said: str) -> Reply:
-    return Reply.model_validate(
+def build_reply(said: str) -> ChatReply:
+    return ChatReply.model_validate(
         {
             **dict.fromkeys(("chat_id", "question_id", "message_id"), str(UUID(int=1))),
             "model": MODEL,

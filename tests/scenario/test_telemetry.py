@@ -121,7 +121,7 @@ async def test_requests_attempts_and_calls_leave_spans_without_a_word_of_their_t
     for span in (call, attempt):
         found = attributes(span)
         assert found["dialectic.session_id"] == session_id
-        assert {"dialectic.job_id", "dialectic.worker.worker", "dialectic.attempt"} <= found.keys()
+        assert {"dialectic.job_id", "dialectic.worker", "dialectic.attempt"} <= found.keys()
     secrets = (CANARY, "village hall", house.anna.token)
     assert not [s.to_json() for s in spans if any(word in s.to_json() for word in secrets)]
 

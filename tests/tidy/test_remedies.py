@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.api.problems import RemedyView
 from dialectic.cli.main import COMMANDS
+from dialectic.contract.problems import ProblemRemedy
 from dialectic.errors import Remedy, RemedyAction
 
 SOURCE = Path(__file__).parents[2] / "src" / "dialectic"
@@ -93,4 +93,4 @@ def test_the_api_describes_every_remedy_and_its_parameters() -> None:
     table = text.partition("\n## ")[0]
     documented = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert sorted(documented) == sorted(RemedyAction)
-    assert set(RemedyView.model_fields) == set(Remedy.__dataclass_fields__)
+    assert set(ProblemRemedy.model_fields) == set(Remedy.__dataclass_fields__)

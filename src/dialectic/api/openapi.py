@@ -14,7 +14,8 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from dialectic.api.problems import MEDIA_TYPE, Problem
+from dialectic.api.problems import MEDIA_TYPE
+from dialectic.contract.problems import Problem
 
 ASSETS = {
     "/docs": ("docs.html", "text/html; charset=utf-8"),

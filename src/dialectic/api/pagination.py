@@ -10,18 +10,17 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
 from fastapi import Depends, Query
-from pydantic import BaseModel, Field
 
 from dialectic.api.dependencies import RequestContext
+from dialectic.contract.base import Page, T
 from dialectic.db.pool import Connection
-from dialectic.db.tables.lists import Page, Rows
+from dialectic.db.tables.lists import PageQuery, Rows
 from dialectic.errors import InvalidCursor
 
-T = TypeVar("T")
 LIMIT_MAX = 200
 LIMIT_DEFAULT = 50
 DIGITS_MAX = 19
@@ -46,15 +45,6 @@ def _read_wanted(cursor: Cursor = None, limit: Limit = LIMIT_DEFAULT) -> PageReq
 
 
 Paging: TypeAlias = Annotated[PageRequest, Depends(_read_wanted)]
-
-
-class Listing(BaseModel, Generic[T]):
-    """One page of a list."""
-
-    items: list[T]
-    next_cursor: str | None = Field(
-        description="Give it as `cursor` to read on; null if there is no more."
-    )
 
 
 def build_cursor(kind: str, *key: datetime | UUID | int) -> str:
@@ -86,10 +76,10 @@ def parse_number(kind: str, cursor: str) -> int:
             raise InvalidCursor
 
 
-def build_page(kind: str, cursor: str | None, limit: int) -> Page:
+def build_page(kind: str, cursor: str | None, limit: int) -> PageQuery:
     """Build the page that a client asks for; one row more tells whether there is another."""
     if cursor is None:
-        return Page(limit + 1)
+        return PageQuery(limit + 1)
     match parse_cursor(kind, cursor):
         case [when, row_id]:
             try:
@@ -99,7 +89,7 @@ def build_page(kind: str, cursor: str | None, limit: int) -> Page:
                 raise InvalidCursor from None
             if at.tzinfo is None or not datetime(1970, 1, 1, tzinfo=UTC) < at:
                 raise InvalidCursor
-            return Page(limit + 1, key)
+            return PageQuery(limit + 1, key)
         case _:
             raise InvalidCursor
 
@@ -118,11 +108,11 @@ async def list_page(
     context: RequestContext,
     kind: str,
     wanted: PageRequest,
-    fetch: Callable[[Connection, Page], Awaitable[Rows]],
+    fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
     *,
     within: Callable[[Connection], Awaitable[object]] | None = None,
-) -> Listing[T]:
+) -> Page[T]:
     """Answer with a page of rows by their time and id; `within` raises if there is no such list."""
     page = build_page(kind, wanted.cursor, wanted.limit)
 
@@ -132,7 +122,7 @@ async def list_page(
         return await fetch(connection, page)
 
     kept, following = build_listing(kind, await context.transact(work), wanted.limit)
-    return Listing(items=[build(row) for row in kept], next_cursor=following)
+    return Page(items=[build(row) for row in kept], next_cursor=following)
 
 
 async def list_numbered(
@@ -141,15 +131,15 @@ async def list_numbered(
     wanted: PageRequest,
     fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
-) -> Listing[T]:
+) -> Page[T]:
     """Answer with a page of rows by their number, the highest first."""
     limit = wanted.limit
     before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
     rows = await context.transact(lambda connection: fetch(connection, before, limit + 1))
     following = build_cursor(kind, rows[limit - 1]["id"]) if len(rows) > limit else None
-    return Listing(items=[build(row) for row in rows[:limit]], next_cursor=following)
+    return Page(items=[build(row) for row in rows[:limit]], next_cursor=following)
 
 
-def list_whole(items: Sequence[T]) -> Listing[T]:
+def list_whole(items: Sequence[T]) -> Page[T]:
     """Answer with all there is of a list that is never long."""
-    return Listing(items=list(items), next_cursor=None)
+    return Page(items=list(items), next_cursor=None)

@@ -16,11 +16,11 @@ from typing import Any
 import asyncpg
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
 
+from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, ProblemRemedy
 from dialectic.core.local_trust import RequestOrigin, build_removal
 from dialectic.errors import (
     ConfigurationError,
@@ -46,7 +46,6 @@ from dialectic.errors import (
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-TYPE_PREFIX = "urn:dialectic:problem:"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 RETRY_AFTER_S = 2.0
 ERRORS_SHOWN_MAX = 20
@@ -62,51 +61,12 @@ CODES = {
 }
 
 
-class FieldError(BaseModel):
-    """One thing that is wrong with a request, and where."""
-
-    path: str = Field(description="Where: `/body/models/0`, `/query/limit`.")
-    message: str
-    code: str
-
-
-class RemedyView(BaseModel):
-    """What helps, for programs: an action, and the parameters that it has."""
-
-    action: RemedyAction = Field(description="A name that never changes; others may be added.")
-    session_id: str | None = Field(default=None, description="The session to act on.")
-    model: str | None = Field(default=None, description="A model with a similar name.")
-    scope: str | None = Field(default=None, description="The scope that a token needs.")
-    user: str | None = Field(default=None, description="The user to act on.")
-    setting: str | None = Field(default=None, description="The setting that the operator sets.")
-    is_play: bool | None = Field(default=None, description="Whether play money is missing.")
-
-
-class Problem(BaseModel):
-    """An error, as RFC 9457 has it."""
-
-    type: str = Field(
-        description="A name that never changes.", examples=[f"{TYPE_PREFIX}not_found"]
-    )
-    title: str = Field(examples=["There is no such thing, or it belongs to someone else."])
-    status: int = Field(examples=[404])
-    detail: str = Field(examples=["There is no project 3fa85f64-5717-4562-b3fc-2c963f66afa6."])
-    code: str = Field(description="What programs go by.", examples=["not_found"])
-    instance: str = Field(description="The path that was asked for.")
-    request_id: str = Field(description="Also in the header X-Request-ID, and in the logs.")
-    reason: str | None = Field(
-        default=None, description="Which case of the code it is.", examples=["no_session"]
-    )
-    remedy: RemedyView | None = Field(default=None, description="What helps, if that is known.")
-    errors: list[FieldError] = Field(default=[], description="Of a request that does not validate.")
-
-
 @dataclass(frozen=True, slots=True)
 class Help:
     """What a problem tells programs besides its code."""
 
     reason: str | None = None
-    remedy: RemedyView | None = None
+    remedy: ProblemRemedy | None = None
 
 
 def build_problem(request: Request, error: DialecticError) -> Response:
@@ -157,10 +117,10 @@ def find_help(error: DialecticError) -> Help:
     if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return Help()
     if isinstance(error, OF_THE_OPERATOR):
-        return Help(remedy=RemedyView(action=RemedyAction.TRY_AGAIN))
+        return Help(remedy=ProblemRemedy(action=RemedyAction.TRY_AGAIN))
     if error.remedy is None:
         return Help(error.reason)
-    return Help(error.reason, RemedyView.model_validate(error.remedy.as_dict()))
+    return Help(error.reason, ProblemRemedy.model_validate(error.remedy.as_dict()))
 
 
 def find_wait(error: DialecticError) -> float | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
 from dialectic.core.access import (
     EVERY_SCOPE,
     SECRET_BYTES,
@@ -49,8 +50,6 @@ from dialectic.errors import (
 LOCAL_USER = "local"
 NAME_CHARS_MAX = 200
 TOKENS_MAX = 100
-LIFE_DAYS = 365
-LIFE_DAYS_MAX = 3650
 SESSION_LIFE = timedelta(hours=12)
 
 

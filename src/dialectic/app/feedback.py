@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from dialectic.app.contributions import load_in as load_contribution
+from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.core.documents.file_locations import UserFeedback
 from dialectic.core.documents.file_paths import build_path
 from dialectic.core.text import clean_text
@@ -22,8 +23,6 @@ from dialectic.engine import Engine
 from dialectic.errors import Conflict, UsageError
 from dialectic.pipeline.load import JobContext, load_session_context
 from dialectic.publishing.publish import publish_project
-
-RATING_MIN, RATING_MAX = 1, 5
 
 
 async def give_feedback(

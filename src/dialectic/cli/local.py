@@ -27,7 +27,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats
-from dialectic.db.tables.notifications import Page, read_events
+from dialectic.db.tables.notifications import EventPage, read_events
 from dialectic.db.tables.records import SQL, Account
 from dialectic.engine import Engine, open_engine
 from dialectic.errors import ExitCode
@@ -212,7 +212,7 @@ class LocalBackend:
                         events = [] if isinstance(part, State) else [one.body for one in part]
                         yield News(seq, events)
 
-    async def _read(self, session_id: UUID, seq: int) -> Page:
+    async def _read(self, session_id: UUID, seq: int) -> EventPage:
         return await self.transact(
             lambda c: read_events(c, after_seq=seq, session_id=session_id, limit=1)
         )

@@ -43,8 +43,12 @@ from dialectic.cli.translate import (
     revive,
     show_usd,
 )
-from dialectic.client import AsyncClient, account, chats
+from dialectic.client import AsyncClient
+from dialectic.client.call import fill
 from dialectic.client.events import Event
+from dialectic.contract import accounts as contract_accounts
+from dialectic.contract import chats as contract_chats
+from dialectic.contract.sessions import QuoteRequest, SessionRequest
 from dialectic.core.event import FROM_THE_START, format_id
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process
@@ -164,13 +168,15 @@ class RemoteBackend:
 
     async def quote(self, wanted: Wanted, *, lists_smaller: bool) -> QuotedRun:
         ask = wanted.ask
-        told = await self._client.quote_run(
-            ask.prompt,
+        request = fill(
+            QuoteRequest,
+            prompt=ask.prompt,
             domain=ask.domain,
-            resources=list_given(wanted.ask),
+            resources=list_given(ask),
             lists_smaller=lists_smaller,
-            **_build_wish(wanted),
+            **_list_options(wanted),
         )
+        told = await self._client.quote_run(request)
         return build_quoted(told)
 
     async def create(self, wanted: Wanted) -> UUID:
@@ -178,7 +184,9 @@ class RemoteBackend:
         project = await self._client.create_project(
             ask.prompt, name=ask.name, domain=ask.domain, resources=list_given(ask)
         )
-        session = await self._client.create_session(project.id, **_build_wish(wanted))
+        session = await self._client.create_session(
+            project.id, fill(SessionRequest, **_list_options(wanted))
+        )
         return session.id
 
     async def generate(self, session_id: UUID) -> None:
@@ -363,7 +371,7 @@ class RemoteBackend:
     async def list_processes(self) -> list[Listed]:
         return [await self._list_process(one) async for one in self._client.list_processes()]
 
-    async def _list_process(self, line: account.ProcessLine) -> Listed:
+    async def _list_process(self, line: contract_accounts.ProcessSummary) -> Listed:
         folder = None if line.is_shipped else Path("processes", line.name)
         if line.problem is not None:
             return Listed(line.name, folder, InvalidProcess(line.problem))
@@ -371,7 +379,9 @@ class RemoteBackend:
 
     async def choose_model(self, wished: str | None) -> str:
         """Choose the model that the server takes first; it refuses a wish that it does not know."""
-        return wished or (await self._client.quote_run("Which models?")).models[0]
+        return (
+            wished or (await self._client.quote_run(QuoteRequest(prompt="Which models?"))).models[0]
+        )
 
     async def send(self, question: Question, on_text: OnText) -> Reply:
         said = self._client.chat(
@@ -384,7 +394,7 @@ class RemoteBackend:
             key=str(question.id),
         )
         async for piece in said:
-            if isinstance(piece, chats.Reply):
+            if isinstance(piece, contract_chats.ChatReply):
                 return build_reply(piece)
             on_text(piece)
         raise NotFound(
@@ -402,7 +412,7 @@ class RemoteBackend:
         return rows
 
 
-def _build_wish(wanted: Wanted) -> dict[str, Any]:
+def _list_options(wanted: Wanted) -> dict[str, Any]:
     ask = wanted.ask
     return {
         "models": None if wanted.takes_defaults else ask.models,

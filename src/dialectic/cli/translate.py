@@ -14,7 +14,10 @@ from dialectic.app.quotes import CheaperRun, QuotedRun, SessionQuote
 from dialectic.app.search import Hit, Results
 from dialectic.app.sessions import Overview
 from dialectic.app.transfer import Imported
-from dialectic.client import account, chats, projects, sessions
+from dialectic.contract import accounts as contract_accounts
+from dialectic.contract import chats as contract_chats
+from dialectic.contract import projects as contract_projects
+from dialectic.contract import sessions as contract_sessions
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import CREDITS_PER_USD
@@ -74,7 +77,7 @@ def list_given(ask: RunRequest) -> list[dict[str, str]]:
     ]
 
 
-def build_quoted(told: sessions.Quoted) -> QuotedRun:
+def build_quoted(told: contract_sessions.RunQuote) -> QuotedRun:
     """Build the quote of a run that nobody has started."""
     return QuotedRun(
         quote=QUOTE.validate_python(told.lines),
@@ -90,12 +93,12 @@ def build_quoted(told: sessions.Quoted) -> QuotedRun:
     )
 
 
-def build_session_quote(told: sessions.Overview) -> SessionQuote:
+def build_session_quote(told: contract_sessions.SessionDetail) -> SessionQuote:
     """Build the quote of what is left of a session."""
     return SESSION_QUOTE.validate_python(told.quote)
 
 
-def build_overview(told: sessions.Overview) -> Overview:
+def build_overview(told: contract_sessions.SessionDetail) -> Overview:
     """Build what there is of a session, as records."""
     return Overview(
         session=revive(told.session),
@@ -115,7 +118,7 @@ def show_usd(amount_credits: int) -> str:
     return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
 
 
-def build_wallet(told: account.Wallet) -> Wallet:
+def build_wallet(told: contract_accounts.Wallet) -> Wallet:
     """Build a wallet."""
     return Wallet(
         id=told.id,
@@ -128,7 +131,7 @@ def build_wallet(told: account.Wallet) -> Wallet:
     )
 
 
-def build_transfer(told: account.Transaction) -> Transfer:
+def build_transfer(told: contract_accounts.Transaction) -> Transfer:
     """Build one row of the journal."""
     return Transfer(
         id=told.id,
@@ -146,7 +149,7 @@ def build_transfer(told: account.Transaction) -> Transfer:
     )
 
 
-def build_cost(told: sessions.Cost) -> Cost:
+def build_cost(told: contract_accounts.Cost) -> Cost:
     """Build one line of what a session has cost. What was not charged is the server's affair."""
     return Cost(
         stage_slug=told.stage,
@@ -164,7 +167,7 @@ def build_cost(told: sessions.Cost) -> Cost:
     )
 
 
-def build_imported(told: projects.Imported) -> Imported:
+def build_imported(told: contract_projects.ImportedProject) -> Imported:
     """Build what came of an import."""
     return Imported(
         project_id=told.project_id,
@@ -177,7 +180,7 @@ def build_imported(told: projects.Imported) -> Imported:
     )
 
 
-def build_reply(told: chats.Reply) -> Reply:
+def build_reply(told: contract_chats.ChatReply) -> Reply:
     """Build what came of a question."""
     return Reply(
         chat_id=told.chat_id,
@@ -197,7 +200,7 @@ def build_reply(told: chats.Reply) -> Reply:
     )
 
 
-def build_results(told: projects.Search) -> Results:
+def build_results(told: contract_projects.SearchResults) -> Results:
     """Build what a search found."""
     hits = [
         Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
@@ -205,14 +208,14 @@ def build_results(told: projects.Search) -> Results:
     return Results(tuple(hits), told.documents, told.embedder, told.embedded_tokens)
 
 
-def build_process_of(told: account.Process) -> Process:
+def build_process_of(told: contract_accounts.ProcessDetail) -> Process:
     """Build a process of its definition."""
     written = told.definition
     overlays = list(written["overlays"].values())
     return build_process(written["file"], written["prompts"], overlays, place=told.name)
 
 
-def build_row(told: account.Model) -> Row:
+def build_row(told: contract_accounts.Model) -> Row:
     """Build one model as it is listed."""
     state, facts = State[told.state.upper()], told.model_extra or {}
     if told.origin == "listed":

@@ -6,28 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from dialectic.client.call import Answer, Call, act, drop_none
-from dialectic.client.sessions import Session
-
-
-class Jobs(Answer, frozen=True):
-    """Jobs that were made."""
-
-    job_ids: list[UUID]
-
-
-class Kept(Answer, frozen=True):
-    """Feedback that was kept, and where."""
-
-    path: str
-
+from dialectic.client.call import Call, act, fill
+from dialectic.contract.sessions import (
+    CreatedJobs,
+    FeedbackRequest,
+    ResponseRequest,
+    ResumeJobRequest,
+    ResumeRequest,
+    SavedFeedback,
+    Session,
+    SubmitRequest,
+)
 
 # -- asked -----------------------------------------------------------------------------------------
 
 
-def generate(session_id: UUID, *, key: str | None = None) -> Call[Jobs]:
+def generate(session_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
     """Start the stage that is due."""
-    return act(f"/sessions/{session_id}/generate", Jobs, key=key)
+    return act(f"/sessions/{session_id}/generate", CreatedJobs, key=key)
 
 
 def submit(
@@ -38,7 +34,8 @@ def submit(
     key: str | None = None,
 ) -> Call[Session]:
     """Submit what you say about the stage that is complete, and start the next one."""
-    body = {"feedback": feedback, "responses": [dict(response) for response in responses]}
+    given = [fill(ResponseRequest, **response) for response in responses]
+    body = fill(SubmitRequest, feedback=feedback, responses=given)
     return act(f"/sessions/{session_id}/submit", Session, body, key=key)
 
 
@@ -55,7 +52,7 @@ def resume(
     key: str | None = None,
 ) -> Call[Session]:
     """Let everything go on that is paused."""
-    body = drop_none({"approve_spend": approve_spend, "budget": budget})
+    body = fill(ResumeRequest, approve_spend=approve_spend, budget=budget)
     return act(f"/sessions/{session_id}/resume", Session, body, key=key)
 
 
@@ -73,7 +70,7 @@ def resume_job(
     session_id: UUID, job_id: UUID, *, approve_spend: bool = False, key: str | None = None
 ) -> Call[Session]:
     """Let one job go on that is paused."""
-    body = {"approve_spend": approve_spend}
+    body = fill(ResumeJobRequest, approve_spend=approve_spend)
     return act(f"/sessions/{session_id}/jobs/{job_id}/resume", Session, body, key=key)
 
 
@@ -99,8 +96,7 @@ def give_feedback(
     *,
     contribution_id: UUID | None = None,
     key: str | None = None,
-) -> Call[Kept]:
+) -> Call[SavedFeedback]:
     """Say something about a stage, or about one of its contributions."""
-    about = None if contribution_id is None else str(contribution_id)
-    body = drop_none({"stage": stage, "text": text, "contribution_id": about})
-    return act(f"/sessions/{session_id}/feedback", Kept, body, key=key)
+    body = fill(FeedbackRequest, stage=stage, text=text, contribution_id=contribution_id)
+    return act(f"/sessions/{session_id}/feedback", SavedFeedback, body, key=key)

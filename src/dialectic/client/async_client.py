@@ -16,11 +16,9 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.chats import Reply
 from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
-from dialectic.client.projects import Imported
 from dialectic.client.retry import HttpReply, decide_wait
 from dialectic.client.transport import (
     TIMEOUT_S,
@@ -30,6 +28,8 @@ from dialectic.client.transport import (
     read_said,
     read_streamed,
 )
+from dialectic.contract.chats import ChatReply
+from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
@@ -125,7 +125,7 @@ class AsyncClient(Async, Operations):
 
     async def chat(
         self, message: str, model: str, **wishes: Any
-    ) -> AsyncGenerator[str | Reply, None]:
+    ) -> AsyncGenerator[str | ChatReply, None]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
         parser = EventParser()
@@ -135,14 +135,14 @@ class AsyncClient(Async, Operations):
                     for event in read_events(parser, piece):
                         said = read_said(event)
                         yield said
-                        if isinstance(said, Reply):
+                        if isinstance(said, ChatReply):
                             return
         except httpx2.TransportError:
             pass
         except (ValueError, LookupError):
             raise self.server.describe_nonsense() from None
         # The question goes on without us: sent again as it was, it is answered, and asked once.
-        again: Call[Reply] = replace(call, read=read_streamed)
+        again: Call[ChatReply] = replace(call, read=read_streamed)
         reply = await self.send(again)
         yield reply
 
@@ -158,7 +158,7 @@ class AsyncClient(Async, Operations):
         except httpx2.TransportError as error:
             raise self.server.describe_loss(error) from None
 
-    async def import_project(self, path: Path, *, key: str | None = None) -> Imported:
+    async def import_project(self, path: Path, *, key: str | None = None) -> ImportedProject:
         """Take a project in from a zip file, which is sent as it is read."""
         call = transport.name(projects.import_project(key=key))
         check_plain(path, "read")

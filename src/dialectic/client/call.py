@@ -9,24 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+
+from dialectic.contract.base import RequestBody
+from dialectic.errors import InvalidValue
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R", bound=RequestBody)
 PREFIX = "/api/v1"
-
-
-class Answer(BaseModel, frozen=True):
-    """Something that the API shows. What a newer server tells beside it is left unread."""
-
-
-class Page(Answer, Generic[T], frozen=True):
-    """One page of a list."""
-
-    items: list[T]
-    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +31,7 @@ class Call(Generic[T]):
     read: Callable[[bytes], T]
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    body: RequestBody | None = None
     # The name under which it is done once, however often it is sent; "" until it is given one.
     key: str | None = None
     timeout_s: float | None = None
@@ -58,9 +51,16 @@ def build_query(**wishes: object) -> dict[str, str]:
     }
 
 
-def drop_none(wishes: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what is said; what is None is not."""
-    return {name: value for name, value in wishes.items() if value is not None}
+def fill(kind: type[R], /, **fields: object) -> R:
+    """Build the body of a request; a field that is None is left out."""
+    try:
+        return kind(**{name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = "/".join(map(str, first["loc"]))
+        raise InvalidValue(
+            f"{where}: {first['msg']}.", reason="validation_failed", subject=where
+        ) from None
 
 
 def ignore_body(_body: bytes) -> None:
@@ -78,7 +78,12 @@ def get_bytes(path: str, /, **query: object) -> Call[bytes]:
 
 
 def act(
-    path: str, kind: type[M], body: Any = None, *, key: str | None = None, method: str = "POST"
+    path: str,
+    kind: type[M],
+    body: RequestBody | None = None,
+    *,
+    key: str | None = None,
+    method: str = "POST",
 ) -> Call[M]:
     """Build a request that changes something, once."""
     return Call(method=method, path=path, read=kind.model_validate_json, body=body, key=key or "")

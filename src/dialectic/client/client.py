@@ -16,11 +16,9 @@ import httpx2
 from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.chats import Reply
 from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
-from dialectic.client.projects import Imported
 from dialectic.client.retry import HttpReply, decide_wait
 from dialectic.client.transport import (
     TIMEOUT_S,
@@ -30,6 +28,8 @@ from dialectic.client.transport import (
     read_said,
     read_streamed,
 )
+from dialectic.contract.chats import ChatReply
+from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
 from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
@@ -118,7 +118,7 @@ class Client(Sync, Operations):
                 raise trouble
             time.sleep(wait_s)
 
-    def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | Reply]:
+    def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | ChatReply]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
         parser = EventParser()
@@ -127,7 +127,7 @@ class Client(Sync, Operations):
                 for piece in answer.iter_raw():
                     for said in map(read_said, read_events(parser, piece)):
                         yield said
-                        if isinstance(said, Reply):
+                        if isinstance(said, ChatReply):
                             return
         except httpx2.TransportError:
             pass
@@ -147,7 +147,7 @@ class Client(Sync, Operations):
         except httpx2.TransportError as error:
             raise self.server.describe_loss(error) from None
 
-    def import_project(self, path: Path, *, key: str | None = None) -> Imported:
+    def import_project(self, path: Path, *, key: str | None = None) -> ImportedProject:
         """Take a project in from a zip file, which is sent as it is read."""
         call = transport.name(projects.import_project(key=key))
         check_plain(path, "read")

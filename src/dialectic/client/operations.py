@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from dialectic.client import account, acting, chats, contributions, projects, sessions
-from dialectic.client.call import Call, Page
+from dialectic.client.call import Call
+from dialectic.contract.base import Page
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from dialectic.client.retry import GATEWAY, PASSING
 from dialectic.errors import (
@@ -18,20 +17,6 @@ from dialectic.errors import (
 )
 
 
-class Problem(BaseModel, frozen=True):
-    """An error, as RFC 9457 has it."""
-
-    title: str
-    status: int
-    detail: str
-    code: str = ""
-    request_id: str = ""
-    errors: list[dict[str, Any]] = []
-    reason: str | None = None
-    # As it came: a newer server may know more of them.
-    remedy: dict[str, Any] | None = None
-
-
 def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
     kinds = {kind.code: kind}
     for child in kind.__subclasses__():
@@ -41,9 +26,8 @@ def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
 
 def build_error(status: int, body: bytes) -> DialecticError:
     """Build the error that an answer tells of: the same class that the server met."""
-    try:
-        problem = Problem.model_validate_json(body)
-    except ValidationError:
+    problem = _read_problem(body)
+    if problem is None:
         if status in GATEWAY | PASSING:
             return ServerUnreachable(
                 f"Something before the server answers in its place (HTTP {status}). Is the server "
@@ -56,16 +40,27 @@ def build_error(status: int, body: bytes) -> DialecticError:
             reason="not_dialectic",
             subject=str(status),
         )
-    facts: Facts = {"remedy": read_remedy(problem.remedy)}
-    if problem.reason is not None:
-        facts["reason"] = problem.reason
-    kind = _list_kinds(DialecticError).get(problem.code)
+    facts: Facts = {"remedy": read_remedy(problem.get("remedy"))}
+    if isinstance(problem.get("reason"), str):
+        facts["reason"] = problem["reason"]
+    kind = _list_kinds(DialecticError).get(problem.get("code", ""))
     if kind is None or kind is DialecticError:
         # 4xx: it is for the caller to change something; all else is the server's own affair.
         unknown = ApiRefusal if 400 <= status < 500 else ApiError
-        error: DialecticError = unknown(problem.detail, problem=problem.model_dump(), **facts)
+        error: DialecticError = unknown(problem["detail"], problem=problem, **facts)
     else:
-        error = kind(problem.detail, **facts)
-    if problem.request_id:
-        error.add_note(f"request {problem.request_id}")
+        error = kind(problem["detail"], **facts)
+    if problem.get("request_id"):
+        error.add_note(f"request {problem['request_id']}")
     return error
+
+
+def _read_problem(body: bytes) -> dict[str, Any] | None:
+    """Read a problem; a newer server may say more in it, and an older one less."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("detail"), str):
+        return None
+    return found if isinstance(found.get("code", ""), str) else None

@@ -4,101 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from dialectic.client.call import Answer, Call, Page, act, drop_none, get, get_bytes, ignore_body
+from dialectic.client.call import Call, act, fill, get, get_bytes, ignore_body
+from dialectic.contract.base import Page
+from dialectic.contract.projects import (
+    Document,
+    FoundId,
+    ImportedProject,
+    Project,
+    ProjectChange,
+    ProjectFile,
+    ProjectRequest,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
+    SearchResults,
+)
 
 # What a server may take before it has a whole project in one file, or out of one.
 TRANSFER_TIMEOUT_S = 600.0
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
-
-
-class ProjectLine(Answer, frozen=True):
-    """A project in a list."""
-
-    id: UUID
-    name: str
-    slug: str
-    domain: str
-    status: str
-    created_at: datetime
-
-
-class Project(ProjectLine, frozen=True):
-    """A project."""
-
-    prompt: str
-
-
-class Resource(Answer, frozen=True):
-    """A document or a resource, without its text."""
-
-    id: UUID
-    project_id: UUID
-    session_id: UUID | None
-    kind: str
-    document_key: str | None
-    stage: str | None
-    iteration: int | None
-    path: str
-    mime_type: str
-    size_bytes: int
-    contribution_id: UUID | None
-    created_at: datetime
-
-
-class Document(Resource, frozen=True):
-    """A document or a resource, with its text."""
-
-    content: str
-
-
-class FileLine(Answer, frozen=True):
-    """A file of a project, by its path in storage and in an export."""
-
-    path: str
-
-
-class Imported(Answer, frozen=True):
-    """A project that was taken in."""
-
-    project_id: UUID
-    name: str
-    slug: str
-    session_ids: list[UUID]
-    files: int
-    is_copy: bool
-
-
-class Found(Answer, frozen=True):
-    """A passage that was found, and the document it stands in."""
-
-    document_id: UUID
-    session_id: UUID | None
-    path: str
-    heading_path: list[str]
-    text: str
-    start: int
-    end: int
-    score: float
-
-
-class Search(Answer, frozen=True):
-    """What a search found, the best first, and what it took."""
-
-    items: list[Found]
-    next_cursor: str | None
-    documents: int
-    embedder: str
-    embedded_tokens: int
-
-
-class FoundId(Answer, frozen=True):
-    """What the beginning of an id, or a name, stands for."""
-
-    id: UUID
 
 
 # -- asked -----------------------------------------------------------------------------------------
@@ -113,14 +40,14 @@ def create_project(
     key: str | None = None,
 ) -> Call[Project]:
     """Make a project of a prompt. A resource has `kind`, `name` and `text`."""
-    given = [dict(resource) for resource in resources]
-    body = {"prompt": prompt, "name": name, "domain": domain, "resources": given}
+    given = [fill(ResourceRequest, **resource) for resource in resources]
+    body = fill(ProjectRequest, prompt=prompt, name=name, domain=domain, resources=given)
     return act("/projects", Project, body, key=key)
 
 
-def list_projects() -> Call[Page[ProjectLine]]:
+def list_projects() -> Call[Page[ProjectSummary]]:
     """List projects, the newest first."""
-    return get("/projects", Page[ProjectLine])
+    return get("/projects", Page[ProjectSummary])
 
 
 def get_project(project_id: UUID) -> Call[Project]:
@@ -132,7 +59,7 @@ def change_project(
     project_id: UUID, *, name: str | None = None, is_archived: bool | None = None
 ) -> Call[Project]:
     """Rename a project, put it away, or take it out again."""
-    body = drop_none({"name": name, "is_archived": is_archived})
+    body = fill(ProjectChange, name=name, is_archived=is_archived)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 
@@ -145,7 +72,7 @@ def add_resource(
     project_id: UUID, *, kind: str, name: str, text: str, key: str | None = None
 ) -> Call[Resource]:
     """Give a project a text beside its prompt."""
-    body = {"kind": kind, "name": name, "text": text}
+    body = fill(ResourceRequest, kind=kind, name=name, text=text)
     return act(f"/projects/{project_id}/resources", Resource, body, key=key)
 
 
@@ -159,9 +86,9 @@ def get_document(document_id: UUID) -> Call[Document]:
     return get(f"/documents/{document_id}", Document)
 
 
-def list_files(project_id: UUID) -> Call[Page[FileLine]]:
+def list_files(project_id: UUID) -> Call[Page[ProjectFile]]:
     """List the files of a project."""
-    return get(f"/projects/{project_id}/files", Page[FileLine])
+    return get(f"/projects/{project_id}/files", Page[ProjectFile])
 
 
 def read_file(project_id: UUID, path: str) -> Call[bytes]:
@@ -169,9 +96,9 @@ def read_file(project_id: UUID, path: str) -> Call[bytes]:
     return get_bytes(f"/projects/{project_id}/file", path=path)
 
 
-def search_project(project_id: UUID, query: str, *, limit: int = 10) -> Call[Search]:
+def search_project(project_id: UUID, query: str, *, limit: int = 10) -> Call[SearchResults]:
     """Find passages in all documents of a project, the best first."""
-    return get(f"/projects/{project_id}/search", Search, q=query, limit=limit)
+    return get(f"/projects/{project_id}/search", SearchResults, q=query, limit=limit)
 
 
 def find(kind: Noun, text: str) -> Call[FoundId]:
@@ -185,7 +112,7 @@ def export_project(project_id: UUID, *, finished: bool = False) -> Call[bytes]:
     return replace(call, timeout_s=TRANSFER_TIMEOUT_S)
 
 
-def import_project(*, key: str | None = None) -> Call[Imported]:
+def import_project(*, key: str | None = None) -> Call[ImportedProject]:
     """Take a project in from a zip file, which whoever sends this has at hand."""
-    call = act("/projects/import", Imported, key=key)
+    call = act("/projects/import", ImportedProject, key=key)
     return replace(call, timeout_s=TRANSFER_TIMEOUT_S)

@@ -12,10 +12,10 @@ import httpx2
 from pydantic import ValidationError
 
 from dialectic.client.call import PREFIX, Call
-from dialectic.client.chats import Reply
 from dialectic.client.events import Event, read_events
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply
+from dialectic.contract.chats import ChatReply
 from dialectic.core.access import Secret
 from dialectic.core.local_trust import is_loopback
 from dialectic.core.sse import EventParser
@@ -94,7 +94,9 @@ class Server:
         if call.timeout_s is not None:
             written["timeout"] = httpx2.Timeout(call.timeout_s, connect=CONNECT_S)
         if call.body is not None:
-            written["content"] = json.dumps(call.body).encode()
+            written["content"] = call.body.model_dump_json(
+                by_alias=True, exclude_unset=True
+            ).encode()
         return written
 
     def build_upload(self, call: Call[Any]) -> dict[str, Any]:
@@ -190,10 +192,10 @@ def is_passing(error: DialecticError) -> bool:
     return isinstance(error, PASSING)
 
 
-def read_streamed(body: bytes) -> Reply:
+def read_streamed(body: bytes) -> ChatReply:
     """Read the whole reply out of an answer that streamed, when it is heard in one piece."""
     for event in read_events(EventParser(), body):
-        if isinstance(said := read_said(event), Reply):
+        if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(
         "The answer ended before it was whole. What was said until then is saved.",
@@ -202,12 +204,12 @@ def read_streamed(body: bytes) -> Reply:
     )
 
 
-def read_said(event: Event) -> str | Reply:
+def read_said(event: Event) -> str | ChatReply:
     """Read one event of an answer that streams: a piece of it, or at last the whole."""
     match event.type:
         case "delta":
             return str(event.data["text"])
         case "reply":
-            return Reply.model_validate(event.data)
+            return ChatReply.model_validate(event.data)
         case _:
             raise build_error(int(event.data.get("status", 500)), json.dumps(event.data).encode())

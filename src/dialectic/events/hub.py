@@ -30,7 +30,7 @@ from dialectic.db.pool import (
     transact_on,
 )
 from dialectic.db.tables.accounts import list_ended_tokens
-from dialectic.db.tables.notifications import Page, list_news, read_events
+from dialectic.db.tables.notifications import EventPage, list_news, read_events
 from dialectic.errors import DatabaseUnreachable, TooManyStreams
 from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channel, Subscription
 
@@ -212,7 +212,7 @@ class Hub:
         is_full = True
         while is_full:
 
-            async def read(connection: Connection) -> Page:
+            async def read(connection: Connection) -> EventPage:
                 return await read_events(
                     connection, after_seq=channel.seq, session_id=None, limit=PAGE
                 )
@@ -226,7 +226,7 @@ class Hub:
 async def _begin(connection: Connection, channel: Channel) -> None:
     """Open a channel: those who were here before find the newest events again without asking."""
 
-    async def read(connection: Connection) -> Page:
+    async def read(connection: Connection) -> EventPage:
         now = await read_events(connection, after_seq=0, session_id=None, limit=0)
         floor_seq = max(now.last_seq - channel.tail_max, now.pruned_seq)
         channel.seq = channel.floor_seq = floor_seq
@@ -236,7 +236,7 @@ async def _begin(connection: Connection, channel: Channel) -> None:
     channel.ready.set()
 
 
-def _publish(channel: Channel, page: Page) -> None:
+def _publish(channel: Channel, page: EventPage) -> None:
     events = [build_event(channel.tenant_id, row) for row in page.rows]
     channel.publish(events, page.end_seq)
 

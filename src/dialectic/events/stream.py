@@ -13,7 +13,7 @@ from uuid import UUID
 from dialectic.core.event import FROM_THE_START, Event, State, build_event, is_for, parse_id
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables import notifications, records
-from dialectic.db.tables.notifications import Page
+from dialectic.db.tables.notifications import EventPage
 from dialectic.db.tables.records import Account
 from dialectic.events.channel import Channel, Subscription
 from dialectic.events.hub import Hub
@@ -105,7 +105,7 @@ class Follower:
         # Too old for what is here, or read by another process that was quicker.
         return await self._judge(await self._ask(lambda c: self._read(c, limit=0)))
 
-    async def _judge(self, page: Page) -> State | None:
+    async def _judge(self, page: EventPage) -> State | None:
         if self.seq > page.last_seq:
             return await self._read_state("unknown")
         if self.seq < page.pruned_seq:
@@ -139,7 +139,7 @@ class Follower:
     async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self.db.transact(self.account.tenant_id, work)
 
-    async def _read(self, connection: Connection, *, limit: int) -> Page:
+    async def _read(self, connection: Connection, *, limit: int) -> EventPage:
         return await notifications.read_events(
             connection, after_seq=self.seq, session_id=self.session_id, limit=limit
         )

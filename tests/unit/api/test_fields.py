@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dialectic.api.fields import DollarsWish, build_etag, matches, show_dollars
+from dialectic.api.fields import build_etag, matches
+from dialectic.contract.base import DollarsInput, show_dollars
 from dialectic.core.money.price import parse_usd
 
-WISH: TypeAdapter[str] = TypeAdapter(DollarsWish)
+WISH: TypeAdapter[str] = TypeAdapter(DollarsInput)
 
 
 @given(st.integers(-(10**15), 10**15))

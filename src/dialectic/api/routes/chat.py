@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import AliasChoices, Field, model_validator
 from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import (
@@ -25,15 +23,25 @@ from dialectic.api.dependencies import (
     build_replay_header,
     build_response,
 )
-from dialectic.api.fields import Line, ModelName, Name, View, Wish
 from dialectic.api.openapi import more_problems
-from dialectic.api.pagination import Listing, Paging, list_page
+from dialectic.api.pagination import Paging, list_page
 from dialectic.api.problems import build_problem
-from dialectic.api.routes.projects import ProjectView
 from dialectic.api.routes.projects import build_view as build_project
-from dialectic.api.routes.sessions import OutputTokens
 from dialectic.app import chat, projects
 from dialectic.app.idempotency import LongRequests
+from dialectic.contract.base import Page
+from dialectic.contract.chats import (
+    Chat,
+    ChatChange,
+    ChatMessage,
+    ChatProjectRequest,
+    ChatReply,
+    ChatRequest,
+    ChatSummary,
+    ChatUsage,
+    RewindRequest,
+)
+from dialectic.contract.projects import Project
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
 from dialectic.db.tables.idempotency import StoredResponse
@@ -46,7 +54,6 @@ PING_S = 15.0
 STILL_HERE = b": still here\n\n"
 # For proxies: each piece goes on as it comes.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
-MESSAGES_MAX = 200
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": (
@@ -58,121 +65,9 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class ChatWish(Wish):
-    """A question to one model."""
-
-    message: str = Field(min_length=1, examples=["Name a bakery."])
-    model: ModelName
-    chat_id: UUID | None = Field(
-        default=None, description="The chat to go on with; else a new one."
-    )
-    system_instruction: str = Field(
-        default="",
-        validation_alias=AliasChoices("systemInstruction", "system_instruction"),
-        serialization_alias="systemInstruction",
-        description="What a new chat opens with.",
-    )
-    system_prompt_id: UUID | None = Field(
-        default=None, description="A system prompt that is kept, instead of `systemInstruction`."
-    )
-    continue_until_complete: bool = Field(
-        default=False, description="Go on with an answer that is cut off, with up to five calls."
-    )
-    max_output_tokens: OutputTokens | None = None
-    rewind_from_message_id: UUID | None = Field(
-        default=None, description="A message of yours that this one takes the place of."
-    )
-    stream: bool = Field(default=False, description="Answer with events as the text comes.")
-
-    @model_validator(mode="after")
-    def _opens_once(self) -> ChatWish:
-        if self.system_prompt_id is not None and self.system_instruction:
-            msg = "give `systemInstruction` or `system_prompt_id`, not both"
-            raise ValueError(msg)
-        return self
-
-
-class UsageView(View):
-    """The tokens of all calls that an answer took."""
-
-    input_tokens: int
-    output_tokens: int
-    source: str = Field(examples=["reported"])
-    calls: int
-
-
-class ReplyView(View):
-    """The answer to a question."""
-
-    chat_id: UUID
-    question_id: UUID
-    message_id: UUID
-    model: str
-    content: str
-    finish_reason: str = Field(examples=["stop", "length"])
-    incomplete: bool = Field(description="It was cut off at the limit.")
-    flags: list[str]
-    usage: UsageView
-
-
-class MessageView(View):
-    """What was said in a chat."""
-
-    id: UUID
-    role: str = Field(examples=["user"])
-    content: str
-    model: str | None
-    usage: UsageView | None
-    finish_reason: str | None
-    incomplete: bool
-    flags: list[str]
-    created_at: datetime
-
-
-class ChatLine(View):
-    """A chat in a list."""
-
-    id: UUID
-    title: str
-    messages: int
-    created_at: datetime
-
-
-class ChatView(View):
-    """A chat as its thread stands; what was rewound is not part of it."""
-
-    id: UUID
-    title: str
-    system_instruction: str
-    created_at: datetime | None
-    messages: list[MessageView]
-
-
-class ChatChange(Wish):
-    """What is to be different in a chat."""
-
-    title: Annotated[Name, Field(examples=["Bakeries"])]
-
-
-class RewindWish(Wish):
-    """How far a chat is taken back."""
-
-    message_id: UUID = Field(description="This message and all that followed leave the thread.")
-
-
-class ChatProjectWish(Wish):
-    """A project that begins with what was said in a chat."""
-
-    name: Line = ""
-    domain: Name = "General"
-    message_ids: list[UUID] | None = Field(
-        default=None, max_length=MESSAGES_MAX, description="These messages; else the whole thread."
-    )
-
-
-def build_reply(reply: chat.Reply) -> ReplyView:
+def build_reply(reply: chat.Reply) -> ChatReply:
     """Build the view of an answer."""
-    return ReplyView(
+    return ChatReply(
         chat_id=reply.chat_id,
         question_id=reply.question_id,
         message_id=reply.message_id,
@@ -181,7 +76,7 @@ def build_reply(reply: chat.Reply) -> ReplyView:
         finish_reason=reply.finish_reason.value,
         incomplete=reply.is_incomplete,
         flags=list(reply.flags),
-        usage=UsageView(
+        usage=ChatUsage(
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,
             source=reply.usage.source.value,
@@ -190,15 +85,15 @@ def build_reply(reply: chat.Reply) -> ReplyView:
     )
 
 
-def build_message(row: dict[str, Any]) -> MessageView:
+def build_message(row: dict[str, Any]) -> ChatMessage:
     """Build the view of a message."""
     usage = row["token_usage"]
-    return MessageView(
+    return ChatMessage(
         id=row["id"],
         role=row["role"],
         content=row["content"],
         model=row["model_name"],
-        usage=None if usage is None else UsageView(**usage),
+        usage=None if usage is None else ChatUsage(**usage),
         finish_reason=row["finish_reason"],
         incomplete=row["is_incomplete"],
         flags=row["flags"],
@@ -209,21 +104,21 @@ def build_message(row: dict[str, Any]) -> MessageView:
 # -- asking ---------------------------------------------------------------------------------------
 
 
-@router.post("/chat", response_model=ReplyView, responses={**STREAMED, **more_problems(402, 502)})
-async def send_message(wish: ChatWish, act: Spending, request: Request) -> Response:
-    """Ask one model; one call, or as many as a long answer takes if you wish so."""
-    system = await _find_system(act, wish)
+@router.post("/chat", response_model=ChatReply, responses={**STREAMED, **more_problems(402, 502)})
+async def send_message(body: ChatRequest, act: Spending, request: Request) -> Response:
+    """Ask one model; one call, or as many as a long answer takes if you body so."""
+    system = await _find_system(act, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
         question = chat.Question(
-            message=wish.message,
-            model=wish.model,
-            chat_id=wish.chat_id,
+            message=body.message,
+            model=body.model,
+            chat_id=body.chat_id,
             system=system,
-            continues=wish.continue_until_complete,
-            max_output_tokens=wish.max_output_tokens,
-            replaces_id=wish.rewind_from_message_id,
+            continues=body.continue_until_complete,
+            max_output_tokens=body.max_output_tokens,
+            replaces_id=body.rewind_from_message_id,
             id=effect_id,
         )
         reply = await chat.send(act.engine, act.account, question, pieces.put_nowait)
@@ -231,15 +126,15 @@ async def send_message(wish: ChatWish, act: Spending, request: Request) -> Respo
 
     undertakings: LongRequests = request.app.state.undertakings
     asked = undertakings.run(act.context.visitor.caller, act.key, act.fingerprint, work)
-    if not wish.stream:
+    if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
 
 
-async def _find_system(act: WriteRequest, wish: ChatWish) -> str:
-    prompt_id = wish.system_prompt_id
+async def _find_system(act: WriteRequest, body: ChatRequest) -> str:
+    prompt_id = body.system_prompt_id
     if prompt_id is None:
-        return wish.system_instruction
+        return body.system_instruction
     return await act.context.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
@@ -302,16 +197,16 @@ def _event(name: str, data: bytes) -> bytes:
 
 
 @router.get("/chats")
-async def list_chats(context: Reading, paging: Paging) -> Listing[ChatLine]:
+async def list_chats(context: Reading, paging: Paging) -> Page[ChatSummary]:
     """List chats, the newest first."""
-    return await list_page(context, "chats", paging, lists.list_chats, ChatLine.model_validate)
+    return await list_page(context, "chats", paging, lists.list_chats, ChatSummary.model_validate)
 
 
-async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
+async def load_view(connection: Connection, chat_id: UUID) -> Chat:
     """Load the view of a chat in the caller's transaction."""
     found = await chats.load_chat(connection, chat_id)
     messages = await chats.list_messages(connection, chat_id)
-    return ChatView(
+    return Chat(
         id=found.id,
         title=found.title,
         system_instruction=found.system,
@@ -321,18 +216,18 @@ async def load_view(connection: Connection, chat_id: UUID) -> ChatView:
 
 
 @router.get("/chats/{chat_id}")
-async def get_chat(chat_id: ChatId, context: Reading) -> ChatView:
+async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
     """Read a chat."""
     return await context.transact(lambda c: load_view(c, chat_id))
 
 
-@router.patch("/chats/{chat_id}", response_model=ChatView)
-async def change_chat(chat_id: ChatId, wish: ChatChange, act: Writing) -> Response:
+@router.patch("/chats/{chat_id}", response_model=Chat)
+async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Response:
     """Give a chat another title."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> ChatView:
+    async def work(connection: Connection, _effect_id: UUID) -> Chat:
         await chats.load_chat(connection, chat_id)
-        await chats.rename(connection, chat_id, chat.check_title(wish.title))
+        await chats.rename(connection, chat_id, chat.check_title(body.title))
         return await load_view(connection, chat_id)
 
     return await act.answer(work)
@@ -350,31 +245,31 @@ async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/chats/{chat_id}/rewind", response_model=ChatView)
-async def rewind_chat(chat_id: ChatId, wish: RewindWish, act: Writing) -> Response:
+@router.post("/chats/{chat_id}/rewind", response_model=Chat)
+async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Response:
     """Take a message and all that followed it out of the thread; they stay on record."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> ChatView:
+    async def work(connection: Connection, _effect_id: UUID) -> Chat:
         await chats.load_chat(connection, chat_id)
-        if not await chats.rewind(connection, chat_id, wish.message_id):
-            raise NotFound(f"There is no message {wish.message_id} in the thread of this chat.")
+        if not await chats.rewind(connection, chat_id, body.message_id):
+            raise NotFound(f"There is no message {body.message_id} in the thread of this chat.")
         return await load_view(connection, chat_id)
 
     return await act.answer(work)
 
 
-@router.post("/chats/{chat_id}/project", status_code=201, response_model=ProjectView)
-async def make_project_of_chat(chat_id: ChatId, wish: ChatProjectWish, act: Writing) -> Response:
+@router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
+async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: Writing) -> Response:
     """Make a project whose prompt is what was said in a chat."""
     project_ids: list[UUID] = []
 
-    async def work(connection: Connection, effect_id: UUID) -> ProjectView:
+    async def work(connection: Connection, effect_id: UUID) -> Project:
         title = (await chats.load_chat(connection, chat_id)).title
         thread = await chats.list_messages(connection, chat_id)
         new = projects.NewProject(
-            prompt=chat.build_prompt(_choose(thread, wish.message_ids)),
-            name=wish.name or title,
-            domain=wish.domain,
+            prompt=chat.build_prompt(_choose(thread, body.message_ids)),
+            name=body.name or title,
+            domain=body.domain,
             id=uuid5(effect_id, "project"),
         )
         await projects.create_project_in(act.engine, connection, act.account, new)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Header, Path, Query, Response
-from pydantic import Field
 
 from dialectic.api.dependencies import JSON, Reading, Spending, Writing
-from dialectic.api.fields import Slug, View, Wish, build_etag, matches
+from dialectic.api.fields import build_etag, matches
 from dialectic.api.openapi import more_problems
-from dialectic.api.pagination import Listing, Paging, list_page, list_whole
-from dialectic.api.routes.projects import ResourceView, build_resource, describe_resource
-from dialectic.api.routes.session_actions import FeedbackView, JobsView
+from dialectic.api.pagination import Paging, list_page, list_whole
+from dialectic.api.routes.projects import build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, feedback
-from dialectic.app.feedback import RATING_MAX, RATING_MIN
+from dialectic.contract.base import Page, ResponseBody, Slug
+from dialectic.contract.contributions import (
+    Contribution,
+    ContributionSummary,
+    ContributionVersion,
+    EditRequest,
+    Job,
+    RatingRequest,
+)
+from dialectic.contract.projects import Document, Resource
+from dialectic.contract.sessions import CreatedJobs, SavedFeedback
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, records
 from dialectic.errors import PreconditionFailed
@@ -39,106 +46,9 @@ MARKDOWN: dict[int | str, dict[str, Any]] = {
 }
 
 
-class ContributionLine(View):
-    """A contribution in a list, in its newest version."""
-
-    id: UUID
-    session_id: UUID
-    model: str
-    stage: str
-    iteration: int
-    type: str = Field(examples=["thesis"])
-    path: str
-    version: int
-    is_incomplete: bool = Field(description="It was cut off, and nobody goes on with it.")
-    is_intermediate: bool
-    is_stale: bool = Field(description="What it was made from has a newer version.")
-    flags: list[str]
-    size_bytes: int
-    input_tokens: int | None
-    output_tokens: int | None
-    finish_reason: str | None
-    created_at: datetime
-
-
-class ContributionView(View):
-    """One version of a contribution, with its text and how it came about."""
-
-    id: UUID
-    session_id: UUID
-    job_id: UUID | None
-    model: str
-    stage: str
-    iteration: int
-    type: str
-    path: str
-    version: int
-    original_id: UUID = Field(description="The first version of it.")
-    is_latest: bool
-    is_by_user: bool
-    is_incomplete: bool
-    is_intermediate: bool
-    is_stale: bool
-    flags: list[str]
-    about_id: UUID | None = Field(description="The contribution that it criticises.")
-    source_ids: list[UUID] = Field(description="The contributions it was made from.")
-    input_tokens: int | None
-    output_tokens: int | None
-    finish_reason: str | None
-    created_at: datetime
-    content: str
-
-
-class EditWish(Wish):
-    """The whole text as it should read."""
-
-    content: str = Field(min_length=1)
-
-
-class RatingWish(Wish):
-    """How good it is."""
-
-    rating: int = Field(ge=RATING_MIN, le=RATING_MAX, strict=True)
-
-
-class VersionView(View):
-    """One of the versions of a contribution."""
-
-    id: UUID
-    version: int
-    is_latest: bool
-    is_by_user: bool
-    created_at: datetime
-
-
-class JobView(View):
-    """A piece of work."""
-
-    id: UUID
-    parent_id: UUID | None
-    type: str = Field(examples=["execute"])
-    stage: str
-    iteration: int
-    status: str = Field(examples=["processing"])
-    status_reason: str | None
-    model: str | None
-    attempts: int
-    retries: int
-    errors: list[dict[str, Any]]
-    created_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-
-
-class DocumentView(ResourceView):
-    """A document or a resource, with its text."""
-
-    content: str
-
-
-def build_line(row: dict[str, Any]) -> ContributionLine:
+def build_line(row: dict[str, Any]) -> ContributionSummary:
     """Build the view of a contribution in a list."""
-    return ContributionLine(
+    return ContributionSummary(
         **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
     )
 
@@ -160,9 +70,9 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def build_view(row: dict[str, Any]) -> ContributionView:
+def build_view(row: dict[str, Any]) -> Contribution:
     """Build the view of a contribution."""
-    return ContributionView(
+    return Contribution(
         **_columns(row),
         session_id=row["session_id"],
         job_id=row["job_id"],
@@ -175,10 +85,10 @@ def build_view(row: dict[str, Any]) -> ContributionView:
     )
 
 
-def build_job(row: dict[str, Any]) -> JobView:
+def build_job(row: dict[str, Any]) -> Job:
     """Build the view of a job."""
     same = ("id", "status", "status_reason", "created_at", "started_at", "completed_at")
-    return JobView(
+    return Job(
         **{key: row[key] for key in same},
         parent_id=row["parent_job_id"],
         type=row["job_type"],
@@ -191,7 +101,7 @@ def build_job(row: dict[str, Any]) -> JobView:
     )
 
 
-def answer_if_new(view: View, if_none_match: str | None) -> Response:
+def answer_if_new(view: ResponseBody, if_none_match: str | None) -> Response:
     """Answer with a thing and the name of its state; with nothing if the client has that state."""
     body = view.model_dump_json(by_alias=True).encode()
     etag = build_etag(body)
@@ -207,7 +117,7 @@ async def list_contributions(
     context: Reading,
     paging: Paging,
     stage: Annotated[Slug | None, Query(description="Of this stage only.")] = None,
-) -> Listing[ContributionLine]:
+) -> Page[ContributionSummary]:
     """List a session's contributions in their newest versions, as they were written."""
     return await list_page(
         context,
@@ -219,9 +129,7 @@ async def list_contributions(
     )
 
 
-@router.get(
-    "/contributions/{contribution_id}", response_model=ContributionView, responses=UNCHANGED
-)
+@router.get("/contributions/{contribution_id}", response_model=Contribution, responses=UNCHANGED)
 async def get_contribution(
     contribution_id: ContributionId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
@@ -238,7 +146,9 @@ async def read_contribution(contribution_id: ContributionId, context: Reading) -
 
 
 @router.get("/contributions/{contribution_id}/versions")
-async def list_versions(contribution_id: ContributionId, context: Reading) -> Listing[VersionView]:
+async def list_versions(
+    contribution_id: ContributionId, context: Reading
+) -> Page[ContributionVersion]:
     """List all versions of a contribution, the first one first."""
 
     async def work(connection: Connection) -> lists.Rows:
@@ -248,7 +158,7 @@ async def list_versions(contribution_id: ContributionId, context: Reading) -> Li
 
     return list_whole(
         [
-            VersionView(
+            ContributionVersion(
                 id=row["id"],
                 version=row["edit_version"],
                 is_latest=row["is_latest_edit"],
@@ -262,16 +172,16 @@ async def list_versions(contribution_id: ContributionId, context: Reading) -> Li
 
 @router.put(
     "/contributions/{contribution_id}",
-    response_model=ContributionView,
+    response_model=Contribution,
     responses=more_problems(412),
 )
 async def edit_contribution(
-    contribution_id: ContributionId, wish: EditWish, act: Writing, if_match: IfMatch = None
+    contribution_id: ContributionId, body: EditRequest, act: Writing, if_match: IfMatch = None
 ) -> Response:
     """Put your version in the place of a contribution; the old one is kept."""
     project_ids: list[UUID] = []
 
-    async def work(connection: Connection, effect_id: UUID) -> ContributionView:
+    async def work(connection: Connection, effect_id: UUID) -> Contribution:
         await contributions.lock_in(connection, contribution_id)
         seen = build_view(await contributions.load_in(connection, contribution_id))
         etag = build_etag(seen.model_dump_json(by_alias=True).encode())
@@ -279,7 +189,7 @@ async def edit_contribution(
             raise PreconditionFailed
         new_id = uuid5(effect_id, "contribution")
         edited = await contributions.edit_in(
-            act.engine, connection, act.account, contribution_id, wish.content, new_id
+            act.engine, connection, act.account, contribution_id, body.content, new_id
         )
         project_ids.append(edited.project_id)
         return build_view(await contributions.load_in(connection, edited.id))
@@ -290,40 +200,40 @@ async def edit_contribution(
 @router.post(
     "/contributions/{contribution_id}/regenerate",
     status_code=202,
-    response_model=JobsView,
+    response_model=CreatedJobs,
     responses=more_problems(402),
 )
 async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
     """Let the same model write a contribution anew, from what it reads now."""
     asked = contributions.Regeneration()
 
-    async def work(connection: Connection, _effect_id: UUID) -> JobsView:
+    async def work(connection: Connection, _effect_id: UUID) -> CreatedJobs:
         job_id = await contributions.regenerate_in(connection, act.account, contribution_id, asked)
-        return JobsView(job_ids=[job_id])
+        return CreatedJobs(job_ids=[job_id])
 
     return await act.answer(work, status=202)
 
 
 @router.post(
-    "/contributions/{contribution_id}/rating", status_code=201, response_model=FeedbackView
+    "/contributions/{contribution_id}/rating", status_code=201, response_model=SavedFeedback
 )
 async def rate_contribution(
-    contribution_id: ContributionId, wish: RatingWish, act: Writing
+    contribution_id: ContributionId, body: RatingRequest, act: Writing
 ) -> Response:
     """Rate a contribution; later prompts tell it."""
     project_ids: list[UUID] = []
 
-    async def work(connection: Connection, effect_id: UUID) -> FeedbackView:
-        rated = feedback.Rating(contribution_id, wish.rating, uuid5(effect_id, "rating"))
+    async def work(connection: Connection, effect_id: UUID) -> SavedFeedback:
+        rated = feedback.Rating(contribution_id, body.rating, uuid5(effect_id, "rating"))
         kept = await feedback.rate_in(act.engine, connection, act.account, rated)
         project_ids.append(kept.project_id)
-        return FeedbackView(path=kept.path)
+        return SavedFeedback(path=kept.path)
 
     return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
 @router.get("/sessions/{session_id}/jobs")
-async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> Listing[JobView]:
+async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> Page[Job]:
     """List a session's jobs, the oldest first."""
     return await list_page(
         context,
@@ -336,9 +246,7 @@ async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> 
 
 
 @documents.get("/sessions/{session_id}/documents")
-async def list_documents(
-    session_id: SessionId, context: Reading, paging: Paging
-) -> Listing[ResourceView]:
+async def list_documents(session_id: SessionId, context: Reading, paging: Paging) -> Page[Resource]:
     """List what stands beside a session's contributions: documents cut out of them, prompts."""
     return await list_page(
         context,
@@ -350,13 +258,13 @@ async def list_documents(
     )
 
 
-@documents.get("/documents/{document_id}", response_model=DocumentView, responses=UNCHANGED)
+@documents.get("/documents/{document_id}", response_model=Document, responses=UNCHANGED)
 async def get_document(
     document_id: DocumentId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Read a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
-    view = DocumentView(**describe_resource(row), content=row["content"])
+    view = Document(**describe_resource(row), content=row["content"])
     return answer_if_new(view, if_none_match)
 
 

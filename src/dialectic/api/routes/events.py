@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,8 +10,9 @@ from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.event_stream import NO_TOKEN, build_stream
-from dialectic.api.fields import View
-from dialectic.api.pagination import Listing, Paging, list_numbered
+from dialectic.api.pagination import Paging, list_numbered
+from dialectic.contract.accounts import Notification
+from dialectic.contract.base import Page
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, notifications
 
@@ -24,20 +24,6 @@ STREAM: dict[int | str, dict[str, Any]] = {
     }
 }
 ID_MAX = 2**63 - 1
-
-
-class NotificationView(View):
-    """A message to a person."""
-
-    id: int
-    type: str
-    title: str | None
-    message: str | None
-    link_path: str | None
-    session_id: UUID | None
-    data: dict[str, Any]
-    read_at: datetime | None
-    created_at: datetime
 
 
 def _describe(
@@ -69,7 +55,7 @@ async def list_notifications(
     paging: Paging,
     *,
     unread: Annotated[bool, Query(description="Only those that you have not read.")] = False,
-) -> Listing[NotificationView]:
+) -> Page[Notification]:
     """List the messages to you, the newest first."""
     user_id = context.account.user_id
 
@@ -79,9 +65,7 @@ async def list_notifications(
         )
         return [dict(row) for row in rows]
 
-    return await list_numbered(
-        context, "notifications", paging, fetch, NotificationView.model_validate
-    )
+    return await list_numbered(context, "notifications", paging, fetch, Notification.model_validate)
 
 
 @router.post("/notifications/{notification_id}/read", status_code=204)

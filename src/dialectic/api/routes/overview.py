@@ -7,104 +7,41 @@ Records are told as they are kept, in the words of `dialectic status --json`.
 from __future__ import annotations
 
 import dataclasses
-import enum
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from dialectic.api.dependencies import Reading
-from dialectic.api.fields import Name, View
-from dialectic.api.pagination import Listing, list_whole
+from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
-from dialectic.api.routes.projects import RESOURCES_MAX, ProjectId, ResourceWish, build_given
-from dialectic.api.routes.sessions import SessionId, SessionWish, build_ask
+from dialectic.api.routes.projects import ProjectId, build_given
+from dialectic.api.routes.sessions import SessionId, build_ask
 from dialectic.api.routes.transfer import BYTES, describe_file
 from dialectic.app import contributions, projects, sessions, transfer
 from dialectic.app.quotes import SessionQuote, quote_session
 from dialectic.app.quotes import quote_run as find_quote
+from dialectic.contract.base import Page
+from dialectic.contract.contributions import Record
+from dialectic.contract.projects import FoundId, Kind, ProjectFile
+from dialectic.contract.sessions import (
+    CheaperRun,
+    QuoteRequest,
+    RunQuote,
+    SessionDetail,
+)
 from dialectic.core.money.quote import Quote
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, records
-from dialectic.db.tables.notifications import Page, read_events
+from dialectic.db.tables.notifications import EventPage, read_events
 from dialectic.db.tables.records import get_id
 from dialectic.errors import NotFound
 from dialectic.publishing.publish import describe_project, publish_project
 
 router = APIRouter(tags=["sessions"])
 QUOTE, SESSION_QUOTE = TypeAdapter(Quote), TypeAdapter(SessionQuote)
-
-
-class Kind(enum.StrEnum):
-    """What can be found by the beginning of its id."""
-
-    PROJECT = "project"
-    SESSION = "session"
-    CONTRIBUTION = "contribution"
-    CHUNK = "chunk"
-    CHAT = "chat"
-
-
-class FoundIdView(View):
-    """What was found."""
-
-    id: UUID
-
-
-class OverviewView(View):
-    """Everything about a session at a glance, as records."""
-
-    session: dict[str, Any]
-    stages: list[dict[str, Any]]
-    jobs: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
-    last_event: int = Field(description="The number of the last event of all that there is.")
-    has_news: bool = Field(description="Whether the session has an event behind `after`.")
-    quote: dict[str, Any] | None = Field(description="What is left, line by line, if asked for.")
-
-
-class RecordView(View):
-    """One contribution, or one turn of it, with all that is known of it."""
-
-    record: dict[str, Any]
-
-
-class FileView(View):
-    """A file of a project."""
-
-    path: str = Field(description="Where it stands in storage and in an export.")
-
-
-class QuoteWish(SessionWish):
-    """A run that nobody has started."""
-
-    prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
-    domain: Name = Field(default="General", examples=["General"])
-    resources: list[ResourceWish] = Field(default=[], max_length=RESOURCES_MAX)
-    lists_smaller: bool = Field(default=False, description="Also what can be left out.")
-
-
-class SmallerView(View):
-    """The same run with more left out."""
-
-    rungs: int = Field(description="The `shrink` that it takes.")
-    left_out: str
-    lines: dict[str, Any]
-
-
-class QuotedView(View):
-    """What a run would cost."""
-
-    quote: dict[str, Any] = Field(description="Calls, tokens, money and time, in all and by stage.")
-    lines: dict[str, Any] = Field(description="The same line by line, of which all else is sums.")
-    models: list[str]
-    has_chosen_models: bool = Field(description="Nobody has named models, nor set any.")
-    shrink: int = Field(description="How much is left out, so that the budget suffices.")
-    fits: bool = Field(description="Whether it then does.")
-    left_out: list[str]
-    smaller: list[SmallerView]
 
 
 @router.get("/find")
@@ -120,22 +57,22 @@ async def find_by_beginning(
             description="The beginning of its id; of a project also of its folder or name.",
         ),
     ],
-) -> FoundIdView:
+) -> FoundId:
     """Find what the beginning of an id stands for, if that is one thing only."""
     engine, account = context.engine, context.account
     match kind:
         case Kind.PROJECT:
-            return FoundIdView(id=await transfer.resolve_project_id(engine, account, text))
+            return FoundId(id=await transfer.resolve_project_id(engine, account, text))
         case Kind.SESSION:
-            return FoundIdView(id=await sessions.resolve_id(engine, account, text))
+            return FoundId(id=await sessions.resolve_id(engine, account, text))
         case Kind.CONTRIBUTION:
-            return FoundIdView(id=await contributions.resolve_id(engine, account, text))
+            return FoundId(id=await contributions.resolve_id(engine, account, text))
         case Kind.CHUNK:
             found = await context.transact(lambda c: get_id(c, contributions.CHUNK, text))
-            return FoundIdView(id=found)
+            return FoundId(id=found)
         case Kind.CHAT:
             found = await context.transact(lambda c: chats.get_chat_id(c, text))
-            return FoundIdView(id=found)
+            return FoundId(id=found)
 
 
 @router.get("/sessions/{session_id}/overview")
@@ -145,10 +82,10 @@ async def look_at_session(
     after: Annotated[int, Query(ge=0, le=ID_MAX, description="The number of an event.")] = 0,
     *,
     quote: Annotated[bool, Query(description="Also what is left, and its price.")] = False,
-) -> OverviewView:
+) -> SessionDetail:
     """Look at everything about a session at once: stages, jobs, errors, contributions."""
 
-    async def find_news(connection: Connection) -> Page:
+    async def find_news(connection: Connection) -> EventPage:
         await records.load_session(connection, session_id)
         return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
 
@@ -156,7 +93,7 @@ async def look_at_session(
     news = await context.transact(find_news)
     seen = await sessions.load_overview(context.engine, context.account, session_id)
     left = await quote_session(context.engine, context.account, session_id) if quote else None
-    return OverviewView(
+    return SessionDetail(
         session=seen.session,
         stages=seen.stages,
         jobs=seen.jobs,
@@ -168,44 +105,44 @@ async def look_at_session(
 
 
 @router.get("/contributions/{contribution_id}/record")
-async def get_contribution_record(contribution_id: ContributionId, context: Reading) -> RecordView:
+async def get_contribution_record(contribution_id: ContributionId, context: Reading) -> Record:
     """Read a contribution with all that is known of it, and the turns that it took."""
     row = await contributions.load_record(context.engine, context.account, contribution_id)
-    return RecordView(record=row)
+    return Record(record=row)
 
 
 @router.get("/chunks/{chunk_id}")
 async def get_chunk(
     chunk_id: Annotated[UUID, Path(description="The id of one turn.")], context: Reading
-) -> RecordView:
+) -> Record:
     """Read one turn of a contribution that took several."""
     row = await contributions.get_chunk(context.engine, context.account, str(chunk_id))
     del row["opening"]  # the request it was asked with, which stands in a file of its own
-    return RecordView(record=row)
+    return Record(record=row)
 
 
 @router.post("/quotes")
-async def quote_run(wish: QuoteWish, context: Reading) -> QuotedView:
+async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
     """Say what a run would cost and take. Makes nothing and asks no model."""
     ask = dataclasses.replace(
-        build_ask(context, wish),
-        prompt=wish.prompt,
-        domain=wish.domain,
-        resources=tuple(build_given(one) for one in wish.resources),
+        build_ask(context, body),
+        prompt=body.prompt,
+        domain=body.domain,
+        resources=tuple(build_given(one) for one in body.resources),
     )
     quoted = await find_quote(
-        context.engine, context.account, ask, shrunk=wish.shrink, lists_smaller=wish.lists_smaller
+        context.engine, context.account, ask, shrunk=body.shrink, lists_smaller=body.lists_smaller
     )
-    return QuotedView(
+    return RunQuote(
         quote=quoted.quote.as_dict(),
         lines=QUOTE.dump_python(quoted.quote, mode="json"),
         models=list(ask.models),
-        has_chosen_models=wish.models is None and not context.engine.settings.default_models,
+        has_chosen_models=body.models is None and not context.engine.settings.default_models,
         shrink=quoted.shrink,
         fits=quoted.fits,
         left_out=list(quoted.left_out),
         smaller=[
-            SmallerView(
+            CheaperRun(
                 rungs=one.rungs,
                 left_out=one.left_out,
                 lines=QUOTE.dump_python(one.quote, mode="json"),
@@ -216,13 +153,13 @@ async def quote_run(wish: QuoteWish, context: Reading) -> QuotedView:
 
 
 @router.get("/projects/{project_id}/files")
-async def list_files(project_id: ProjectId, context: Reading) -> Listing[FileView]:
+async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFile]:
     """List all files of a project; what waits for storage is brought there first."""
     project = await context.transact(lambda c: projects.load_in(c, project_id))
     await publish_project(context.engine, context.account.tenant_id, project_id)
     await describe_project(context.engine, context.account.tenant_id, project_id)
     paths = await projects.list_files(context.engine, context.account, project_id, project["slug"])
-    return list_whole([FileView(path=path) for path in paths])
+    return list_whole([ProjectFile(path=path) for path in paths])
 
 
 @router.get(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Path, Response
-from pydantic import Field
 
 from dialectic.api.dependencies import Reading, WriteRequest, Writing, run_after_response
-from dialectic.api.fields import Line, Name, View, Wish
-from dialectic.api.pagination import Listing, Paging, list_page
+from dialectic.api.pagination import Paging, list_page
 from dialectic.app import projects
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.contract.base import Page
+from dialectic.contract.projects import (
+    Project,
+    ProjectChange,
+    ProjectRequest,
+    ProjectSummary,
+    Resource,
+    ResourceRequest,
+)
 from dialectic.core.run_request import Given
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
@@ -21,85 +26,16 @@ from dialectic.publishing.deletion import delete_files
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
-RESOURCES_MAX = 50
 
 
-class ResourceWish(Wish):
-    """A text that is given to a project beside its prompt."""
-
-    kind: ResourceKind = Field(examples=["reference_documents"])
-    name: Name = Field(examples=["Opening hours"])
-    text: str = Field(min_length=1, examples=["The hall is open from 8 to 22."])
-
-
-class ProjectWish(Wish):
-    """What a project begins with."""
-
-    prompt: str = Field(
-        min_length=1,
-        description="What is to be argued about.",
-        examples=["A booking service for a village hall that volunteers can run."],
-    )
-    name: Line = Field(
-        default="",
-        description="Taken from the first words of the prompt if it is empty.",
-        examples=["Village hall"],
-    )
-    domain: Name = Field(default="General", examples=["General"])
-    resources: list[ResourceWish] = Field(default=[], max_length=RESOURCES_MAX)
-
-
-class ProjectChange(Wish):
-    """What is to be different in a project; what is absent stays."""
-
-    name: Name | None = Field(default=None, examples=["Village hall, second try"])
-    is_archived: bool | None = None
-
-
-class ProjectLine(View):
-    """A project in a list."""
-
-    id: UUID
-    name: str
-    slug: str = Field(description="The name of its folder, which never changes.")
-    domain: str
-    status: str = Field(examples=["active"])
-    created_at: datetime
-
-
-class ProjectView(ProjectLine):
-    """A project."""
-
-    prompt: str
-
-
-class ResourceView(View):
-    """A document or a resource, without its text."""
-
-    id: UUID
-    project_id: UUID
-    session_id: UUID | None
-    kind: str = Field(examples=["reference_documents"])
-    document_key: str | None = Field(
-        description="Which document of a stage, as its process names it."
-    )
-    stage: str | None
-    iteration: int | None
-    path: str = Field(description="Where it stands in storage and in an export.")
-    mime_type: str
-    size_bytes: int
-    contribution_id: UUID | None = Field(description="The contribution it was cut out of.")
-    created_at: datetime
-
-
-def build_line(row: dict[str, Any]) -> ProjectLine:
+def build_line(row: dict[str, Any]) -> ProjectSummary:
     """Build the view of a project in a list."""
-    return ProjectLine(**_columns(row))
+    return ProjectSummary(**_columns(row))
 
 
-def build_view(row: dict[str, Any]) -> ProjectView:
+def build_view(row: dict[str, Any]) -> Project:
     """Build the view of a project."""
-    return ProjectView(**_columns(row), prompt=row["initial_user_prompt"])
+    return Project(**_columns(row), prompt=row["initial_user_prompt"])
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
@@ -107,9 +43,9 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
     return {**same, "name": row["project_name"]}
 
 
-def build_resource(row: dict[str, Any]) -> ResourceView:
+def build_resource(row: dict[str, Any]) -> Resource:
     """Build the view of a document or a resource."""
-    return ResourceView(**describe_resource(row))
+    return Resource(**describe_resource(row))
 
 
 def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
@@ -133,26 +69,26 @@ def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def build_given(wish: ResourceWish) -> Given:
+def build_given(body: ResourceRequest) -> Given:
     """Build what is given to a project."""
-    return Given(wish.kind, wish.name, wish.text)
+    return Given(body.kind, body.name, body.text)
 
 
-@router.post("/projects", status_code=201, response_model=ProjectView)
-async def create_project(wish: ProjectWish, act: Writing) -> Response:
+@router.post("/projects", status_code=201, response_model=Project)
+async def create_project(body: ProjectRequest, act: Writing) -> Response:
     """Make a project of a prompt. Nothing is asked of any model yet."""
-    return await create(wish, act)
+    return await create(body, act)
 
 
-async def create(wish: ProjectWish, act: WriteRequest) -> Response:
+async def create(body: ProjectRequest, act: WriteRequest) -> Response:
     """Make a project, in one commit with its answer."""
 
-    async def work(connection: Connection, effect_id: UUID) -> ProjectView:
+    async def work(connection: Connection, effect_id: UUID) -> Project:
         new = projects.NewProject(
-            prompt=wish.prompt,
-            name=wish.name,
-            domain=wish.domain,
-            resources=tuple(build_given(one) for one in wish.resources),
+            prompt=body.prompt,
+            name=body.name,
+            domain=body.domain,
+            resources=tuple(build_given(one) for one in body.resources),
             id=uuid5(effect_id, "project"),
         )
         await projects.create_project_in(act.engine, connection, act.account, new)
@@ -164,24 +100,24 @@ async def create(wish: ProjectWish, act: WriteRequest) -> Response:
 
 
 @router.get("/projects")
-async def list_projects(context: Reading, paging: Paging) -> Listing[ProjectLine]:
+async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
     """List projects, the newest first."""
     return await list_page(context, "projects", paging, lists.list_projects, build_line)
 
 
 @router.get("/projects/{project_id}")
-async def get_project(project_id: ProjectId, context: Reading) -> ProjectView:
+async def get_project(project_id: ProjectId, context: Reading) -> Project:
     """Look at a project and its prompt."""
     return build_view(await context.transact(lambda c: projects.load_in(c, project_id)))
 
 
-@router.patch("/projects/{project_id}", response_model=ProjectView)
-async def change_project(project_id: ProjectId, wish: ProjectChange, act: Writing) -> Response:
+@router.patch("/projects/{project_id}", response_model=Project)
+async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
     """Rename a project, put it away, or take it out again."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> ProjectView:
+    async def work(connection: Connection, _effect_id: UUID) -> Project:
         await projects.change_in(
-            connection, project_id, name=wish.name, is_archived=wish.is_archived
+            connection, project_id, name=body.name, is_archived=body.is_archived
         )
         return build_view(await projects.load_in(connection, project_id))
 
@@ -197,9 +133,7 @@ async def delete_project(project_id: ProjectId, act: Writing) -> Response:
 
 
 @router.get("/projects/{project_id}/resources")
-async def list_resources(
-    project_id: ProjectId, context: Reading, paging: Paging
-) -> Listing[ResourceView]:
+async def list_resources(project_id: ProjectId, context: Reading, paging: Paging) -> Page[Resource]:
     """List what was given to a project, and its prompt."""
     return await list_page(
         context,

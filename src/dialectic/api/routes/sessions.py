@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, Field
 
 from dialectic.api.dependencies import Reading, RequestContext, Writing
-from dialectic.api.fields import Dollars, DollarsWish, ModelName, Slug, View, Wish, show_dollars
-from dialectic.api.pagination import Listing, Paging, list_page
+from dialectic.api.pagination import Paging, list_page
 from dialectic.api.routes.projects import ProjectId
 from dialectic.app import projects, sessions
 from dialectic.app.quotes import quote_session as find_quote
-from dialectic.core.models.model import MODELS_PER_SESSION_MAX, parse_model_list
+from dialectic.contract.base import (
+    Page,
+    show_dollars,
+)
+from dialectic.contract.sessions import (
+    Session,
+    SessionChange,
+    SessionQuote,
+    SessionRequest,
+    SessionSummary,
+    StageProgress,
+)
+from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
-from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.process.reductions import shrink_process
-from dialectic.core.run_request import TOKENS_MAX, RunRequest
+from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, records
 from dialectic.processes.loader import load_named
@@ -27,124 +35,11 @@ from dialectic.providers.catalog import choose_default_models
 
 router = APIRouter(tags=["sessions"])
 SessionId = Annotated[UUID, Path(description="The id of a session.")]
-# `name*3` is written out by whoever reads it.
-Models = Annotated[
-    list[ModelName],
-    Field(
-        min_length=1,
-        max_length=MODELS_PER_SESSION_MAX,
-        description="Who argues; `name*3` or a name that is repeated asks one several times.",
-        examples=[["offline/architect", "offline/skeptic"]],
-    ),
-]
-OutputTokens = Annotated[
-    int, Field(ge=1, le=TOKENS_MAX, strict=True, description="Cap on one answer's length.")
-]
 
 
-class SessionWish(Wish):
-    """Who argues about a project's prompt, by which process, and how far."""
-
-    models: Models | None = Field(
-        default=None, description="The server's default models if absent."
-    )
-    process: Slug = Field(
-        default="standard", description="A process that the server knows by name."
-    )
-    until: Slug | None = Field(
-        default=None, description="The last stage; the process's last if absent."
-    )
-    lead: ModelName | None = Field(
-        default=None, description="The model whose last documents count; else the first."
-    )
-    is_autopilot: bool = Field(
-        default=True, strict=True, description="Whether stages follow each other by themselves."
-    )
-    continue_until_complete: bool = Field(
-        default=True, strict=True, description="Whether answers that are cut off are gone on with."
-    )
-    max_output_tokens: OutputTokens | None = None
-    budget: DollarsWish | None = None
-    shrink: int = Field(
-        default=0,
-        ge=0,
-        le=SHRINK_MAX,
-        strict=True,
-        description="How many of the things to leave out that the process can do without.",
-    )
-
-
-class SessionChange(Wish):
-    """What is to be different in a session; what is absent stays."""
-
-    models: Models | None = Field(default=None, description="Only before the first stage begins.")
-    budget: DollarsWish | None = Field(default=None, description="US dollars; null for no limit.")
-    continue_until_complete: bool | None = Field(default=None, strict=True)
-    max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
-
-    def is_taken_away(self, name: str) -> bool:
-        """Say whether a limit was given as null, and not just left as it is."""
-        return name in self.model_fields_set and getattr(self, name) is None
-
-
-class StageView(View):
-    """One stage of one iteration, and how far it is."""
-
-    stage: str
-    iteration: int
-    status: str = Field(examples=["generating"])
-    planned: int = Field(description="How many documents it will have.")
-    finished: int
-    started_at: datetime | None
-    completed_at: datetime | None
-
-
-class SessionLine(View):
-    """A session in a list."""
-
-    id: UUID
-    project_id: UUID
-    project_name: str
-    status: str = Field(examples=["generating_thesis"])
-    current_stage: str
-    iteration: int
-    model_count: int
-    created_at: datetime
-
-
-class SessionView(SessionLine):
-    """A session."""
-
-    models: list[str]
-    lead: str
-    process: str
-    until: str
-    is_autopilot: bool
-    continue_until_complete: bool
-    max_output_tokens: int | None
-    budget: Dollars | None
-    spent: Dollars
-    play_spent: Dollars = Field(description="Of models that cost nothing.")
-    stages: list[StageView]
-
-
-class QuoteView(BaseModel, extra="allow"):
-    """What is left of a session, reckoned: calls, tokens, money and time, in all and by stage."""
-
-    process: str
-    models: list[str]
-    planned_calls: int
-    expected: dict[str, int]
-    worst: dict[str, int]
-    money: dict[str, Any]
-    time_s: dict[str, float]
-    stages: list[dict[str, Any]]
-    forecast: dict[str, Any]
-
-
-def build_line(row: dict[str, Any]) -> SessionLine:
+def build_line(row: dict[str, Any]) -> SessionSummary:
     """Build the view of a session in a list."""
-    return SessionLine(**_columns(row), model_count=row["model_count"])
+    return SessionSummary(**_columns(row), model_count=row["model_count"])
 
 
 def _columns(row: Any) -> dict[str, Any]:
@@ -156,13 +51,13 @@ def _columns(row: Any) -> dict[str, Any]:
     }
 
 
-async def load_view(connection: Connection, session_id: UUID) -> SessionView:
+async def load_view(connection: Connection, session_id: UUID) -> Session:
     """Load the view of a session in the caller's transaction."""
     row = await records.load_session(connection, session_id)
     stages = await sessions.list_stages_in(connection, session_id)
     same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
     budget = row["budget_credits"]
-    return SessionView(
+    return Session(
         **_columns(row),
         **{key: row[key] for key in same},
         models=row["model_names"],
@@ -177,8 +72,8 @@ async def load_view(connection: Connection, session_id: UUID) -> SessionView:
     )
 
 
-def _build_stage(row: dict[str, Any]) -> StageView:
-    return StageView(
+def _build_stage(row: dict[str, Any]) -> StageProgress:
+    return StageProgress(
         stage=row["stage_slug"],
         iteration=row["iteration_number"],
         status=row["status"],
@@ -189,36 +84,36 @@ def _build_stage(row: dict[str, Any]) -> StageView:
     )
 
 
-def build_ask(context: RequestContext, wish: SessionWish) -> RunRequest:
+def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
     """Build what is to be argued; the prompt is the project's."""
     engine = context.engine
     names = (
         choose_default_models(engine.catalog, engine.settings)
-        if wish.models is None
-        else parse_model_list(",".join(wish.models))
+        if body.models is None
+        else parse_model_list(",".join(body.models))
     )
     return RunRequest(
         prompt="",
         models=names,
         process=shrink_process(
-            load_named(wish.process, own=engine.settings.own_processes), wish.shrink
+            load_named(body.process, own=engine.settings.own_processes), body.shrink
         ),
-        until=wish.until or "",
-        lead=wish.lead or "",
-        is_autopilot=wish.is_autopilot,
-        continue_until_complete=wish.continue_until_complete,
-        max_output_tokens=wish.max_output_tokens,
-        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+        until=body.until or "",
+        lead=body.lead or "",
+        is_autopilot=body.is_autopilot,
+        continue_until_complete=body.continue_until_complete,
+        max_output_tokens=body.max_output_tokens,
+        budget_credits=None if body.budget is None else parse_usd(body.budget),
     )
 
 
-@router.post("/projects/{project_id}/sessions", status_code=201, response_model=SessionView)
-async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing) -> Response:
+@router.post("/projects/{project_id}/sessions", status_code=201, response_model=Session)
+async def create_session(project_id: ProjectId, body: SessionRequest, act: Writing) -> Response:
     """Give a project a session. Nothing is asked of any model until it generates."""
 
-    async def work(connection: Connection, effect_id: UUID) -> SessionView:
+    async def work(connection: Connection, effect_id: UUID) -> Session:
         project = await projects.load_in(connection, project_id)
-        ask = projects.build_run_request(project, build_ask(act.context, wish))
+        ask = projects.build_run_request(project, build_ask(act.context, body))
         session_id = uuid5(effect_id, "session")
         await projects.add_session_in(
             act.engine, connection, act.account, project_id, ask, session_id
@@ -231,7 +126,7 @@ async def create_session(project_id: ProjectId, wish: SessionWish, act: Writing)
 @router.get("/projects/{project_id}/sessions")
 async def list_sessions_of_project(
     project_id: ProjectId, context: Reading, paging: Paging
-) -> Listing[SessionLine]:
+) -> Page[SessionSummary]:
     """List the sessions of a project, the newest first."""
     return await list_page(
         context,
@@ -244,7 +139,7 @@ async def list_sessions_of_project(
 
 
 @router.get("/sessions")
-async def list_sessions(context: Reading, paging: Paging) -> Listing[SessionLine]:
+async def list_sessions(context: Reading, paging: Paging) -> Page[SessionSummary]:
     """List all sessions, the newest first."""
     return await list_page(
         context,
@@ -256,25 +151,25 @@ async def list_sessions(context: Reading, paging: Paging) -> Listing[SessionLine
 
 
 @router.get("/sessions/{session_id}")
-async def get_session(session_id: SessionId, context: Reading) -> SessionView:
+async def get_session(session_id: SessionId, context: Reading) -> Session:
     """Look at a session and how far its stages are."""
     return await context.transact(lambda c: load_view(c, session_id))
 
 
-@router.patch("/sessions/{session_id}", response_model=SessionView)
-async def change_session(session_id: SessionId, wish: SessionChange, act: Writing) -> Response:
+@router.patch("/sessions/{session_id}", response_model=Session)
+async def change_session(session_id: SessionId, body: SessionChange, act: Writing) -> Response:
     """Change a session's models, budget, or what becomes of answers that are cut off."""
-    models = None if wish.models is None else parse_model_list(",".join(wish.models))
+    models = None if body.models is None else parse_model_list(",".join(body.models))
     change = sessions.Change(
         models=models,
-        continue_until_complete=wish.continue_until_complete,
-        max_output_tokens=wish.max_output_tokens,
-        has_no_cap=wish.is_taken_away("max_output_tokens"),
-        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
-        has_no_budget=wish.is_taken_away("budget"),
+        continue_until_complete=body.continue_until_complete,
+        max_output_tokens=body.max_output_tokens,
+        has_no_cap=body.is_taken_away("max_output_tokens"),
+        budget_credits=None if body.budget is None else parse_usd(body.budget),
+        has_no_budget=body.is_taken_away("budget"),
     )
 
-    async def work(connection: Connection, _effect_id: UUID) -> SessionView:
+    async def work(connection: Connection, _effect_id: UUID) -> Session:
         await sessions.change_in(act.engine, connection, act.account, session_id, change)
         return await load_view(connection, session_id)
 
@@ -282,7 +177,7 @@ async def change_session(session_id: SessionId, wish: SessionChange, act: Writin
 
 
 @router.get("/sessions/{session_id}/quote")
-async def quote_session(session_id: SessionId, context: Reading) -> QuoteView:
+async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote:
     """Say what is left of a session, and what it is expected to cost. Asks no model."""
     found = await find_quote(context.engine, context.account, session_id)
-    return QuoteView(**found.as_dict())
+    return SessionQuote(**found.as_dict())

@@ -5,19 +5,28 @@ A secret is told once and kept nowhere, so what makes one takes no `Idempotency-
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from pydantic import Field
 
 from dialectic.api.dependencies import Reading, RequestContext, WriteRequest, allow, allow_act
-from dialectic.api.fields import Name, View, Wish
-from dialectic.api.pagination import Listing, list_whole
+from dialectic.api.pagination import list_whole
 from dialectic.app import accounts
-from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, BrowserSession
-from dialectic.core.access import Role, Scope, build_csrf_token, parse_authorization
+from dialectic.app.accounts import BrowserSession
+from dialectic.contract.accounts import (
+    BrowserLogin,
+    IssuedToken,
+    Member,
+    MemberRequest,
+    Organization,
+    OrganizationRequest,
+    SwitchRequest,
+    Token,
+    TokenRequest,
+)
+from dialectic.contract.base import Page
+from dialectic.core.access import Scope, build_csrf_token, parse_authorization
 from dialectic.core.local_trust import RequestOrigin, build_set_cookie, find_cookie
 from dialectic.db.pool import Connection
 from dialectic.errors import NotFound
@@ -26,95 +35,24 @@ router = APIRouter(tags=["access"])
 Managing = Annotated[RequestContext, Depends(allow(Scope.ADMIN))]
 
 
-class TokenWish(Wish):
-    """A token to be made."""
-
-    name: Name = Field(examples=["laptop"])
-    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Else all of yours.")
-    life_days: int = Field(default=LIFE_DAYS, ge=1, le=LIFE_DAYS_MAX)
-
-
-class TokenView(View):
-    """A token, without its secret."""
-
-    id: UUID
-    user_name: str
-    name: str
-    scopes: list[Scope]
-    created_at: datetime
-    expires_at: datetime
-    last_used_at: datetime | None
-
-
-class NewTokenView(View):
-    """A token that was made, with its secret for the first and last time."""
-
-    id: UUID
-    name: str
-    scopes: list[Scope]
-    expires_at: datetime
-    token: str = Field(examples=["dlk_…"])
-
-
-class BrowserView(View):
-    """A browser that was let in; its cookie is set, and pages send `X-CSRF-Token` beside it."""
-
-    csrf_token: str
-    expires_at: datetime
-
-
-class SwitchWish(Wish):
-    """The tenant to go over to."""
-
-    tenant_id: UUID
-
-
-class OrganizationWish(Wish):
-    """An organisation to be made."""
-
-    name: Name = Field(examples=["Bakers"])
-
-
-class OrganizationView(View):
-    """An organisation that was made."""
-
-    id: UUID
-
-
-class MemberWish(Wish):
-    """A user who is taken in, or given another role."""
-
-    name: Name = Field(examples=["bob"])
-    role: Role = Role.MEMBER
-
-
-class MemberView(View):
-    """A user in the tenant."""
-
-    user_id: UUID
-    name: str
-    role: Role
-    created_at: datetime
-
-
 @router.get("/tokens")
-async def list_tokens(context: Managing) -> Listing[TokenView]:
+async def list_tokens(context: Managing) -> Page[Token]:
     """List the tokens you may manage; secrets are not among what is kept."""
     found = await accounts.list_tokens(context.engine.db, context.visitor.caller)
-    return list_whole([TokenView.model_validate(one) for one in found])
+    return list_whole([Token.model_validate(one) for one in found])
 
 
 @router.post("/tokens", status_code=201)
-async def create_token(wish: TokenWish, context: Managing) -> NewTokenView:
+async def create_token(body: TokenRequest, context: Managing) -> IssuedToken:
     """Make a token that acts for you here, with your scopes or fewer. It is shown once."""
     issued = await accounts.issue_token(
         context.engine.db,
         context.visitor.caller,
-        name=wish.name,
-        scopes=wish.scopes,
-        life_days=wish.life_days,
+        name=body.name,
+        scopes=body.scopes,
+        life_days=body.life_days,
     )
-    return NewTokenView(
+    return IssuedToken(
         id=issued.id,
         name=issued.name,
         scopes=sorted(issued.scopes),
@@ -138,7 +76,7 @@ async def revoke_token(
 @router.post("/browser-session", status_code=201)
 async def open_browser_session(
     request: Request, response: Response, context: Reading
-) -> BrowserView:
+) -> BrowserLogin:
     """Let a browser in with the token that this request carries: sets its cookie."""
     token = parse_authorization(request.headers.get("authorization"))
     per_minute = context.engine.settings.requests_per_minute
@@ -147,22 +85,22 @@ async def open_browser_session(
 
 
 @router.get("/browser-session")
-async def get_browser_session(request: Request, context: Reading) -> BrowserView:
+async def get_browser_session(request: Request, context: Reading) -> BrowserLogin:
     """Tell a browser that came in its `csrf_token` again, for a page that is loaded anew."""
     expires_at = context.visitor.caller.expires_at
     cookie = find_cookie(request.headers.get("cookie"), _read_knock(request))
     if "authorization" in request.headers or cookie is None or expires_at is None:
         raise NotFound("No browser's session came with this request. Sign in to begin one.")
-    return BrowserView(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
+    return BrowserLogin(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
 
 
 @router.post("/browser-session/switch")
 async def switch_browser_session(
-    request: Request, response: Response, wish: SwitchWish, context: Reading
-) -> BrowserView:
+    request: Request, response: Response, body: SwitchRequest, context: Reading
+) -> BrowserLogin:
     """Go over to another tenant you belong to; the session before it ends."""
     caller = context.visitor.caller
-    begun = await accounts.switch_session(context.engine.db, caller, wish.tenant_id)
+    begun = await accounts.switch_session(context.engine.db, caller, body.tenant_id)
     return _set_cookie(request, response, begun)
 
 
@@ -174,11 +112,11 @@ async def close_browser_session(request: Request, context: Reading) -> Response:
     return Response(status_code=204, headers={"Set-Cookie": cookie})
 
 
-def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> BrowserView:
+def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> BrowserLogin:
     age_s = int(accounts.SESSION_LIFE.total_seconds())
     cookie = build_set_cookie(begun.cookie.reveal(), _read_knock(request), max_age_s=age_s)
     response.headers["Set-Cookie"] = cookie
-    return BrowserView(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
+    return BrowserLogin(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
 
 
 def _read_knock(request: Request) -> RequestOrigin:
@@ -188,31 +126,31 @@ def _read_knock(request: Request) -> RequestOrigin:
 # -- organisations --------------------------------------------------------------------------------
 
 
-@router.post("/organizations", status_code=201, response_model=OrganizationView)
+@router.post("/organizations", status_code=201, response_model=Organization)
 async def create_organization(
-    wish: OrganizationWish, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
+    body: OrganizationRequest, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
     """Make an organisation that you own."""
     caller = act.context.visitor.caller
 
-    async def work(connection: Connection, _effect_id: UUID) -> OrganizationView:
-        made = await accounts.create_organization_in(connection, caller, wish.name)
-        return OrganizationView(id=made)
+    async def work(connection: Connection, _effect_id: UUID) -> Organization:
+        made = await accounts.create_organization_in(connection, caller, body.name)
+        return Organization(id=made)
 
     return await act.answer(work, status=201)
 
 
 @router.get("/members")
-async def list_members(context: Reading) -> Listing[MemberView]:
+async def list_members(context: Reading) -> Page[Member]:
     """List who belongs to the tenant."""
     found = await accounts.list_members(context.engine.db, context.visitor.caller)
-    return list_whole([MemberView.model_validate(one) for one in found])
+    return list_whole([Member.model_validate(one) for one in found])
 
 
 @router.put("/members", status_code=204)
-async def set_member(wish: MemberWish, context: Managing) -> Response:
+async def set_member(body: MemberRequest, context: Managing) -> Response:
     """Take a user into the organisation, or give a member another role."""
-    await accounts.set_member(context.engine.db, context.visitor.caller, wish.name, wish.role)
+    await accounts.set_member(context.engine.db, context.visitor.caller, body.name, body.role)
     return Response(status_code=204)
 
 

@@ -19,11 +19,10 @@ from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import Reading, WriteRequest, Writing
-from dialectic.api.fields import View
 from dialectic.api.files import (
     MULTIPART,
     blaming_disk,
@@ -36,18 +35,18 @@ from dialectic.api.files import (
     while_awaited,
 )
 from dialectic.api.middleware.body_limits import is_json, read_media_type, wrong_media_type
-from dialectic.api.routes.projects import (
-    ProjectId,
-    ProjectView,
-    ProjectWish,
-    ResourceView,
-    ResourceWish,
-    build_given,
-    build_resource,
-    create,
-)
+from dialectic.api.routes.projects import ProjectId, build_given, build_resource, create
 from dialectic.app import projects, search, transfer
 from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
+from dialectic.contract.projects import (
+    ImportedProject,
+    Project,
+    ProjectRequest,
+    Resource,
+    ResourceRequest,
+    SearchHit,
+    SearchResults,
+)
 from dialectic.core.access import Scope
 from dialectic.core.transfer.rows import ProjectRows
 from dialectic.db.pool import Connection
@@ -95,19 +94,19 @@ RESOURCE_FORM = {
 @router.post(
     "/projects/{project_id}/resources",
     status_code=201,
-    response_model=ResourceView,
+    response_model=Resource,
     openapi_extra=describe_bodies(
-        json={"$ref": "#/components/schemas/ResourceWish"}, form=RESOURCE_FORM
+        json={"$ref": "#/components/schemas/ResourceRequest"}, form=RESOURCE_FORM
     ),
 )
 async def add_resource(project_id: ProjectId, request: Request, act: Writing) -> Response:
     """Give a project a text beside its prompt, as JSON or as a file: text, Markdown, PDF, DOCX."""
-    wish = await read_resource(request)
-    act = name_by(act, wish.model_dump(mode="json"))
+    body = await read_resource(request)
+    act = name_by(act, body.model_dump(mode="json"))
     project_ids: list[UUID] = []
 
-    async def work(connection: Connection, _effect_id: UUID) -> ResourceView:
-        given = build_given(wish)
+    async def work(connection: Connection, _effect_id: UUID) -> Resource:
+        given = build_given(body)
         resource_id = await projects.add_resource_in(
             act.engine, connection, act.account, project_id, given
         )
@@ -117,12 +116,12 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
     return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
 
 
-async def read_resource(request: Request) -> ResourceWish:
+async def read_resource(request: Request) -> ResourceRequest:
     """Read a resource out of a form or out of JSON."""
     media_type = read_media_type(request)
     if is_json(media_type):
         body = await request.body()
-        return _parse(lambda: ResourceWish.model_validate_json(body))
+        return _parse(lambda: ResourceRequest.model_validate_json(body))
     if media_type != MULTIPART:
         raise wrong_media_type("application/json", MULTIPART)
     async with open_form(request) as form:
@@ -130,7 +129,7 @@ async def read_resource(request: Request) -> ResourceWish:
         name = str(form.get("name") or Path(file.filename or "").stem or "resource")
         text = (await read_file(request, file)).text
         fields = {"kind": str(form.get("kind") or ""), "name": name[:500], "text": text}
-    return _parse(lambda: ResourceWish.model_validate(fields))
+    return _parse(lambda: ResourceRequest.model_validate(fields))
 
 
 def _parse(parse: Callable[[], T]) -> T:
@@ -158,7 +157,7 @@ PROJECT_FORM = {
 @router.post(
     "/projects/upload",
     status_code=201,
-    response_model=ProjectView,
+    response_model=Project,
     openapi_extra=describe_bodies(form=PROJECT_FORM),
 )
 async def upload_project(request: Request, act: Writing) -> Response:
@@ -171,8 +170,8 @@ async def upload_project(request: Request, act: Writing) -> Response:
             "prompt": text,
             **{key: str(form[key]) for key in ("name", "domain") if key in form},
         }
-    wish = _parse(lambda: ProjectWish.model_validate(fields))
-    return await create(wish, name_by(act, fields))
+    body = _parse(lambda: ProjectRequest.model_validate(fields))
+    return await create(body, name_by(act, fields))
 
 
 def name_by(act: WriteRequest, fields: dict[str, str]) -> WriteRequest:
@@ -216,17 +215,6 @@ async def export_project(
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 
 
-class ImportedView(View):
-    """A project that was taken in."""
-
-    project_id: UUID
-    name: str
-    slug: str
-    session_ids: list[UUID]
-    files: int
-    is_copy: bool = Field(description="Its ids were taken already, so it has new ones.")
-
-
 IMPORT_FORM = {
     "type": "object",
     "required": ["file"],
@@ -237,7 +225,7 @@ IMPORT_FORM = {
 @router.post(
     "/projects/import",
     status_code=201,
-    response_model=ImportedView,
+    response_model=ImportedProject,
     openapi_extra=describe_bodies(form=IMPORT_FORM, bytes=BINARY),
 )
 async def import_project(request: Request, act: Writing) -> Response:
@@ -257,14 +245,14 @@ async def _import(act: WriteRequest, path: Path) -> Response:
         )
         intake = await transfer.inspect(archive)
 
-        async def work(connection: Connection, effect_id: UUID) -> ImportedView:
+        async def work(connection: Connection, effect_id: UUID) -> ImportedProject:
             copy_id = uuid5(effect_id, "project")
             arrival = dataclasses.replace(intake.arrival, copy_id=copy_id)
             bound = dataclasses.replace(intake, arrival=arrival)
             rows = await bound.write_in(connection, act.account)
             taken.append(rows)
             told = bound.describe(rows)
-            return ImportedView(
+            return ImportedProject(
                 project_id=told.project_id,
                 name=told.name,
                 slug=told.slug,
@@ -285,29 +273,6 @@ async def _publish(act: WriteRequest, taken: list[ProjectRows]) -> None:
 # -- words ----------------------------------------------------------------------------------------
 
 
-class FoundView(View):
-    """A passage that was found, and the document it stands in."""
-
-    document_id: UUID
-    session_id: UUID | None
-    path: str = Field(description="Where the document lies in the project's folder.")
-    heading_path: list[str] = Field(description="The headings above the passage, outermost first.")
-    text: str
-    start: int = Field(description="Where the passage begins, in characters of the document.")
-    end: int
-    score: float
-
-
-class SearchView(View):
-    """What a search found, and what it took."""
-
-    items: list[FoundView]
-    next_cursor: str | None
-    documents: int = Field(description="How many documents were searched.")
-    embedder: str
-    embedded_tokens: int
-
-
 @router.get("/projects/{project_id}/search")
 async def search_project(
     project_id: ProjectId,
@@ -322,7 +287,7 @@ async def search_project(
         ),
     ],
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
-) -> SearchView:
+) -> SearchResults:
     """Find passages in all documents of a project, the best first.
 
     An embedder that costs something is paid from the caller's wallet, for which the token needs the
@@ -332,8 +297,8 @@ async def search_project(
         context.visitor.caller.require(Scope.SPEND)
     await context.transact(lambda connection: projects.load_in(connection, project_id))
     found = await search.search_project(context.engine, context.account, project_id, q, limit)
-    return SearchView(
-        items=[FoundView(**asdict(hit)) for hit in found.hits],
+    return SearchResults(
+        items=[SearchHit(**asdict(hit)) for hit in found.hits],
         next_cursor=None,
         documents=found.documents,
         embedder=found.embedder,

@@ -10,13 +10,13 @@ from uuid import UUID
 
 import click
 
-from dialectic.app.feedback import RATING_MAX, RATING_MIN
 from dialectic.cli.backend import Backend, resolve_contribution_to_change, run_with_backend
 from dialectic.cli.display.follow import follow_job, see_all
 from dialectic.cli.display.progress import open_display
 from dialectic.cli.display.results import prepare_out, tell_left, work_and_follow
 from dialectic.cli.input import read_text
 from dialectic.cli.terminal import count, say
+from dialectic.contract.contributions import RATING_MAX, RATING_MIN
 from dialectic.errors import ExitCode
 
 Callback = Callable[..., None]

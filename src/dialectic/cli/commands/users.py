@@ -7,9 +7,10 @@ from uuid import UUID
 import click
 
 from dialectic.app import accounts
-from dialectic.app.accounts import LIFE_DAYS, LIFE_DAYS_MAX, IssuedToken, build_owner
+from dialectic.app.accounts import IssuedToken, build_owner
 from dialectic.cli.local import LocalBackend, run_local
 from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.contract.accounts import LIFE_DAYS, LIFE_DAYS_MAX
 from dialectic.core.access import Caller, Scope
 from dialectic.db.pool import Database
 from dialectic.db.tables import accounts as store

@@ -24,7 +24,7 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageQuery:
     """Which part of a list: behind which row, and how many."""
 
     limit: int
@@ -36,18 +36,18 @@ class Page:
         return when, row_id, self.limit
 
 
-async def list_projects(connection: Connection, page: Page) -> Rows:
+async def list_projects(connection: Connection, page: PageQuery) -> Rows:
     """List projects, the newest first."""
     return _plain(await connection.fetch(SQL["list_projects"], *page.arguments))
 
 
-async def list_sessions(connection: Connection, page: Page, project_id: UUID | None) -> Rows:
+async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
     """List sessions, of a project or of all, the newest first."""
     return _plain(await connection.fetch(SQL["list_sessions"], *page.arguments, project_id))
 
 
 async def list_contributions(
-    connection: Connection, page: Page, session_id: UUID, stage: str | None
+    connection: Connection, page: PageQuery, session_id: UUID, stage: str | None
 ) -> Rows:
     """List the newest versions of a session's contributions, of a stage or of all, oldest first."""
     rows = await connection.fetch(SQL["list_contributions"], *page.arguments, session_id, stage)
@@ -59,17 +59,17 @@ async def list_versions(connection: Connection, first_id: UUID) -> Rows:
     return _plain(await connection.fetch(SQL["list_versions"], first_id))
 
 
-async def list_jobs(connection: Connection, page: Page, session_id: UUID) -> Rows:
+async def list_jobs(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
     """List a session's jobs, the oldest first."""
     return _plain(await connection.fetch(SQL["list_jobs"], *page.arguments, session_id))
 
 
-async def list_documents(connection: Connection, page: Page, session_id: UUID) -> Rows:
+async def list_documents(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
     """List what stands beside the contributions of a session, the oldest first."""
     return _plain(await connection.fetch(SQL["list_documents"], *page.arguments, session_id))
 
 
-async def list_resources(connection: Connection, page: Page, project_id: UUID) -> Rows:
+async def list_resources(connection: Connection, page: PageQuery, project_id: UUID) -> Rows:
     """List what was given to a project, the oldest first."""
     return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
 
@@ -82,7 +82,7 @@ async def load_document(connection: Connection, document_id: UUID) -> dict[str, 
     return dict(row)
 
 
-async def list_chats(connection: Connection, page: Page) -> Rows:
+async def list_chats(connection: Connection, page: PageQuery) -> Rows:
     """List chats, the newest first."""
     return _plain(await connection.fetch(SQL["list_chats"], *page.arguments))
 

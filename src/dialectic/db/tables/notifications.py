@@ -24,7 +24,7 @@ PRUNED_AT_ONCE_MAX = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """What was read of the events of a tenant, at one moment."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -43,12 +43,12 @@ class Page:
 
 async def read_events(
     connection: Connection, *, after_seq: int, session_id: UUID | None, limit: int = 500
-) -> Page:
+) -> EventPage:
     """Read what is new, in order, after the last number seen."""
     rows = await connection.fetch(SQL["read_events"], after_seq, session_id, limit)
     found = [dict(row) for row in rows if row["seq"] is not None]
     is_full = bool(found) and len(found) == limit
-    return Page(found, rows[0]["last_seq"], rows[0]["pruned_seq"], is_full)
+    return EventPage(found, rows[0]["last_seq"], rows[0]["pruned_seq"], is_full)
 
 
 async def list_news(connection: Connection, known: Mapping[UUID, int]) -> list[UUID]:

@@ -1,0 +1,1 @@
+"""Every request, response, event and problem, defined once for API, client and command line."""

@@ -1,0 +1,208 @@
+"""Requests and responses about users, tokens, organisations, wallets, models, processes. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    Field,
+)
+
+from dialectic.contract.base import (
+    Dollars,
+    Name,
+    RequestBody,
+    ResponseBody,
+)
+from dialectic.core.access import Role, Scope
+
+LIFE_DAYS = 365
+
+
+LIFE_DAYS_MAX = 3650
+
+
+class TokenRequest(RequestBody):
+    """A token to be made."""
+
+    name: Name = Field(examples=["laptop"])
+    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Else all of yours.")
+    life_days: int = Field(default=LIFE_DAYS, ge=1, le=LIFE_DAYS_MAX)
+
+
+class Token(ResponseBody):
+    """A token, without its secret."""
+
+    id: UUID
+    user_name: str
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+
+
+class IssuedToken(ResponseBody):
+    """A token that was made, with its secret for the first and last time."""
+
+    id: UUID
+    name: str
+    scopes: list[Scope]
+    expires_at: datetime
+    token: str = Field(examples=["dlk_…"])
+
+
+class BrowserLogin(ResponseBody):
+    """A browser that was let in; its cookie is set, and pages send `X-CSRF-Token` beside it."""
+
+    csrf_token: str
+    expires_at: datetime
+
+
+class SwitchRequest(RequestBody):
+    """The tenant to go over to."""
+
+    tenant_id: UUID
+
+
+class OrganizationRequest(RequestBody):
+    """An organisation to be made."""
+
+    name: Name = Field(examples=["Bakers"])
+
+
+class Organization(ResponseBody):
+    """An organisation that was made."""
+
+    id: UUID
+
+
+class MemberRequest(RequestBody):
+    """A user who is taken in, or given another role."""
+
+    name: Name = Field(examples=["bob"])
+    role: Role = Role.MEMBER
+
+
+class Member(ResponseBody):
+    """A user in the tenant."""
+
+    user_id: UUID
+    name: str
+    role: Role
+    created_at: datetime
+
+
+class Tenant(ResponseBody):
+    """An account that the caller belongs to: their own, or an organisation's."""
+
+    id: UUID
+    name: str
+    kind: str
+    role: str
+
+
+class Me(ResponseBody):
+    """Who the token acts for."""
+
+    user_id: UUID
+    tenant_id: UUID
+    wallet_id: UUID
+    scopes: list[str]
+    token_expires_at: datetime | None
+    tenants: list[Tenant]
+
+
+class Money(ResponseBody):
+    """What a wallet holds of one kind of money."""
+
+    balance: Dollars
+    held: Dollars = Field(description="Set aside for calls in flight.")
+    available: Dollars
+
+
+class Wallet(ResponseBody):
+    """A wallet: real money, and play money apart from it."""
+
+    id: UUID
+    user_id: UUID | None = Field(description="Whose it is; null if it is the tenant's.")
+    is_count_only: bool = Field(description="It only counts: nothing is refused for want of money.")
+    money: Money
+    play_money: Money
+
+
+class Transaction(ResponseBody):
+    """One transfer, as the wallet saw it."""
+
+    id: int
+    type: str = Field(examples=["usage"])
+    is_play: bool
+    amount: Dollars
+    change: Dollars = Field(description="What it did to the balance.")
+    balance_after: Dollars
+    notes: str | None
+    purpose: str | None
+    model: str | None
+    session_id: UUID | None
+    stage: str | None
+    created_at: datetime
+
+
+class Cost(ResponseBody):
+    """What calls of one kind to one model came to, in one stage."""
+
+    stage: str | None
+    model: str
+    purpose: str
+    is_play: bool
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    charged: Dollars
+    held: Dollars
+
+
+class Model(BaseModel, extra="allow"):
+    """A model, what it costs, and whether it can be asked here."""
+
+    name: str
+    state: str = Field(examples=["usable"])
+    is_usable: bool
+    note: str
+    origin: str
+
+
+class ProcessSummary(ResponseBody):
+    """A process that has a name."""
+
+    name: str
+    title: str
+    description: str
+    domains: list[str]
+    stages: list[str]
+    is_shipped: bool = Field(description="It comes with the program; else it is the server's own.")
+    problem: str | None = Field(description="Why it cannot be used.")
+
+
+class ProcessDetail(ProcessSummary):
+    """A process as it was written, with its prompts."""
+
+    content_hash: str
+    definition: dict[str, Any]
+
+
+class Notification(ResponseBody):
+    """A message to a person."""
+
+    id: int
+    type: str
+    title: str | None
+    message: str | None
+    link_path: str | None
+    session_id: UUID | None
+    data: dict[str, Any]
+    read_at: datetime | None
+    created_at: datetime

@@ -1,0 +1,102 @@
+"""What all requests and responses share: base classes, kinds of values, pages. Pure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+
+from dialectic.core.money.price import parse_usd
+from dialectic.errors import UsageError
+
+CREDITS_PER_USD_EXPONENT = -6
+
+
+class RequestBody(BaseModel):
+    """What a client asks for; a field that nobody knows is an error, not silence."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ResponseBody(BaseModel):
+    """What a client is shown."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True, from_attributes=True)
+
+
+def _parse_dollars(value: Any) -> Any:
+    """Take numbers as they are written: 0.1 is a tenth of a dollar, not the float beside it."""
+    if isinstance(value, bool):
+        return value
+    return repr(value) if isinstance(value, int | float) else value
+
+
+def _check_dollars(text: str) -> str:
+    try:
+        parse_usd(text)
+    except UsageError:
+        msg = "no amount of dollars: write digits with up to six decimals, as in `20` or `0.5`"
+        raise ValueError(msg) from None
+    return text
+
+
+def _refuse_nul(text: str) -> str:
+    if "\0" in text:
+        msg = "a NUL character cannot be part of it"
+        raise ValueError(msg)
+    return text
+
+
+Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+
+
+Slug: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+
+
+Line: TypeAlias = Annotated[str, StringConstraints(max_length=500), AfterValidator(_refuse_nul)]
+
+
+# US dollars, in digits with up to six decimals.
+DollarsInput: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_parse_dollars, json_schema_input_type=str | float),
+    AfterValidator(_check_dollars),
+    Field(description="US dollars, with up to six decimals.", examples=["2.50"]),
+]
+
+
+Dollars: TypeAlias = Annotated[
+    str, Field(description="US dollars, exactly.", examples=["2.5"], pattern=r"^-?\d+(\.\d+)?$")
+]
+
+
+ModelName: TypeAlias = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s/\x00]+/[^\s\x00]+$", max_length=200),
+    Field(examples=["offline/architect"]),
+]
+
+
+def show_dollars(amount_credits: int) -> str:
+    """Show millionths of a dollar as dollars, exactly and without an exponent."""
+    return f"{Decimal(amount_credits).scaleb(CREDITS_PER_USD_EXPONENT).normalize():f}"
+
+
+T = TypeVar("T")
+
+
+class Page(BaseModel, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    next_cursor: str | None = Field(
+        description="Give it as `cursor` to read on; null if there is no more."
+    )
