@@ -229,7 +229,6 @@ async def embed_paid(
     counted = await _count(embedder, texts)
     caller = DirectCaller(account.tenant_id, uuid4())
     key = f"search:{caller.id}"
-
     new = build_hold(key, caller, card, account.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
     new = replace(new, amount_credits=_decide_amount(card, counted))
 
