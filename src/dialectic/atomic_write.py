@@ -1,4 +1,4 @@
-"""Writes files whole or not at all: into a draft beside the file, which then takes its name.
+"""Writes files whole or not at all: into a draft next to the file, which then takes its name.
 
 Every file that this program replaces is written here. Knows paths and bytes, not what they mean.
 """

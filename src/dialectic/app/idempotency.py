@@ -50,7 +50,7 @@ async def run_once(
     """Do the work in one commit with its answer; or give the answer that was given before.
 
     What the work raises leaves nothing behind, so the same name may be tried again. It must use the
-    given connection alone: whoever asks for a second one could wait for those who wait for it.
+    given connection alone: with a second one it could wait for those who wait for it.
     """
     # One for all tries: a commit whose answer was lost must find what it has already done.
     unnamed_id = uuid4()
@@ -82,7 +82,7 @@ class LongRequests:
     ) -> StoredResponse:
         """Do the work, join it if it is under way, or give the answer that was given before.
 
-        It goes on when whoever asked is gone; its answer is there for the next one. An error of
+        It goes on when its client has left; its answer is there for the next one. An error of
         ours gives the name free again, so the work must have put its own things right by then.
         """
         name = RequestKey(caller.user_id, key or f"(unnamed {uuid4()})", request_sha256)
@@ -106,7 +106,7 @@ class LongRequests:
 
     def _end(self, of_tenant: tuple[UUID, RequestKey], task: asyncio.Task[StoredResponse]) -> None:
         del self._tasks[of_tenant]
-        # Whoever asked may be gone, and then nobody else looks at what went wrong.
+        # The client may have left, and then this log alone tells what went wrong.
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.info("a request came to nothing: %s", type(error).__name__)
 

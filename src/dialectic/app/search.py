@@ -37,7 +37,7 @@ QUERY_CHARS_MAX = 10_000
 LIMIT_DEFAULT, LIMIT_MAX = 10, 100
 # Vectors that make no sense are asked for once more, and both calls may cost.
 ATTEMPTS_MAX = 2
-# So much is bought at a time: about what goes into one request.
+# The tokens that are bought at a time: about what goes into one request.
 PART_TOKENS_MAX = 50_000
 
 Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
@@ -46,7 +46,7 @@ Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, and the document it stands in."""
+    """A passage that was found, and its document."""
 
     document_id: UUID
     session_id: UUID | None
@@ -80,7 +80,7 @@ async def search_project(
 ) -> Results:
     """Find passages in the documents of a project, best first.
 
-    Documents that are new to the embedder are bought in parts of so many tokens.
+    Documents that are new to the embedder are bought in parts of at most `part_tokens_max`.
     """
     asked = check_query(query, limit)
     embedder = engine.embedder
@@ -126,7 +126,7 @@ async def _index(
 ) -> int:
     """Have an embedder read the documents that are new to it; tell how many tokens that took.
 
-    Whoever searches the same project at this moment waits and finds them read. They are bought in
+    Another search of the same project waits meanwhile and finds them read. They are bought in
     parts: what was paid for is kept when a later part fails.
     """
     tenant_id, db = account.tenant_id, engine.db

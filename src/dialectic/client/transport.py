@@ -188,7 +188,7 @@ def name(call: Call[T]) -> Call[T]:
 
 
 def is_passing(error: DialecticError) -> bool:
-    """Say whether a stream that was refused with this may be had a little later."""
+    """Say whether a stream that was refused with this may be opened a little later."""
     return isinstance(error, PASSING)
 
 

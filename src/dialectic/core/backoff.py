@@ -16,7 +16,7 @@ Uniform: TypeAlias = Callable[[float, float], float]
 def compute_delay_s(
     tries: int, first_s: float, max_s: float, uniform: Uniform | None = None
 ) -> float:
-    """Compute the wait after so many tries, counted from 0: it doubles up to the longest.
+    """Compute the wait after a number of tries, from 0 on: it doubles up to the longest.
 
     With `uniform`, callers who failed together return at any time in the second half of the wait.
     """

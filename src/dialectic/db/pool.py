@@ -154,7 +154,7 @@ class Address:
             "search_path": "dialectic,public,extensions",
             "application_name": role,
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
-            # Statements go by keys: planned once a connection, not anew for each of their first
+            # Statements go by keys: planned once a connection, not again for each of their first
             # uses, which takes the server longer than to carry them out.
             "plan_cache_mode": "force_generic_plan",
         }
@@ -328,7 +328,7 @@ async def transact_on(
 def given_up_in_time(
     connection: asyncpg.Connection[asyncpg.Record], patience_s: float
 ) -> Iterator[None]:
-    """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
+    """Hang up on a server that does not answer, which ends the wait of its callers."""
     timer = asyncio.get_running_loop().call_later(patience_s, connection.terminate)
     try:
         yield

@@ -64,7 +64,7 @@ async def load_purse(
 
 
 async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
-    """Load the purse of a session, into which nobody puts anything until this transaction ends.
+    """Load the purse of a session, which stays as it is until this transaction ends.
 
     The very last statement but those that lock nothing.
     """
@@ -80,7 +80,7 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
 class Deposit:
     """Money to be put into a wallet."""
 
-    # Named by whoever wants it, before it is tried: trying again puts nothing in twice.
+    # Chosen by the caller before the first try, so that another try puts nothing in twice.
     key: str
     amount_credits: int
     is_play: bool = False

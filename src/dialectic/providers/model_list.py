@@ -93,7 +93,7 @@ class Row:
 
 
 def build_listing(catalog: Catalog, seen: Mapping[str, CachedModels]) -> list[Row]:
-    """Build the list: every model of the catalogue, then what endpoints listed beside it."""
+    """Build the list: every model of the catalogue, then what else endpoints listed."""
     rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
     known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
     known |= {(e.card.provider, e.card.sent_name) for e in catalog.embeddings.values()}

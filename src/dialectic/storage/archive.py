@@ -47,7 +47,7 @@ DIRECTORY_BYTES_MAX = 16 * 2**20
 # A manifest of as many entries as there may be, with the longest names.
 MANIFEST_BYTES_MAX = 32 * 2**20
 
-# Whatever the library meets in a file that is none of ours.
+# What the library raises for a file that we did not write.
 _BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -189,7 +189,7 @@ def open_archive(
 ) -> Iterator[Archive]:
     """Open an archive for reading; refuse it if its form alone is wrong.
 
-    `name` is what whoever gave it calls it, if that is not its path.
+    `name` is what its sender calls it, if that is not its path.
     """
     shown = name or str(path)
     check_plain(path, "read")

@@ -55,7 +55,7 @@ def is_part(text: str) -> bool:
 
 
 def parse_id(data: bytes) -> UUID | None:
-    """Parse what a store keeps under `ID_NAME`; None if that is no id."""
+    """Parse what a store keeps under `ID_NAME`; None if that is not an id."""
     try:
         return UUID(data.decode("ascii").strip())
     except ValueError:

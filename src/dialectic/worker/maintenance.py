@@ -1,4 +1,4 @@
-"""Chores: what a worker does again and again beside its jobs. Knows no job.
+"""Chores: what a worker does at intervals, apart from its jobs. Knows no job.
 
 What asks the database has a connection of its own, and opens a new one when it is lost: a full
 pool never keeps it waiting.

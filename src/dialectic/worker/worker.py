@@ -193,7 +193,7 @@ class Worker:
 
         async def on_message(message: Message) -> None:
             # The job does not end with the connection that brought it: when that is lost, only
-            # the waiting ends, and a new connection can be opened beside the running jobs.
+            # the waiting ends, and a new connection can be opened while the jobs run.
             task = self._begin(message)
             waiting = asyncio.create_task(lost.wait())
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -231,7 +231,7 @@ class Worker:
             connection.terminate()
 
     def _list_shared_limits(self) -> Iterator[tuple[str, int]]:
-        """List the endpoints that bear only so many calls at a time, of all workers together."""
+        """List the endpoints that limit the calls in flight of all workers together."""
         for name, endpoint in self.engine.catalog.endpoints.items():
             if endpoint.max_concurrency is not None:
                 yield name, endpoint.max_concurrency
@@ -314,7 +314,7 @@ class Worker:
         self._lanes.narrow(lane, until_s=asyncio.get_running_loop().time() + closed_s)
 
     async def _give_back(self, job: Job) -> None:
-        # Without the server the lease simply runs out; nobody who leaves waits for that.
+        # Without the server the lease simply runs out; a worker that leaves does not wait for it.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(record_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
 
