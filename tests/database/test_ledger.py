@@ -73,7 +73,7 @@ async def test_a_paid_call_without_a_balance_is_refused_with_the_command_that_he
 async def test_a_hold_made_in_one_round_trip_leaves_no_tenant_behind(engine: Engine) -> None:
     async with Till.open(engine, amount=1000, size=1) as till:
         hold = await holds.reserve_for(till.db, till.account.tenant_id, till.build(100))
-        purse = await wallets.load_purse_for(
+        purse = await wallets.load_purse(
             till.db, till.account.tenant_id, till.wallet_id, uuid4(), is_play=False
         )
         assert purse.available_credits == 900
@@ -346,9 +346,7 @@ async def test_money_is_held_at_once_exactly_if_nobody_has_to_be_asked(
     await till.settle(await till.reserve(50, session_id=session_id), used(50))
     in_flight = await till.reserve(150, session_id=session_id)
     tenant_id, fraction = till.account.tenant_id, Decimal("0.2")
-    purse = await wallets.load_purse_for(
-        till.db, tenant_id, till.wallet_id, session_id, is_play=False
-    )
+    purse = await wallets.load_purse(till.db, tenant_id, till.wallet_id, session_id, is_play=False)
     held = []
     for amount in (1, 80, 81, 160, 161, 200, 201, 800, 801, 4800, 4801):
         new = till.build(amount, session_id=session_id)
@@ -389,14 +387,16 @@ async def test_a_purse_tells_what_may_be_spent(engine: Engine, till: Till) -> No
     session_id = await open_session(engine, till, budget=500)
     hold = await till.reserve(200, session_id=session_id)
 
-    async def look(connection: Connection, *, is_play: bool) -> tuple[int | None, ...]:
-        purse = await wallets.load_purse(connection, till.wallet_id, session_id, is_play=is_play)
+    async def look(*, is_play: bool) -> tuple[int | None, ...]:
+        purse = await wallets.load_purse(
+            till.db, till.account.tenant_id, till.wallet_id, session_id, is_play=is_play
+        )
         return purse.available_credits, purse.budget_credits, purse.budget_left_credits
 
-    assert await till.transact(lambda c: look(c, is_play=False)) == (800, 500, 300)
-    assert await till.transact(lambda c: look(c, is_play=True)) == (PLAY, 500, 500)
+    assert await look(is_play=False) == (800, 500, 300)
+    assert await look(is_play=True) == (PLAY, 500, 500)
     await till.ask(lambda c: wallets.set_unlimited(c, till.wallet_id, is_unlimited=True))
-    assert await till.transact(lambda c: look(c, is_play=False)) == (None, 500, 300)
+    assert await look(is_play=False) == (None, 500, 300)
     await till.settle(hold, used(1))
 
 

@@ -12,13 +12,13 @@ import hashlib
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from dialectic.atomic_write import PRIVATE_MODE, check_plain, replacing
 from dialectic.core.transfer.bundle_format import (
     LIMITS,
     MANIFEST_NAME,
@@ -32,7 +32,6 @@ from dialectic.core.transfer.bundle_format import (
     refuse_entry,
 )
 from dialectic.errors import InvalidBundle, UsageError
-from dialectic.storage.local import flush_folder
 
 # The earliest moment a zip file can name.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -103,37 +102,15 @@ class ArchiveWriter:
 @contextlib.contextmanager
 def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter]:
     """Write an archive; it gets its name in one step, when all of it is on disk."""
-    _check_plain(path, "written")
-    draft: Path | None = None
+    check_plain(path, "written")
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
-        ) as file:
-            draft = Path(file.name)
+        with replacing(path, mode=PRIVATE_MODE, durable=True) as file:
             with zipfile.ZipFile(file, "w") as opened:
                 yield ArchiveWriter(opened, limits)
-            file.flush()
             _check_bytes(str(path), file.tell(), limits)
-            os.fsync(file.fileno())
-        draft.replace(path)
-        flush_folder(path.parent)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}."
         raise UsageError(message, reason="unwritable", subject=str(path)) from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-
-
-def _check_plain(path: Path, word: str) -> None:
-    """Refuse a device or a pipe: writing would replace it, reading would never end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # opening it reports why
-    if not stat.S_ISREG(mode):
-        message = f"{path} cannot be {word}: it is not a plain file."
-        raise UsageError(message, reason="not_a_file", subject=str(path))
 
 
 class Archive:
@@ -197,7 +174,7 @@ def open_archive(
     `name` is what its sender calls it, if that is not its path.
     """
     shown = name or str(path)
-    _check_plain(path, "read")
+    check_plain(path, "read")
     try:
         file = path.open("rb")
     except OSError as error:

@@ -84,7 +84,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
 async def test_a_draft_lost_before_it_was_locked_is_begun_again(
     store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock, rename = fcntl.flock, os.rename
+    flock, rename = fcntl.flock, Path.rename
     renamed: list[bool] = []
 
     def let_another_come_first(descriptor: int, operation: int) -> None:
@@ -92,13 +92,13 @@ async def test_a_draft_lost_before_it_was_locked_is_begun_again(
         asyncio.run(DiskStore(root).write(KEY, b"other"))
         flock(descriptor, operation)
 
-    def watch(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+    def watch(source: Path, target: Path) -> None:
         renamed.append(False)
-        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        rename(source, target)
         renamed[-1] = True
 
     monkeypatch.setattr(fcntl, "flock", let_another_come_first)
-    monkeypatch.setattr(os, "rename", watch)
+    monkeypatch.setattr(Path, "rename", watch)
     await store.write(KEY, b"ours")
     assert renamed == [True, True]
     assert await store.read(KEY) == b"ours"
@@ -123,7 +123,7 @@ DIE_BEFORE_THE_RENAME = """
 import asyncio, os, sys
 from pathlib import Path
 from dialectic.storage.local import DiskStore
-os.rename = lambda *names, **folders: os._exit(9)
+Path.rename = lambda *names: os._exit(9)
 asyncio.run(DiskStore(Path(sys.argv[1])).write(sys.argv[2], b"half-way" * 1000))
 """
 
