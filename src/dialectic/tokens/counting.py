@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING
 from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard, Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
-from dialectic.tokens.encodings import count_each, count_text, load_encoding, split_paragraphs
+from dialectic.tokens.encodings import (
+    count_bytes,
+    count_each,
+    count_text,
+    load_encoding,
+    split_paragraphs,
+)
 
 if TYPE_CHECKING:
     import tiktoken
@@ -155,7 +161,7 @@ def _count(text: str, tokenizer: Tokenizer) -> int:
     if tokenizer.vocabulary is None:
         tokens = -(-len(text) // tokenizer.chars_per_token)
     elif (encoding := _find_encoding(tokenizer.vocabulary)) is None:
-        tokens = -(-len(text.encode("utf-8", "surrogatepass")) // BLIND_BYTES_PER_TOKEN)
+        tokens = -(-count_bytes(text) // BLIND_BYTES_PER_TOKEN)
     else:
         tokens = _remembered.count(encoding, text)
     return tokens if tokenizer.factor is None else ceil(tokens * tokenizer.factor)
