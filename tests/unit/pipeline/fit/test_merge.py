@@ -14,7 +14,7 @@ from dialectic.core.job import COMBINED, Labelled, MergePayload
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.pipeline.assemble import assemble, compose_prompt
-from dialectic.pipeline.fit.merge import (
+from dialectic.pipeline.fit.combine import (
     TEMPLATE_NAME,
     gather_merge,
     label_combined,
