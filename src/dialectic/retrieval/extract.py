@@ -40,8 +40,6 @@ NEARNESS = 0.5
 CROWDING = 0.6
 # Parts are counted one by one, which comes out a little above what they have together.
 SLACK = 1.1
-# What comes out below this share of the budget so counted fits, and is not counted as a whole.
-SURE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,56 +101,27 @@ def extract(
 
 
 def _fit(
-    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count
+    text: str, parts: Passages, order: Sequence[int], budget_tokens: int, count: Count
 ) -> tuple[list[int], str]:
     """Take as much of an order as fits, exactly; return the passages and what they make.
 
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    renderer, steps = Renderer(text, parts), _list_steps(len(parts.passages))
-    kept, short = _try_steps(renderer, steps, order, budget_tokens, count, SURE_SHARE)
-    if count(short) > budget_tokens:
-        kept, short = _try_steps(renderer, steps, order, budget_tokens, count, 0.0)
-    return kept, short
-
-
-def _try_steps(
-    renderer: Renderer,
-    steps: Sequence[int],
-    order: _Order,
-    budget_tokens: int,
-    count: Count,
-    sure_share: float,
-) -> tuple[list[int], str]:
-    """Take passages step by step; what comes to less than a share of the budget is not counted."""
-    taken, short = 0, ""
-    for step in steps:
-        if taken + step > len(order.passages):
+    renderer, taken, short = Renderer(text, parts), 0, ""
+    for step in _list_steps(len(parts.passages)):
+        if taken + step > len(order):
             continue
-        if order.tokens[taken + step - 1] <= budget_tokens * sure_share:
-            taken, short = taken + step, ""
-            continue
-        candidate = renderer.render(sorted(order.passages[: taken + step]))
+        candidate = renderer.render(sorted(order[: taken + step]))
         if count(candidate) <= budget_tokens:
             taken, short = taken + step, candidate
-    kept = sorted(order.passages[:taken])
-    return kept, short or (renderer.render(kept) if kept else "")
+    return sorted(order[:taken]), short
 
 
 def _list_steps(passages: int) -> list[int]:
     """List the steps in which an order is tried: halves, down to one of five hundred."""
     least = max(1, passages // 500)
     return [1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least]
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """Passages in the order in which they are worth keeping."""
-
-    passages: list[int]
-    # About as many tokens each has together with all before it.
-    tokens: list[int]
 
 
 def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDArray[np.float64]:
@@ -221,7 +190,7 @@ class _Choice:
             for number in members:
                 self._prices[number] += costs.frames[frame]
 
-    def order(self, tokens_max: int) -> _Order:
+    def order(self, tokens_max: int) -> list[int]:
         """List passages until they have so many tokens together."""
         words, worth, prices = self._words, self._left.__getitem__, self._prices
         homes, near, spread = self._homes, self._near, self._spread
@@ -235,7 +204,7 @@ class _Choice:
 
         heap = [(rate(number), number) for number in range(len(homes))]
         heapq.heapify(heap)
-        order = _Order([], [])
+        order: list[int] = []
         spent = looks = 0
         while heap:
             rated, number = heap[0]
@@ -249,8 +218,7 @@ class _Choice:
             spent, looks = spent + prices[number], 0
             if spent > tokens_max:
                 break
-            order.passages.append(number)
-            order.tokens.append(spent)
+            order.append(number)
             for cheaper in self._keep(number):
                 if not done[cheaper]:
                     heapq.heappush(heap, (rate(cheaper), cheaper))
