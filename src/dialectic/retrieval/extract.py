@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
 from dialectic.retrieval.passages import Kind, Passages
-from dialectic.retrieval.render import Renderer
+from dialectic.retrieval.render import render
 from dialectic.retrieval.scoring import Costs, CountEach, Weighed, read_item
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ def _fit(
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    renderer, taken, short = Renderer(text, parts), 0, ""
+    taken, short = 0, ""
     for step in _list_steps(len(parts.passages)):
         if taken + step > len(order):
             continue
-        candidate = renderer.render(sorted(order[: taken + step]))
+        candidate = render(text, parts, sorted(order[: taken + step]))
         if count(candidate) <= budget_tokens:
             taken, short = taken + step, candidate
     return sorted(order[:taken]), short

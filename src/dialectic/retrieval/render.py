@@ -18,34 +18,22 @@ def build_last_mark(left_out: int) -> str:
     return f"[… {left_out} {'passage' if left_out == 1 else 'passages'} left out …]"
 
 
-class Renderer:
-    """Renders passages of one text, some of them and then others: most gaps stay the same."""
-
-    def __init__(self, text: str, parts: Passages) -> None:
-        self._text = text
-        self._parts = parts
-        # Each passage with what stands between it and the one that was kept before it.
-        self._written: dict[tuple[int | None, int], str] = {}
-
-    def render(self, kept: Sequence[int]) -> str:
-        """Render passages, given by their places in ascending order."""
-        known, written = self._written, list[str]()
-        before: int | None = None
-        for number in kept:
-            if (words := known.get((before, number))) is None:
-                words = known[before, number] = self._write(before, number)
-            written.append(words)
-            before = number
-        written.append(_render_end(self._parts, before))
-        left_out = len(self._parts.passages) - len(kept)
-        return "".join([*written, f"\n\n{build_last_mark(left_out)}\n"])
-
-    def _write(self, before: int | None, number: int) -> str:
-        text, parts = self._text, self._parts
+def render(text: str, parts: Passages, kept: Sequence[int]) -> str:
+    """Render passages of a text, given by their places in ascending order."""
+    written: list[str] = []
+    before: int | None = None
+    for number in kept:
         one = parts.passages[number]
         if before is not None and number == before + 1:
-            return text[parts.passages[before].end : one.end]
-        return "".join([*_render_gap(text, parts, before, number), text[one.start : one.end]])
+            written.append(text[parts.passages[before].end : one.end])
+        else:
+            written += _render_gap(text, parts, before, number)
+            written.append(text[one.start : one.end])
+        before = number
+    if before is not None:
+        written.append(_close(parts, parts.passages[before]))
+    left_out = len(parts.passages) - len(kept)
+    return "".join([*written, f"\n\n{build_last_mark(left_out)}\n"])
 
 
 def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> list[str]:
@@ -91,10 +79,6 @@ def _count_shared(one: Passage, other: Passage) -> int:
 def _close(parts: Passages, one: Passage) -> str:
     closing = parts.frames[one.frames[-1]].closing if one.kind is Kind.CODE else ""
     return f"\n{closing}" if closing else ""
-
-
-def _render_end(parts: Passages, last: int | None) -> str:
-    return "" if last is None else _close(parts, parts.passages[last])
 
 
 _LINES = (Kind.ROW, Kind.CODE)
