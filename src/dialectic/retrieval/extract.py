@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.passages import Kind, Passages
-from dialectic.retrieval.render import render
+from dialectic.retrieval.passages import Kind, Passages, render
 from dialectic.retrieval.scoring import Costs, CountEach, Weighed, read_item
 
 if TYPE_CHECKING:

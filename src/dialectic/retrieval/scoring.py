@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import add
 
-from dialectic.retrieval.passages import Passages, split_passages
-from dialectic.retrieval.render import MARK
+from dialectic.retrieval.passages import MARK, Passages, split_passages
 from dialectic.tokens.encodings import load_encoding
 
 VOCABULARY = "o200k_base"

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from dialectic.core.documents.manifest import Entry
 from dialectic.core.models.model import ModelCard
-from dialectic.db.tables.memory import Scope
+from dialectic.db.tables.memory import Match, Scope
 from dialectic.pipeline.assemble import Kind, Part, compute_input_max, compute_output_cap
 from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
@@ -23,9 +23,9 @@ from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purp
 from dialectic.pipeline.gather import Item
 from dialectic.retrieval.base import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
+from dialectic.retrieval.passages import MARK
 from dialectic.retrieval.pieces import build_reading
-from dialectic.retrieval.render import MARK
-from dialectic.retrieval.search import Found, Query, build_queries, find, order_for_reading
+from dialectic.retrieval.search import Query, build_queries, find, order_for_reading
 from dialectic.tokens.counting import get_counter
 
 if TYPE_CHECKING:
@@ -123,18 +123,19 @@ class Retrieve:
         if embedder.card is None:
             await index(db, tenant_id, embedder, missing)
             return {}
+        texts = {source.id: source.text for source in sources}
         rows: dict[str, list[float]] = {}
         costs: dict[UUID, int] = {}
         for entry in missing.sources:
-            vectors = await self._library.load(entry.source.text)
-            costs[entry.source.id] = vectors.cost_credits
+            vectors = await self._library.load(texts[entry.id])
+            costs[entry.id] = vectors.cost_credits
             readings = await asyncio.to_thread(
                 lambda pieces: [build_reading(piece, embedder) for piece in pieces], vectors.pieces
             )
             rows |= dict(zip(readings, vectors.rows.tolist(), strict=True))
         unread = [rows[reading] for reading in missing.readings.values()]
         matrix = np.asarray(unread, dtype=np.float32).reshape(len(unread), embedder.dimensions)
-        await store(db, tenant_id, embedder, missing, Embedded(matrix, 0))
+        await store(db, tenant_id, missing, Embedded(matrix, 0))
         return costs
 
     async def _ask(self, queries: Sequence[Query]) -> tuple[Matrix, int]:
@@ -154,7 +155,7 @@ class Retrieve:
 
 
 def choose_passages(
-    found: Sequence[Found], searched: Sequence[Searched], room_tokens: int, measure: Measure
+    found: Sequence[Match], searched: Sequence[Searched], room_tokens: int, measure: Measure
 ) -> list[Item]:
     """Choose as many passages as there is room for, best first; tell them in reading order.
 
@@ -176,9 +177,9 @@ def choose_passages(
     return build(low)
 
 
-def build_passages(found: Sequence[Found], items: Mapping[UUID, Item]) -> list[Item]:
+def build_passages(found: Sequence[Match], items: Mapping[UUID, Item]) -> list[Item]:
     """Build one item for each document of which there are passages, in the order they are given."""
-    by_source: dict[UUID, list[Found]] = {}
+    by_source: dict[UUID, list[Match]] = {}
     for piece in found:
         by_source.setdefault(piece.source_id, []).append(piece)
     return [_tell(items[source_id], pieces) for source_id, pieces in by_source.items()]
@@ -210,7 +211,7 @@ def enter_passages(
     return tuple(map(enter, searched))
 
 
-def _tell(item: Item, pieces: Sequence[Found]) -> Item:
+def _tell(item: Item, pieces: Sequence[Match]) -> Item:
     """Tell the passages of a document; one that is told completely is told as it is."""
     text = render_passages(item.text, pieces)
     if len(text) >= len(item.text.strip()):
@@ -218,9 +219,9 @@ def _tell(item: Item, pieces: Sequence[Found]) -> Item:
     return Item(LABEL.format(label=item.label), text, item.source_id)
 
 
-def render_passages(text: str, pieces: Sequence[Found]) -> str:
+def render_passages(text: str, pieces: Sequence[Match]) -> str:
     """Render passages of a text in its order: neighbours together, gaps marked, headings named."""
-    runs: list[list[Found]] = []
+    runs: list[list[Match]] = []
     for piece in pieces:
         if runs and runs[-1][-1].position + 1 == piece.position:
             runs[-1].append(piece)
