@@ -16,8 +16,6 @@ from typing import NamedTuple
 # A passage is never longer: a sentence that does not end is cut between words, or anywhere.
 PASSAGE_CHARS_MAX = 480
 CODE_LINES_MAX = 8
-# No word is cut short to so many letters.
-LONG_WORD_CHARS = 7
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
@@ -36,7 +34,6 @@ _ABBREVIATIONS = frozenset(
 )
 # What a line begins with that may be more than one of a paragraph.
 _BEGINNINGS = frozenset("#-*+_=`~|0123456789")
-_ITEM_BEGINNINGS = frozenset(("- ", "* ", "+ "))
 _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
@@ -103,13 +100,8 @@ class _Reader:
 
     def read(self) -> Passages:
         while self._at < len(self._lines):
-            line = self._line(self._at)
-            bare = line.lstrip()
-            if bare and bare[0] not in _BEGINNINGS:
-                self._read_prose(Kind.PROSE)
-            elif _is_plain_item(line):
-                self._read_prose(Kind.ITEM)
-            elif not bare or _RULE.match(line):
+            line = self._written[self._at]
+            if not line.strip() or _RULE.match(line):
                 self._at += 1
             elif mark := _find_fence(line):
                 self._read_code(mark)
@@ -121,9 +113,6 @@ class _Reader:
                 self._read_prose(Kind.ITEM if _ITEM.match(line) else Kind.PROSE)
             self._block += 1
         return Passages(tuple(self._frames), tuple(self._passages))
-
-    def _line(self, number: int) -> str:
-        return self._written[number]
 
     def _add(self, start: int, end: int, kind: Kind, frame: int | None = None) -> None:
         frames = self._path if frame is None else (*self._path, frame)
@@ -142,14 +131,14 @@ class _Reader:
         self._at += 1
 
     def _is_table(self) -> bool:
-        if self._at + 1 >= len(self._lines) or not _ROW.match(self._line(self._at)):
+        if self._at + 1 >= len(self._lines) or not _ROW.match(self._written[self._at]):
             return False
-        return _TABLE_RULE.match(self._line(self._at + 1)) is not None
+        return _TABLE_RULE.match(self._written[self._at + 1]) is not None
 
     def _read_table(self) -> None:
         head = self._add_frame(self._lines[self._at][0], self._lines[self._at + 1][1])
         self._at += 2
-        while self._at < len(self._lines) and _ROW.match(self._line(self._at)):
+        while self._at < len(self._lines) and _ROW.match(self._written[self._at]):
             self._add(*self._lines[self._at], Kind.ROW, head)
             self._at += 1
 
@@ -158,9 +147,9 @@ class _Reader:
         self._at += 1
         groups: list[tuple[int, int]] = []
         count = 0
-        while self._at < len(self._lines) and not _closes(self._line(self._at), mark):
+        while self._at < len(self._lines) and not _closes(self._written[self._at], mark):
             start, end = self._lines[self._at]
-            if not self._line(self._at).strip():
+            if not self._written[self._at].strip():
                 count = 0
             elif count and count < CODE_LINES_MAX and end - groups[-1][0] <= PASSAGE_CHARS_MAX:
                 groups[-1] = groups[-1][0], end
@@ -170,7 +159,9 @@ class _Reader:
                 count = 1
             self._at += 1
         is_closed = self._at < len(self._lines)
-        frame = self._add_frame(*self._lines[opening], self._line(self._at) if is_closed else mark)
+        frame = self._add_frame(
+            *self._lines[opening], self._written[self._at] if is_closed else mark
+        )
         self._at += 1
         for start, end in groups:
             for cut in _cut_long(self._text, start, end):
@@ -179,13 +170,12 @@ class _Reader:
     def _read_prose(self, kind: Kind) -> None:
         start, end = self._lines[self._at]
         self._at += 1
-        while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
+        while self._at < len(self._lines) and not self._begins_block(self._written[self._at]):
             end = self._lines[self._at][1]
             self._at += 1
-        add, block, path = self._passages.append, self._block, self._path
         for begin, stop in _find_sentences(self._text, start, end):
             if stop - begin <= PASSAGE_CHARS_MAX:
-                add(Passage(begin, stop, kind, block, path))
+                self._add(begin, stop, kind)
                 continue
             for cut in _cut_long(self._text, begin, stop):
                 self._add(*cut, kind)
@@ -193,19 +183,13 @@ class _Reader:
     def _begins_block(self, line: str) -> bool:
         bare = line.lstrip()
         if bare and bare[0] not in _BEGINNINGS:
-            return False
+            return False  # as most lines
         return (
             not bare
-            or _is_plain_item(line)
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
             or _find_fence(line) != ""
             or self._is_table()
         )
-
-
-def _is_plain_item(line: str) -> bool:
-    """Tell whether a line is an item of a list as most are, without looking for all others."""
-    return line[:2] in _ITEM_BEGINNINGS and line[2:3].isalnum()
 
 
 def _find_fence(line: str) -> str:
@@ -238,9 +222,6 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if found[0] == "." and _is_abbreviated(text, begin, found.start()):
             continue
         spans.append((begin, stop))
-        begin = stop + 1
-        if begin < end and text[stop] == " " and not text[begin].isspace():
-            continue  # as most
         after = _SIGN.search(text, stop, end)
         begin = end if after is None else after.start()
     if rest := text[begin:end].rstrip():
@@ -250,8 +231,6 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def _is_abbreviated(text: str, begin: int, point: int) -> bool:
     """Tell whether a point ends a word that was cut short, an initial or the number of an item."""
-    if point - begin >= LONG_WORD_CHARS and text[point - LONG_WORD_CHARS : point].isalpha():
-        return False  # as most
     word = _LAST_WORD.search(text, max(begin, point - 13), point)
     if word is None:
         return False
