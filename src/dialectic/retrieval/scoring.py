@@ -64,10 +64,11 @@ def weigh(texts: Sequence[str]) -> Weighed:
     passages = []
     for text in texts:
         found = set()
-        for run in _split_runs(text):
-            for word, stem in _find_words(run):
-                written[word] = number = numbers.setdefault(stem, len(numbers))
-                found.add(number)
+        # The number of an item is not one of its words.
+        mark = _NUMBER_MARK.match(text)
+        for word in _WORD.findall(text, mark.end() if mark else 0):
+            written[word] = number = numbers.setdefault(_stem(word), len(numbers))
+            found.add(number)
         passages.append(tuple(sorted(found)))
         counts.update(found)
     common = {number for word, number in written.items() if word.islower()}
@@ -75,19 +76,8 @@ def weigh(texts: Sequence[str]) -> Weighed:
     return Weighed(passages, _rate_all(list(numbers), counts, names))
 
 
-def _split_runs(text: str) -> list[str]:
-    """Split a passage at blanks; the number of an item is not one of its words."""
-    runs = text.split()
-    return runs[1:] if runs and runs[0][-1] in ".)" and _NUMBER_MARK.match(text) else runs
-
-
 # Other texts have most words too.
 @lru_cache(maxsize=KNOWN_WORDS_MAX)
-def _find_words(run: str) -> list[tuple[str, str]]:
-    """Find the words in a run, each with its stem."""
-    return [(word, _stem(word)) for word in _WORD.findall(run)]
-
-
 def _stem(word: str) -> str:
     lowered = word.lower()
     return lowered[:STEM_CHARS] if lowered.isalpha() else lowered

@@ -79,20 +79,7 @@ class TokenCount:
 def get_counter(tokenizer: str) -> Count:
     """Find the counting function of a tokenizer by its name, the same each time."""
     parsed = parse_tokenizer(tokenizer)
-    if parsed.vocabulary is None or parsed.factor is not None:
-        return lambda text: _count(text, parsed)
-    vocabulary = parsed.vocabulary
-
-    def count(text: str) -> int:
-        # Short texts are counted by the thousand.
-        if (
-            len(text) < REMEMBERED_CHARS_MIN
-            and (encoding := _find_encoding(vocabulary)) is not None
-        ):
-            return len(encoding.encode_ordinary(text))
-        return _count(text, parsed)
-
-    return count
+    return lambda text: _count(text, parsed)
 
 
 @cache
