@@ -1,10 +1,11 @@
-"""The seed prompt of a stage: written once, when everything that the stage reads is there.
+"""Assemble: one complete request, counted, and the parts of it that may be shortened. Pure.
 
-Assemble one complete request and count it. Pure: what leaves here is exactly what is sent.
+The result is exactly what is sent. The seed prompt of a stage is rendered here too, once everything
+that the stage reads exists.
 
 A further turn of a document opens with the same words as the first, so that providers can keep
 them; then follow, in turn, what was said and the call to go on. The last message is that call.
-What was shortened stands in the place of the whole, and says so.
+A shortened text replaces the whole one, and says so.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def shorten_words(words: Words, shorter: Shorter) -> Words:
 
 
 def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tuple[str, ...]:
-    """Render what a part adds to a prompt, whole or as this shorter text, for whoever counts it."""
+    """Render what a part adds to a prompt, whole or as this shorter text, to be counted."""
     if part.kind is Kind.TURN:
         if text is None:
             return part.text, compose_instruction("".join(said[: part.position + 1]))
@@ -187,7 +188,7 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
 
 
 def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
-    """Find how long a prompt may be beside its answer, or beside the least answer of use."""
+    """Find how long a prompt may be with its answer, or with the least answer of use."""
     room = min(output_cap, ROOM_TOKENS_MIN) if gives_way else output_cap
     return min(card.max_input_tokens, card.context_window_tokens - room)
 

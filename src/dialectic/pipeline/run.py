@@ -1,4 +1,4 @@
-"""The life of a job, on one page. Read this first; each verb is a module beside it.
+"""The life of a job, on one page. Read this first; each verb is a module next to it.
 
     look        what this job must know, in one transaction
 
@@ -13,7 +13,7 @@
     call        one attempt at the provider, when its endpoint has room; if it says that the prompt
                 is too long, one more
       hold        money set aside for the call: a commit, the last before any byte leaves
-    follow      what the answer means for the job: done, or cut off and to be gone on with (pure)
+    follow      what the answer means for the job: done, or cut off and to be continued (pure)
 
     save        one commit: what was planned or written, the job's move, those who wait, the news,
                 the money

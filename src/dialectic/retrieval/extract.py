@@ -28,10 +28,10 @@ FLOOR_TOKENS = 64
 FLOOR_SHARE = 40
 # What a word is still worth each time it has been kept already.
 REPEATED = 0.5
-# So many passages are rated anew, at most, before the next one is kept: where all are alike, each
+# At most this many passages are rated again before the next one is kept: where all are alike, each
 # kept one changes the rating of all others.
 LOOKS_MAX = 16
-# Frames around more passages than this are not reckoned with when one of them is chosen.
+# Frames around more passages than this do not count when one of them is chosen.
 MEMBERS_MAX = 48
 # How much more a passage of the nearest piece is worth than one of the farthest.
 NEARNESS = 0.5
@@ -47,7 +47,7 @@ class Extract:
 
     text: str
     tokens: int
-    # Where what was kept stands in the source, passage by passage.
+    # Where each kept passage is in the source.
     spans: tuple[tuple[int, int], ...]
     passages_kept: int
     passages_total: int
@@ -59,7 +59,7 @@ class Extract:
 
 
 def count_floor_tokens(text_tokens: int) -> int:
-    """Find the smallest budget for a text of so many tokens that leaves something meaningful."""
+    """Find the smallest budget for a text of this length that leaves something meaningful."""
     return max(FLOOR_TOKENS, -(-text_tokens // FLOOR_SHARE))
 
 
@@ -147,8 +147,8 @@ class _Choice:
     """Passages in the order in which they are worth keeping: most gain for a token first.
 
     Each passage kept takes from its words half of what they are worth, so the gain of the others
-    only falls, and is reckoned anew only for the one on top. Their price can fall too: when a
-    heading they share is paid for, or a gap beside them closes. Then they are put up again.
+    only falls, and is computed again only for the one on top. Their price can fall too: when a
+    heading they share is paid for, or a gap next to them closes. Then they enter the heap again.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class _Choice:
         for number, frames in enumerate(self._frames):
             for frame in frames:
                 self._members.setdefault(frame, []).append(number)
-        # A heading over so many is paid for by one of them anyway.
+        # A heading over more than these is paid for by one of them anyway.
         for frame in [f for f, some in self._members.items() if len(some) > MEMBERS_MAX]:
             del self._members[frame]
         for frame, members in self._members.items():
@@ -190,7 +190,7 @@ class _Choice:
                 self._prices[number] += costs.frames[frame]
 
     def order(self, tokens_max: int) -> list[int]:
-        """List passages until they have so many tokens together."""
+        """List passages until they have this many tokens together."""
         words, worth, prices = self._words, self._left.__getitem__, self._prices
         homes, near, spread = self._homes, self._near, self._spread
         done, may_repeat, said = self._kept, self._may_repeat, self._said

@@ -74,8 +74,8 @@ class MiniLM:
         return Embedded(checked, sum(map(len, all_ids)))
 
     def _run(self, pieces: Any) -> Any:
-        """Run one text at a time: its integers are scaled by the largest number beside it, so in a
-        batch a vector would depend on its neighbours."""
+        """Run one text at a time: its integers are scaled by the largest number in the
+        batch, so a vector would depend on its neighbours."""
         import numpy as np
 
         ids = np.asarray([[FIRST, *pieces, LAST]], dtype=np.int64)

@@ -38,7 +38,7 @@ _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
 class Kind(enum.Enum):
-    """What a passage is part of, which says how a gap beside it is shown."""
+    """What a passage is part of, which says how a gap next to it is shown."""
 
     PROSE = "prose"
     ITEM = "item"
@@ -64,7 +64,7 @@ class Passage(NamedTuple):
     kind: Kind
     # Passages of one block follow each other without a break: a paragraph, an item, a table.
     block: int
-    # Which frames it stands in, outermost first, as places in the list of frames.
+    # Which frames are around it, outermost first, as places in the list of frames.
     frames: tuple[int, ...]
 
 
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _find_fence(line: str) -> str:
-    """Find the signs that open a fence; after backquotes no others may stand in their line."""
+    """Find the signs that open a fence; after backquotes their line may have no others."""
     found = _FENCE.match(line)
     return "" if found is None or (found[1][0] == "`" and "`" in found[2]) else found[1]
 

@@ -1,12 +1,8 @@
-"""How much a passage says that is said nowhere else in its text: words, and what each is worth.
+"""What the passages of a text are worth, by their words, and what they cost in tokens.
 
 A word is worth more the fewer passages have it and the rarer it is in language at large, which its
-rank in a token vocabulary tells in any language. Knows no vectors and no budget.
-
-An item that is shortened: its passages, what their words are worth, what they cost in tokens.
-
-All that depends on the item and its tokenizer alone, found out once for the last few. Knows no
-purpose and no budget.
+rank in a token vocabulary tells in any language. All of it depends on the text and its tokenizer
+alone, and is kept for the last few texts. Knows no vectors, no purpose and no budget.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
 NAME_FACTOR = 1.3
 # Words that begin alike count as one: `decide` and `decided`.
 STEM_CHARS = 7
-# So many words are remembered from one text to the next.
+# How many words are remembered from one text to the next.
 KNOWN_WORDS_MAX = 20_000
 
 _WORD = re.compile(
@@ -84,7 +80,7 @@ def _stem(word: str) -> str:
 
 
 def _rate_all(stems: Sequence[str], counts: Mapping[int, int], names: set[int]) -> list[float]:
-    """Rate words: what several passages share is worth so much less to each of them."""
+    """Rate words: what several passages share is worth less to each of them."""
     # A column of readings is a routine, although no two are the same: figures share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()

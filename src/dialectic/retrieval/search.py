@@ -1,7 +1,7 @@
 """Searching for a purpose: questions from several angles, one superset, diverse pieces of it.
 
-What is asked is decided here (pure), vectors are made of it by whoever pays for that, and then the
-database is asked. Knows no money.
+What is asked is decided here (pure), the caller pays for its vectors, and then the database is
+asked. Knows no money.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from dialectic.retrieval.base import Matrix
 
-# How much words count beside vectors, from 0 to 2: as measured, and for others a careful guess,
-# because strong embedders need them less.
+# How much words count compared with vectors, from 0 to 2: as measured, and for other embedders a
+# careful guess, because strong ones need words less.
 WORD_WEIGHTS = {"builtin/static": 1.1, "builtin/minilm": 1.0}
 WORD_WEIGHT = 0.7
 # Relevance against novelty. Less costs more than it gains: 0.7 loses a sixth of the quality.

@@ -1,8 +1,8 @@
 """Token counts of what is really sent: text in, number out. Knows no provider and no database.
 
 A count carries its method. It is exact where the model's own vocabulary is at hand, the provider's
-where it was asked, and otherwise an estimate with a margin. Counting is linear in the text whatever
-stands in it, and a text that was counted before is not counted again.
+where it was asked, and otherwise an estimate with a margin. Counting is linear in any text, and a
+text that was counted before is not counted again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ASIDE_CHARS = 20_000
 REMEMBERED_CHARS_MIN = 500
 REMEMBERED_BYTES_MAX = 8_000_000
 # So are texts whose paragraphs are shorter than this, on average. When those that are remembered
-# have so many characters, a new beginning is made.
+# have more characters than this, all are forgotten.
 PARAGRAPH_CHARS_MIN = 40
 PARAGRAPHS_CHARS_MAX = 2_000_000
 # What one remembered count takes: key, value and their place in the table.
@@ -121,7 +121,7 @@ def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
 
 
 def bound_tokens(tokens: int, tokenizer: str) -> int:
-    """Find how many tokens something has at most of which we count so many."""
+    """Find how many tokens something has at most of which we count this many."""
     return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
 
 

@@ -1,8 +1,8 @@
 """Combine: jobs merge documents into fewer and shorter ones, until their reader has room for all.
 
 Documents are merged in groups that fit into one call, level by level: what one level makes is
-merged on the next. No call is asked to keep less than a quarter of what it reads, so many documents
-become a tree and not one hasty summary. Which documents belong together, and how long a merge may
+merged on the next. No call is asked to keep less than a quarter of what it reads, which makes a
+tree and not one hasty summary. Which documents belong together, and how long a merge may
 be, pure functions decide from sizes alone.
 """
 
@@ -71,9 +71,8 @@ class Combine:
     turn: Turn
     reader: ExecutePayload
 
-    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:  # noqa: ARG002
-        """Estimate nothing: each merge is a job that holds its own money."""
-        return Cost()
+    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:  # noqa: ARG002
+        return None  # each merge is a job that holds its own money
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
         """Find what the inputs were combined into, or the job to wait for; None without room."""

@@ -36,7 +36,6 @@ from dialectic.pipeline.assemble import (
     assemble,
     build_request,
     compute_input_max,
-    compute_output_cap,
     fit,
     list_parts,
     render_part,
@@ -117,7 +116,7 @@ class Candidate:
 
     part: Part
     tokens: int
-    # What it takes in the prompt as it is, and what stands around a shorter text in its place.
+    # What it takes in the prompt as it is, and what is around a shorter text in its place.
     placed_tokens: int
     frame_tokens: int
 
@@ -137,7 +136,7 @@ class Draft:
     card: ModelCard
     request: Request
     tokens: int
-    # How many tokens it may have beside the whole answer, and beside the least answer of use.
+    # How many tokens it may have with the whole answer, and with the least answer of use.
     tokens_max: int
     tokens_limit: int
     candidates: tuple[Candidate, ...] = ()
@@ -158,10 +157,8 @@ class Draft:
 
 def measure(material: Material, card: ModelCard, *, tokens_max: int | None = None) -> Draft:
     """Count a prompt as it is; if that is too long, each text of it that may be shortened."""
-    request, cap = (
-        build_request(material, card, {}),
-        compute_output_cap(material.max_output_tokens, card),
-    )
+    request = build_request(material, card, {})
+    cap = request.max_output_tokens
     most, limit = (
         limit_tokens(compute_input_max(card, cap, gives_way=gives_way), card.tokenizer)
         for gives_way in (False, bool(material.chunks))
@@ -223,12 +220,12 @@ def score_turn(position: int, turns: int) -> float:
 def order_candidates(
     candidates: Sequence[Candidate], values: Mapping[PartKey, float]
 ) -> list[Candidate]:
-    """Order what may be shortened: what is worth least first, and of equals what stands first."""
+    """Order what may be shortened: what is worth least first, and of equals the first."""
     return sorted(candidates, key=lambda c: values.get(c.part.key, 0.0))
 
 
 def decide_again(error: ContextWindowError, counted_tokens: int) -> int:
-    """Decide how long a prompt may be that a provider turned away at this length, by our count."""
+    """Decide how long a prompt may be that a provider refused at this length, by our count."""
     less = floor(counted_tokens * AGAIN)
     if error.had_tokens and error.max_tokens and error.max_tokens < error.had_tokens:
         return min(less, floor(counted_tokens * Fraction(error.max_tokens, error.had_tokens)))
@@ -236,9 +233,9 @@ def decide_again(error: ContextWindowError, counted_tokens: int) -> int:
 
 
 def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
-    """Expect which texts must be shortened; all of them, where it takes their worth to tell.
+    """Expect which texts must be shortened; all of them, where their values decide.
 
-    What all are left with at least decides: the oldest turns become that short, one by one.
+    Turns are expected to become as short as they may, the oldest first.
     """
     if any(c.part.kind is not Kind.TURN for c in draft.candidates):
         return [candidate.part for candidate in draft.candidates]
@@ -255,7 +252,7 @@ def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
 
 
 async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
-    """Find what each candidate is worth; where there is no choice nobody is asked."""
+    """Find what each candidate is worth; where there is no choice, nothing is asked."""
     if len(draft.candidates) < 2:
         return {}
     turns = len(draft.material.chunks)

@@ -24,6 +24,7 @@ from dialectic.pipeline.assemble import (
     build_request,
     compose_prompt,
     compute_input_max,
+    compute_output_cap,
     list_parts,
 )
 from dialectic.pipeline.fit.combine import (
@@ -35,7 +36,7 @@ from dialectic.pipeline.fit.combine import (
 from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.retrieve import Retrieve
 from dialectic.pipeline.fit.shorten import Abstract, Extract
-from dialectic.pipeline.fit.shortener import Needed, Shortener, Turn, build_purpose
+from dialectic.pipeline.fit.shortener import Needed, Shortener, Turn, build_purpose, judge
 from dialectic.pipeline.gather import Material
 from dialectic.tokens.counting import count_request_tokens
 
@@ -52,6 +53,11 @@ async def make_room(turn: Turn) -> Turn | Needed:
     if room_tokens is None or room_tokens < ROOM_TOKENS_MIN:
         return turn
     inputs = [part for part in list_parts(turn.material) if part.kind is Kind.INPUT]
+    if (cost := await shortener.estimate(inputs, room_tokens)) is not None:
+        sizes = await asyncio.to_thread(measure_items, turn.material.words.inputs, turn.card)
+        cap = compute_output_cap(turn.material.max_output_tokens, turn.card)
+        counted = compute_input_max(turn.card, cap)
+        await judge(turn, cost, before_tokens=sum(sizes), counted_tokens=counted)
     made = await shortener.apply(inputs, room_tokens)
     if made is None or isinstance(made, Needed):
         return made or turn

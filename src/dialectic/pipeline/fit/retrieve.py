@@ -16,10 +16,10 @@ from uuid import UUID
 from dialectic.core.documents.manifest import Entry
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Match, Scope
-from dialectic.pipeline.assemble import Kind, Part, compute_input_max, compute_output_cap
+from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purpose, judge
+from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Item
 from dialectic.retrieval.base import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
@@ -66,10 +66,9 @@ class Retrieve:
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
         turn, card, embedder = self._turn, self._turn.card, self._turn.engine.embedder
-        inputs = turn.material.words.inputs
+        inputs = tuple(Item(part.label, part.text, part.source_id) for part in parts)
         versions = {text.id: text.version_id for text in turn.scene.texts.values()}
         searched = [Searched(versions[each.source_id], each) for each in inputs if each.source_id]
-        await self._judge(parts)
         costs = await self._index(searched)
         queries = await self._build_queries()
         rows, asking_credits = await self._ask(queries)
@@ -101,13 +100,6 @@ class Retrieve:
             need = build_purpose(self._turn.material.words)
             self._queries = await asyncio.to_thread(build_queries, need, self._turn.engine.embedder)
         return self._queries
-
-    async def _judge(self, parts: Sequence[Part]) -> None:
-        material, card = self._turn.material, self._turn.card
-        input_max = compute_input_max(card, compute_output_cap(material.max_output_tokens, card))
-        sizes = await asyncio.to_thread(measure_items, material.words.inputs, card)
-        cost = await self.estimate(parts, input_max)
-        await judge(self._turn, cost, before_tokens=sum(sizes), counted_tokens=input_max)
 
     async def _index(self, searched: Sequence[Searched]) -> dict[UUID, int]:
         """Index the documents that are not, one by one; tell what the vectors of each cost."""

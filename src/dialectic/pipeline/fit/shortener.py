@@ -95,8 +95,11 @@ class Needed:
 class Shortener(Protocol):
     """One way to make texts of a prompt shorter."""
 
-    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:
-        """Estimate what it costs to shorten these to so few tokens; calls nothing."""
+    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:
+        """Estimate what it costs at most to shorten these to so few tokens; calls nothing.
+
+        None if others pay for it.
+        """
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
         """Replace these by texts that have no more tokens together; None if it cannot."""
