@@ -23,7 +23,7 @@ from dialectic.core.run_request import Given
 from dialectic.ledger import audit
 from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.shorten import Abstract
+from dialectic.pipeline.fit.shorten import Abstractor
 from dialectic.pipeline.fit.shortener import Turn
 from dialectic.pipeline.gather import gather
 from dialectic.pipeline.load import load_job_context
@@ -405,7 +405,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         scene, card = await load_job_context(engine, job, payload), engine.catalog.load_card(WRITER)
         turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
-        writer = Abstract(turn, Library(turn), write_text(60, "Task"), writer=narrow)
+        writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
         made = await writer.apply([Part(Kind.INPUT, 0, "Notes", write_text(90))], 200)
         assert shop.calls == asked
         assert await verify(stage) == []

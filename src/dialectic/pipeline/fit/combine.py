@@ -65,7 +65,7 @@ WORDS_PER_TOKEN = 0.65
 
 
 @dataclass(frozen=True, slots=True)
-class Combine:
+class Combiner:
     """Replaces the inputs of a turn by what a combine job has made of them."""
 
     turn: Turn

@@ -29,13 +29,13 @@ from dialectic.pipeline.assemble import (
 )
 from dialectic.pipeline.fit.combine import (
     ROOM_TOKENS_MIN,
-    Combine,
+    Combiner,
     count_prompt,
     measure_items,
 )
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.retrieve import Retrieve
-from dialectic.pipeline.fit.shorten import Abstract, Extract
+from dialectic.pipeline.fit.retrieve import Retriever
+from dialectic.pipeline.fit.shorten import Abstractor, Extractor
 from dialectic.pipeline.fit.shortener import Needed, Shortener, Turn, build_purpose, judge
 from dialectic.pipeline.gather import Material
 from dialectic.tokens.counting import count_request_tokens
@@ -79,19 +79,19 @@ def choose_overflow(turn: Turn) -> Shortener | None:
         case Overflow.COMPRESS:
             return None
         case Overflow.COMBINE:
-            return Combine(turn, payload)
+            return Combiner(turn, payload)
         case Overflow.RETRIEVE:
-            return Retrieve(turn)
+            return Retriever(turn)
 
 
-def choose_compressor(turn: Turn) -> Extract:
+def choose_compressor(turn: Turn) -> Extractor:
     """Choose what shortens the texts of a turn one by one, as the process says."""
     library, purpose = Library(turn), build_purpose(turn.material.words)
     if turn.material.compressor is Compressor.EXTRACT:
-        return Extract(turn, library, purpose)
+        return Extractor(turn, library, purpose)
     # One model writes abstracts for all, so that all read the same and pay once.
     lead = turn.scene.models[turn.scene.lead_model_index - 1]
-    return Abstract(turn, library, purpose, writer=turn.engine.catalog.load_card(lead))
+    return Abstractor(turn, library, purpose, writer=turn.engine.catalog.load_card(lead))
 
 
 def measure_room(material: Material, card: ModelCard) -> int | None:

@@ -51,7 +51,7 @@ class Searched:
     item: Item
 
 
-class Retrieve:
+class Retriever:
     """Replaces the inputs of a turn by their passages that matter most."""
 
     def __init__(self, turn: Turn) -> None:

@@ -59,7 +59,7 @@ SLACK_TOKENS = 16
 
 
 @dataclass
-class Extract:
+class Extractor:
     """Keeps passages of a text, chosen by its vectors and its words."""
 
     turn: Turn
@@ -161,7 +161,7 @@ class Extract:
 
 
 @dataclass(kw_only=True)
-class Abstract(Extract):
+class Abstractor(Extractor):
     """Asks one model for abstracts, each held and settled like any call; else it extracts."""
 
     writer: ModelCard
