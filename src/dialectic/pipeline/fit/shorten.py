@@ -109,7 +109,6 @@ class Extractor:
             tokenizer=self.turn.card.tokenizer,
             budget_tokens=budget_tokens,
         )
-        cost = 0
         async with self.turn.engine.turns.lock((self.turn.job.tenant_id, key)):
             found = await self._find(key)
             made, cost = (found, 0) if found is not None else await self._make(part, key)
