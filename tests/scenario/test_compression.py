@@ -19,12 +19,15 @@ from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
 from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.job import PlanPayload, parse_payload
 from dialectic.core.run_request import Given
 from dialectic.ledger import audit
-from dialectic.pipeline.fit.abstract import Abstractor
+from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.parts import Kind, Part
-from dialectic.pipeline.fit.shorten import Ledger, TextShortener
+from dialectic.pipeline.fit.shorten import Abstractor
+from dialectic.pipeline.fit.shortener import Turn
+from dialectic.pipeline.gather import gather
+from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
@@ -398,19 +401,13 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         other = await stage.create([WRITER], until="thesis", process=str(process))
         await Tenant(stage.engine, stage.account).run(sessions.generate, other)
         job, asked = await claim_alone(shop, other), shop.calls
-        engine, wallet_id = stage.worker_engine, stage.account.wallet_id
-        card = engine.catalog.load_card(WRITER)
+        engine, payload = stage.worker_engine, parse_payload(job.payload_json)
+        assert isinstance(payload, PlanPayload)
+        scene, card = await load_job_context(engine, job, payload), engine.catalog.load_card(WRITER)
+        turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
-        shortener = TextShortener(
-            engine,
-            job,
-            card,
-            Library(engine, job, wallet_id),
-            write_text(60, "Task"),
-            Abstractor(engine, job, wallet_id, narrow),
-            Ledger(),
-        )
-        made = await shortener.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
+        writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
+        made = await writer.apply([Part(Kind.INPUT, 0, "Notes", write_text(90))], 200)
         assert shop.calls == asked
         assert await verify(stage) == []
     assert [(row["purpose"], row["state"]) for row in holds] == [
@@ -419,7 +416,7 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
     ]
     (item,) = list_shortened(document)
     assert item["compressor"] == f"abstract/1 {WRITER}"
-    for text in (made.text, list_calls(shop, "chat")[1].body["messages"][-1]["content"]):
+    for text in (made.items[0].text, list_calls(shop, "chat")[1].body["messages"][-1]["content"]):
         assert "passages left out" in text
 
 

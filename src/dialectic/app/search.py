@@ -20,7 +20,7 @@ from dialectic.core.models.usage import Counted, judge_usage
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
-from dialectic.db.tables.memory import Document, Scope
+from dialectic.db.tables.memory import Document, Match, Scope
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, UsageError
@@ -31,7 +31,7 @@ from dialectic.pipeline.call import attempt
 from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
-from dialectic.retrieval.search import Angle, Found, build_queries, find
+from dialectic.retrieval.search import Angle, build_queries, find
 
 QUERY_CHARS_MAX = 10_000
 LIMIT_DEFAULT, LIMIT_MAX = 10, 100
@@ -137,9 +137,7 @@ async def _index(
         if missing.readings:
             await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
         for part in await asyncio.to_thread(split, missing, embedder, part_tokens_max):
-            keep = functools.partial(
-                store, db, tenant_id, embedder, replace(part, known=dict(known))
-            )
+            keep = functools.partial(store, db, tenant_id, replace(part, known=dict(known)))
             texts = list(part.readings.values())
             made = await embed_paid(engine, account, embedder, texts, keep)
             known |= dict(zip(part.readings, made.rows.tolist(), strict=True))
@@ -172,7 +170,7 @@ def check_query(query: str, limit: int) -> str:
     return asked
 
 
-def _build_hit(piece: Found, document: Document) -> Hit:
+def _build_hit(piece: Match, document: Document) -> Hit:
     return Hit(
         document_id=document.id,
         session_id=document.session_id,

@@ -27,8 +27,7 @@ from dialectic.pipeline.call_estimate import (
     build_figures,
     build_merge_figures,
 )
-from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room
-from dialectic.pipeline.fit.merge import measure_merge
+from dialectic.pipeline.fit.combine import ROOM_TOKENS_MIN, Room, measure_merge
 from dialectic.pipeline.gather import Item, Words
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
 from dialectic.tokens.counting import count_request_tokens, get_counter
