@@ -36,9 +36,8 @@ from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import DATABASE, SUPERUSER, Engine
+from dialectic.engine import DATABASE, SUPERUSER, Engine, Failpoints
 from dialectic.errors import EmbeddedServerError
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog

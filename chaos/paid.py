@@ -22,7 +22,7 @@ from dialectic.app import sessions
 from dialectic.app.projects import create_session
 from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
-from dialectic.failpoints import POINTS
+from dialectic.engine import POINTS
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.wallets import Deposit
 from dialectic.processes.loader import load_process

@@ -14,8 +14,7 @@ from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
-from dialectic.engine import Engine
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Engine, Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings

@@ -18,8 +18,7 @@ from dialectic.core.job import Job
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import open_account
-from dialectic.engine import Engine
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Engine, Failpoints
 from dialectic.pipeline.run import run_job
 from dialectic.worker.worker import Worker
 

@@ -21,9 +21,8 @@ from dialectic.core.job import (
 )
 from dialectic.db.pool import Address
 from dialectic.db.tables import jobs, records
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderTransient
-from dialectic.failpoints import Failpoints
 from dialectic.pipeline.fit.combine import Level, PlannedMerge
 from dialectic.pipeline.fit.shortener import Needed
 from dialectic.pipeline.save import save_combined, save_level, save_need

@@ -24,7 +24,7 @@ from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, File, open_account
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import (
     NotFound,
     ProviderTransient,
@@ -33,7 +33,6 @@ from dialectic.errors import (
     StorageUnavailable,
     UsageError,
 )
-from dialectic.failpoints import Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.publishing.publish import (
     LEFT_BEHIND_AFTER,

@@ -22,7 +22,7 @@ from dialectic.core.job import Job, derive_contribution_id
 from dialectic.core.transfer.bundle_format import is_description
 from dialectic.db.pool import Address
 from dialectic.db.tables import jobs
-from dialectic.engine import Engine
+from dialectic.engine import POINTS, Engine, Failpoints
 from dialectic.errors import (
     FundsError,
     LeaseLost,
@@ -30,7 +30,6 @@ from dialectic.errors import (
     ProviderThrottled,
     ProviderTransient,
 )
-from dialectic.failpoints import POINTS, Failpoints
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
 from dialectic.storage.base import open_store

@@ -27,8 +27,8 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
+from dialectic.engine import Failpoints
 from dialectic.errors import ContextWindowError, DialecticError, ProviderTransient
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog

@@ -24,9 +24,8 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderAuth
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText

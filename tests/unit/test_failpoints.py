@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import dialectic
+from dialectic.engine import ACTIONS, POINTS, Failpoints
 from dialectic.errors import ConfigurationError, ProviderTransient
-from dialectic.failpoints import ACTIONS, POINTS, Failpoints
 from tests.problems import refusing
 
 
