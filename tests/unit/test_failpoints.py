@@ -94,7 +94,7 @@ def test_every_point_stands_somewhere_in_the_program() -> None:
 
 REACH = """
 import sys
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Failpoints
 from tests.problems import refusing
 failpoints = Failpoints.parse(sys.argv[1])
 failpoints.reach("before_commit")
