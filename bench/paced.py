@@ -17,6 +17,7 @@ from bench.child import Options, say, serve, stopping_event, wait_for_go
 from bench.ours import engine as ours
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.endpoint import Endpoint, WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
@@ -101,8 +102,8 @@ async def fill(options: Options) -> None:
             until=process.order[0].slug,
         )
         for _ in range(options["jobs"] // models):
-            begun = await create_session(engine, account, ask)
-            await sessions.generate(engine, account, begun.session_id)
+            begun = await Tenant(engine, account).run(create_session, ask)
+            await Tenant(engine, account).run(sessions.generate, begun.session_id)
 
 
 async def work(options: Options) -> None:

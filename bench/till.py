@@ -20,6 +20,7 @@ from bench.ours.dialectic import build_document
 from bench.ours.engine import POOL_SIZE, create_sessions, open_engine, working
 from bench.ours.queue import MODELS_PER_SESSION
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
@@ -316,7 +317,7 @@ async def calls(options: Options) -> dict[str, list[float]]:
         count = options["calls"] // models * models
         made = await create_sessions(desk, account, count=count // models, models=models)
         for session_id in made:
-            await sessions.generate(desk, account, session_id)
+            await Tenant(desk, account).run(sessions.generate, session_id)
         started = time.perf_counter()
         async with working(Worker(engine, concurrency=options["lanes"], run_job=timed)):
             await done.wait()

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from chaos.event_server import HOST
+from dialectic.core.sse import EventParser
 
 READ_BYTES = 65_536
 CONNECT_MAX_S = 30.0
@@ -43,7 +44,7 @@ class Line:
     reader: asyncio.StreamReader = field(init=False)
     writer: asyncio.StreamWriter = field(init=False)
     last_id: str = ""
-    _rest: bytes = b""
+    _parser: EventParser = field(default_factory=EventParser)
 
     async def open(self, own: socket.socket | None = None) -> Line:
         """Connect, by a socket of the caller's if one is given, and read the head."""
@@ -71,18 +72,9 @@ class Line:
         data = await self.reader.read(READ_BYTES)
         if not data:
             return None
-        *whole, self._rest = (self._rest + data).split(b"\n\n")
-        return [frame for text in whole if (frame := self._parse(text)) is not None]
-
-    def _parse(self, text: bytes) -> Frame | None:
-        fields: dict[str, str] = {}
-        for line in text.decode().split("\n"):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        self.last_id = fields.get("id", self.last_id)
-        if "data" not in fields:
-            return None
-        return Frame(self.last_id, fields.get("event", ""), json.loads(fields["data"]))
+        events = self._parser.feed(data)
+        self.last_id = self._parser.last_id or self.last_id
+        return [Frame(event.id or "", event.name, json.loads(event.data)) for event in events]
 
     def close(self) -> None:
         """Hang up at once; what is on its way is lost."""

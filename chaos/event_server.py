@@ -26,10 +26,9 @@ from starlette.responses import JSONResponse, Response
 from dialectic.api.event_stream import PACE, FindCaller, Pace, build_routes
 from dialectic.db.pool import APP_ROLE, Address, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import DialecticError
 from dialectic.events.hub import Hub, open_hub
-from dialectic.failpoints import Failpoints
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
 from dialectic.storage.base import open_store

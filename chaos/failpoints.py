@@ -19,7 +19,7 @@ from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.worker import LEFT_BEHIND_S
-from dialectic.failpoints import POINTS
+from dialectic.engine import POINTS
 
 LEASE_S = 1.2
 SOUND = 2

@@ -25,6 +25,7 @@ from chaos.fleet_site import Site
 from chaos.lab import Stuck
 from chaos.resume import TIMED
 from dialectic.core.event import FROM_THE_START
+from dialectic.core.sse import EventParser
 
 PAUSE_S = 0.2
 TIMEOUT_S = 120.0
@@ -155,12 +156,12 @@ class Follower:
             if answer.status_code != 200:
                 return
             self.lines += 1
-            async for line in answer.aiter_lines():
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    self._last_id = value
-                elif name == "data":
-                    yield json.loads(value)
+            parser = EventParser()
+            async for piece in answer.aiter_bytes():
+                for event in parser.feed(piece):
+                    self._last_id = event.id or self._last_id
+                    yield json.loads(event.data)
+                self._last_id = parser.last_id or self._last_id
 
     async def _take(self, event: dict[str, Any]) -> None:
         if event.get("reset"):

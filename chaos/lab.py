@@ -30,14 +30,14 @@ from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, CONNECTION_LOST, Address, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import DATABASE, SUPERUSER, Engine
+from dialectic.engine import DATABASE, SUPERUSER, Engine, Failpoints
 from dialectic.errors import EmbeddedServerError
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
@@ -154,10 +154,10 @@ class Lab:
             process=process,
             until=process.order[0].slug,
         )
-        begun = await create_session(self.engine, self.account, ask)
+        begun = await Tenant(self.engine, self.account).run(create_session, ask)
         self.orders[number] = begun.session_id
         if starts:
-            await sessions.generate(self.engine, self.account, begun.session_id)
+            await Tenant(self.engine, self.account).run(sessions.generate, begun.session_id)
         return begun.session_id
 
     @asynccontextmanager

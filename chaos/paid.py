@@ -20,8 +20,9 @@ from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
-from dialectic.failpoints import POINTS
+from dialectic.engine import POINTS
 from dialectic.ledger import audit, wallets
 from dialectic.ledger.wallets import Deposit
 from dialectic.processes.loader import load_process
@@ -102,8 +103,8 @@ async def _prepare(lab: Lab, simulator: Simulator, *, jobs: int) -> None:
             process=process,
             until=process.order[0].slug,
         )
-        begun = await create_session(lab.engine, account, ask)
-        await sessions.generate(lab.engine, account, begun.session_id)
+        begun = await Tenant(lab.engine, account).run(create_session, ask)
+        await Tenant(lab.engine, account).run(sessions.generate, begun.session_id)
         jobs -= len(ask.models)
 
 

@@ -36,8 +36,7 @@ from chaos.lab import (
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.witness import ANSWERED, CALLED, build_command
-from dialectic.engine import DATABASE, SUPERUSER
-from dialectic.failpoints import POINTS
+from dialectic.engine import DATABASE, POINTS, SUPERUSER
 from dialectic.pipeline.outline import build_outline
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process

@@ -22,7 +22,7 @@ from chaos.lab import Lab, Stuck, open_lab
 from chaos.sabotage import NONE, Sabotage
 from chaos.verdict import Report
 from chaos.worker import LEFT_BEHIND_S
-from dialectic.storage.keys import build_draft_name
+from dialectic.atomic_write import build_draft_name
 
 LEASE_S = 1.2
 HELD_MIN = 3

@@ -17,8 +17,7 @@ from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.db import migrate as migration
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import DATABASE, Engine
-from dialectic.failpoints import Failpoints
+from dialectic.engine import DATABASE, Engine, Failpoints
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog, build_catalog
 from dialectic.settings import Settings

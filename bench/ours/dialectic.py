@@ -14,6 +14,7 @@ from bench.graph import Call, name_call, read_calls
 from bench.ours.engine import PROMPT, open_engine, working
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import ExecutePayload, Job, parse_payload
 from dialectic.core.models.messages import FinishReason, Reply, Request, Usage, UsageSource
 from dialectic.core.models.model import ModelCard
@@ -84,12 +85,12 @@ async def dialectic(options: Options) -> dict[str, float]:
         account = await open_account(desk.db, "critical path")
         names = [name for name in engine.catalog.cards if name.startswith("offline/")]
         ask = RunRequest(prompt=PROMPT, models=names[: options["models"]], process=process)
-        session_id = (await create_session(desk, account, ask)).session_id
+        session_id = (await Tenant(desk, account).run(create_session, ask)).session_id
         worker = Worker(engine, concurrency=engine.settings.worker_concurrency, run_job=named)
         async with working(worker):
             await worker.wait_until_listening()
             started = time.perf_counter()
-            await sessions.generate(desk, account, session_id)
+            await Tenant(desk, account).run(sessions.generate, session_id)
             while not await is_over(desk, account, session_id):
                 await moved.wait()
                 moved.clear()

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from bench.child import Options
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Address, Database
 from dialectic.db.tables.records import Account
-from dialectic.engine import Engine
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Engine, Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.providers.catalog import build_catalog
 from dialectic.settings import Settings
@@ -69,7 +69,9 @@ async def create_sessions(
         process=process,
         until=process.order[0].slug,
     )
-    return [(await create_session(engine, account, ask)).session_id for _ in range(count)]
+    return [
+        (await Tenant(engine, account).run(create_session, ask)).session_id for _ in range(count)
+    ]
 
 
 def choose_model(engine: Engine) -> str:

@@ -12,6 +12,7 @@ from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
 from bench.ours.queue import complete_at_once
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import ExecutePayload, Input, Job, Naming
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection
 from dialectic.db.tables import jobs
@@ -42,7 +43,7 @@ async def fan_in(options: Options) -> dict[str, list[float]]:
     ):
         account = await open_account(desk.db, "fan-in")
         for session_id in await create_sessions(desk, account, count=options["times"], models=1):
-            await sessions.generate(desk, account, session_id)
+            await Tenant(desk, account).run(sessions.generate, session_id)
             parent, resumed_at = await resumed.get()
             last = await admin.fetchval(
                 "select extract(epoch from max(completed_at))::float8"

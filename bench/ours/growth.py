@@ -15,6 +15,7 @@ from bench.ours.engine import PROMPT, create_sessions, open_engine, working
 from bench.ours.queue import complete_at_once
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
@@ -79,7 +80,7 @@ async def run_one(desk: Engine, options: Options, account: Account) -> UUID:
     """Let three offline models argue to the end; return the session."""
     names = [name for name in desk.catalog.cards if name.startswith("offline/")][:3]
     ask = RunRequest(prompt=PROMPT, models=names, process=load_process("standard"))
-    session_id = (await create_session(desk, account, ask)).session_id
+    session_id = (await Tenant(desk, account).run(create_session, ask)).session_id
     done = asyncio.Event()
 
     async def carry_out(engine: Engine, job: Job) -> None:
@@ -90,7 +91,7 @@ async def run_one(desk: Engine, options: Options, account: Account) -> UUID:
         open_engine(options, WORKER_ROLE) as engine,
         working(Worker(engine, concurrency=16, run_job=carry_out)),
     ):
-        await sessions.generate(desk, account, session_id)
+        await Tenant(desk, account).run(sessions.generate, session_id)
         while not await is_over(desk, account, session_id):
             await done.wait()
             done.clear()
@@ -167,7 +168,7 @@ async def time_jobs(
         for session_id in made:
             finished.clear()
             started = time.perf_counter()
-            await sessions.generate(desk, account, session_id)
+            await Tenant(desk, account).run(sessions.generate, session_id)
             await finished.wait()
             taken_ms.append((time.perf_counter() - started) * 1000)
     return taken_ms[len(taken_ms) // 4 :]  # the first ones find nothing planned yet
@@ -182,7 +183,7 @@ async def time_views(desk: Engine, account: Account, session_id: UUID) -> list[f
         )
 
     async def look() -> None:
-        await sessions.load_overview(desk, account, session_id)
+        await Tenant(desk, account).run(sessions.load_overview, session_id)
 
     taken_ms = [await _time(look) + await _time(list_them) for _ in range(VIEWS)]
     return taken_ms[VIEWS // 4 :]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE
@@ -58,7 +59,7 @@ async def worker_memory(options: Options) -> Mapping[str, list[float]]:
         made = await create_sessions(desk, account, count=count, models=MODELS_PER_SESSION)
         async with working(Worker(engine, concurrency=options["calls"])):
             for session_id in made:
-                await sessions.generate(desk, account, session_id)
+                await Tenant(desk, account).run(sessions.generate, session_id)
             await provider.has_all.wait()
             return {"peak_mb": [read_peak_mb()]}
 

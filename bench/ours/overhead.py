@@ -13,12 +13,12 @@ import asyncpg
 from bench.child import Options
 from bench.ours.engine import create_sessions, open_engine, working
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables import jobs
 from dialectic.db.tables.records import open_account
-from dialectic.engine import Engine
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Engine, Failpoints
 from dialectic.pipeline.run import run_job
 from dialectic.worker.worker import Worker
 
@@ -72,11 +72,11 @@ async def overhead(options: Options) -> dict[str, list[float]]:
             for session_id in alone:
                 finished.clear()
                 submitted = time.perf_counter()
-                await sessions.generate(desk, account, session_id)
+                await Tenant(desk, account).run(sessions.generate, session_id)
                 await finished.wait()
                 submitted_ms.append((rows[-1]["after_commit"] - submitted) * 1000)
         for session_id in backlog:
-            await sessions.generate(desk, account, session_id)
+            await Tenant(desk, account).run(sessions.generate, session_id)
         async with working(Worker(engine, concurrency=1, run_job=timed)):
             while len(rows) < count:
                 finished.clear()

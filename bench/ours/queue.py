@@ -8,6 +8,7 @@ import time
 from bench.child import Options, say, stopping_event, wait_for_go
 from bench.ours.engine import create_sessions, open_engine, working
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Connection
@@ -49,7 +50,7 @@ async def generate_jobs(options: Options) -> None:
                 lambda c: c.fetch("select id from dialectic_sessions order by id"),
             )
             for row in found[: wanted // tenants]:
-                await sessions.generate(engine, account, row["id"])
+                await Tenant(engine, account).run(sessions.generate, row["id"])
 
 
 async def complete_at_once(engine: Engine, job: Job) -> None:

@@ -17,6 +17,7 @@ from bench.child import Options, serve
 from bench.ours.engine import choose_model, open_engine
 from bench.pieces import DIMENSIONS, Pieces, build_pieces, find_nearest, find_recall
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.run_request import RunRequest
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Connection
@@ -168,7 +169,7 @@ async def make_project(engine: Engine, account: Account) -> UUID:
         name=str(uuid4()),
         until=process.order[0].slug,
     )
-    session_id = (await create_session(engine, account, ask)).session_id
+    session_id = (await Tenant(engine, account).run(create_session, ask)).session_id
     connection = await asyncpg.connect(engine.address.url)
     try:
         found: UUID = await connection.fetchval(

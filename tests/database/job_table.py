@@ -16,6 +16,7 @@ import asyncpg
 from pydantic import BaseModel
 
 from dialectic.app.projects import CreatedSession, create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job, JobKey, JobStatus
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, connect
@@ -52,7 +53,7 @@ async def make_session(
     ask = RunRequest(
         prompt=PROMPT, models=models or MODELS, process=load_process("standard"), **wishes
     )
-    return await create_session(engine, account, ask)
+    return await Tenant(engine, account).run(create_session, ask)
 
 
 async def start_stage(

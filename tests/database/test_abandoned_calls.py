@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
@@ -73,10 +74,10 @@ def put_silence(engine: Engine) -> tuple[Engine, Silent]:
 
 async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(session: RunningSession) -> None:
     engine, silent = put_silence(session.worker_engine)
-    ids = await sessions.generate(session.engine, session.account, session.session_id)
+    ids = await Tenant(session.engine, session.account).run(sessions.generate, session.session_id)
     async with working(engine, run_job):
         called = {await silent.next_of(silent.called) for _ in ids}
-        await sessions.cancel(session.engine, session.account, session.session_id)
+        await Tenant(session.engine, session.account).run(sessions.cancel, session.session_id)
         assert {await silent.next_of(silent.left) for _ in ids} == called == set(MODELS[:2])
     rows = [await session.look(job_id) for job_id in ids]
     assert {(row["status"], row["attempt_count"]) for row in rows} == {("cancelled", 1)}
@@ -85,7 +86,7 @@ async def test_a_cancelled_session_hangs_up_on_every_call_it_makes(session: Runn
 
 async def test_a_deleted_project_hangs_up_on_every_call_it_makes(session: RunningSession) -> None:
     engine, silent = put_silence(session.worker_engine)
-    ids = await sessions.generate(session.engine, session.account, session.session_id)
+    ids = await Tenant(session.engine, session.account).run(sessions.generate, session.session_id)
     async with working(engine, run_job):
         for _ in ids:
             await silent.next_of(silent.called)
@@ -102,7 +103,7 @@ async def test_a_paused_session_lets_its_calls_end(session: RunningSession) -> N
     (job_id,) = await session.insert()
     async with working(session.worker_engine, gated_jobs.run):
         job = await gated_jobs.next_begun()
-        await sessions.pause(session.engine, session.account, session.session_id)
+        await Tenant(session.engine, session.account).run(sessions.pause, session.session_id)
         await until_beaten(session, job.id)
         gated_jobs.gate(1).set()
         await session.until_status("completed", job_id)

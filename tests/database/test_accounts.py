@@ -64,6 +64,12 @@ async def stopped_clock(address: Address) -> AsyncIterator[tuple[Database, datet
         yield db, NOW
 
 
+async def create_organization(db: Database, caller: Caller, name: str) -> UUID:
+    return await db.transact(
+        caller.tenant_id, lambda c: accounts.create_organization(c, caller, name)
+    )
+
+
 async def add_user(db: Database) -> Caller:
     return build_owner(await accounts.add_user(db, next(_names)))
 
@@ -198,7 +204,7 @@ async def test_a_token_makes_none_that_may_do_more_than_itself(db: Database) -> 
         accounts.issue_token(db, reader, name="a"),
         accounts.list_tokens(db, reader),
         accounts.revoke_token(db, reader, made.id),
-        accounts.create_organization(db, reader, "Bakers"),
+        create_organization(db, reader, "Bakers"),
     ):
         with refusing(Forbidden, reason="missing_scope", subject="admin"):
             await act
@@ -351,7 +357,7 @@ async def test_a_session_is_worth_nothing_without_the_token_it_was_begun_with(
     user = await add_user(db)
     issued = await issue(db, user)
     session = await accounts.open_session(db, issued.secret.reveal(), requests_per_minute=MANY)
-    organization = await accounts.create_organization(db, user, "Bakers")
+    organization = await create_organization(db, user, "Bakers")
     there = await accounts.switch_session(
         db, await enter(db, session.cookie.reveal()), organization
     )
@@ -426,7 +432,7 @@ async def list_ended(db: Database, caller: Caller, token_ids: list[Any]) -> set[
 async def found_organization(db: Database) -> tuple[Caller, Caller]:
     """An organisation's owner, at home and in it."""
     owner = await add_user(db)
-    organization = await accounts.create_organization(db, owner, "Bakers")
+    organization = await create_organization(db, owner, "Bakers")
     return owner, replace(owner, tenant_id=organization)
 
 
@@ -493,7 +499,7 @@ async def test_a_browser_that_came_in_with_an_organisations_token_stays_there(db
         db, (await issue(db, there)).secret.reveal(), requests_per_minute=MANY
     )
     caller = await enter(db, session.cookie.reveal())
-    another = await accounts.create_organization(db, owner, "Millers")
+    another = await create_organization(db, owner, "Millers")
     for elsewhere in (owner.tenant_id, another):
         with refusing(Forbidden, reason="token_of_organization"):
             await accounts.switch_session(db, caller, elsewhere)
@@ -569,7 +575,7 @@ async def test_nobody_acts_in_an_organisation_they_do_not_belong_to(db: Database
     for refused in (
         accounts.set_member(db, intruder, name, Role.MEMBER),
         accounts.remove_member(db, intruder, owner.user_id),
-        accounts.create_organization(db, intruder, "Thieves"),
+        create_organization(db, intruder, "Thieves"),
     ):
         with pytest.raises(NotFound):
             await refused

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.engine import Engine
@@ -43,7 +44,7 @@ async def test_an_answer_that_cannot_be_stored_is_put_right_and_says_so(
 ) -> None:
     begun = await make_session(session.engine, session.account, models=MODELS[:1], until="thesis")
     catalog = replace(session.engine.catalog, providers={"offline": BrokenProvider()})
-    job_ids = await sessions.generate(session.engine, session.account, begun.session_id)
+    job_ids = await Tenant(session.engine, session.account).run(sessions.generate, begun.session_id)
     async with working(replace(session.worker_engine, catalog=catalog), run_job) as worker:
         await session.until_status("completed", *job_ids)
         while worker.in_flight:  # its files are still on their way

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.db.pool import APP_ROLE, Address
 from dialectic.engine import Engine
 from dialectic.errors import (
@@ -266,7 +267,9 @@ async def test_a_person_who_resumes_lets_one_call_try_an_empty_account(
     await other.tell(QUOTA)
 
     async with job_table.others(1, APP_ROLE) as db:
-        await sessions.resume(replace(engine, db=db), job_table.account, job_table.session_id)
+        await Tenant(replace(engine, db=db), job_table.account).run(
+            sessions.resume, job_table.session_id
+        )
     assert [(await caller.ask(n)).verdict for n in range(2)] == ["go", "open"]
     assert (await other.ask()).verdict == "quota", "nobody waits for that one"
     await caller.tell(ANSWERED, 0)

@@ -21,11 +21,10 @@ from dialectic.core.job import (
 )
 from dialectic.db.pool import Address
 from dialectic.db.tables import jobs, records
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderTransient
-from dialectic.failpoints import Failpoints
-from dialectic.pipeline.fit.combine import Needed, PlannedMerge
-from dialectic.pipeline.fit.overflow import Level
+from dialectic.pipeline.fit.combine import Level, PlannedMerge
+from dialectic.pipeline.fit.shortener import Needed
 from dialectic.pipeline.save import save_combined, save_level, save_need
 from tests.database.job_table import (
     STAGE,

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job, JobStatus, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
@@ -153,12 +154,12 @@ async def test_a_job_between_two_turns_stands_still_with_its_session(
 ) -> None:
     job_id = await job_table.insert()
     await save(job_table, await job_table.take(job_id), 0)
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     assert await job_table.status(job_id) == JobStatus.PAUSED
     assert await job_table.claim(job_id) is None
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     assert await job_table.status(job_id) == JobStatus.PENDING
-    await sessions.cancel(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.cancel, job_table.session_id)
     assert await job_table.status(job_id) == JobStatus.CANCELLED
     assert len(await read(job_table, job_id)) == 1
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import projects, transfer
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.db.tables.records import MARKDOWN, File, insert_files
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, StorageUnavailable
@@ -53,7 +54,12 @@ def clinging(session: RunningSession, **moods: Any) -> tuple[Engine, ClingingSto
 
 async def delete_rows(session: RunningSession) -> list[str]:
     """Delete the project and die right after the commit."""
-    return await session.transact(lambda c: projects.delete_in(c, session.project_id))
+    await session.transact(
+        lambda c: projects.delete(
+            Transaction(session.engine, session.account, c), session.project_id
+        )
+    )
+    return [row["path"] for row in await session.rows("dialectic_discarded_files")]
 
 
 async def list_stored(session: RunningSession) -> list[str]:
@@ -209,8 +215,8 @@ async def test_a_folder_is_given_to_nobody_until_the_files_in_it_are_gone(
     session: RunningSession,
 ) -> None:
     async def find_slug(project_id: UUID) -> str:
-        row = await session.transact(lambda c: projects.load_in(c, project_id))
-        return str(row["slug"])
+        found = await Tenant(session.engine, session.account).run(projects.get, project_id)
+        return found.slug
 
     before = await find_slug(session.project_id)
     paths = await delete_rows(session)

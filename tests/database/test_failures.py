@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.db.pool import APP_ROLE, Address, Connection
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -234,7 +235,9 @@ async def test_a_person_is_told_of_the_error_without_what_came_with_it(
     job_table: JobTable, engine: Engine
 ) -> None:
     await meet_raw(job_table, {"body": "<html>"})
-    (job,) = (await sessions.load_overview(engine, job_table.account, job_table.session_id)).jobs
+    (job,) = (
+        await Tenant(engine, job_table.account).run(sessions.load_overview, job_table.session_id)
+    ).jobs
     assert [sorted(entry) for entry in job["error_details"]] == [
         ["at", "attempt", "code", "message"]
     ]
@@ -320,8 +323,10 @@ async def test_a_higher_budget_is_not_missed_by_a_job_that_begins_to_wait_for_it
             raising = asyncio.create_task(
                 desk.transact(
                     tenant_id,
-                    lambda c: sessions.resume_in(
-                        c, session_id, approves_spend=False, budget_credits=9_000
+                    lambda c: sessions.resume(
+                        Transaction(job_table.engine, job_table.account, c),
+                        session_id,
+                        budget_credits=9_000,
                     ),
                 )
             )

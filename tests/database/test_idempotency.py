@@ -106,7 +106,9 @@ async def test_a_key_belongs_to_its_user_and_tenant(db: Database, caller: Caller
     other = build_owner(await accounts.add_user(db, next(_names)))
     mine, theirs = [await run_once(db, who, KEY, REQUEST, make_domain) for who in (caller, other)]
     assert mine.body != theirs.body
-    organization = await accounts.create_organization(db, caller, "Bakers")
+    organization = await db.transact(
+        caller.tenant_id, lambda c: accounts.create_organization(c, caller, "Bakers")
+    )
     there = replace(caller, tenant_id=organization)
     assert (await run_once(db, there, KEY, REQUEST, make_domain)).body != mine.body
 

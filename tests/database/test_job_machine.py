@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 )
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.job import Job, JobStatus
 from dialectic.db.pool import WORKER_ROLE, Address, Connection, Database, read_rule
 from dialectic.db.tables import jobs
@@ -894,7 +895,7 @@ async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
     (child_id,) = await job_table.insert_plan(await job_table.take(planning), 1, total_steps=2)
     child = await job_table.take(child_id)
 
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     assert await job_table.statuses([fresh, retrying, running, planning, child_id]) == [
         "paused",
         "paused",
@@ -909,7 +910,7 @@ async def test_a_paused_session_starts_nothing_and_what_runs_finishes(
     row = await job_table.look(planning)
     assert (row["status"], row["status_reason"]) == ("paused", "session paused")
 
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     assert await job_table.statuses([fresh, retrying, planning]) == ["pending"] * 3
     assert (await job_table.take(planning)).current_step == 2
     assert (await job_table.take(retrying)).retry_count == 1
@@ -920,7 +921,7 @@ async def test_a_job_whose_worker_died_in_a_paused_session_is_paused(
     job_table: JobTable, engine: Engine
 ) -> None:
     job = await job_table.take(await job_table.insert())
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     await job_table.lose_lease(job)
     assert await job_table.claim(job.id, worker="other") is None
     row = await job_table.look(job.id)
@@ -930,14 +931,16 @@ async def test_a_job_whose_worker_died_in_a_paused_session_is_paused(
 async def test_pausing_and_resuming_keep_the_sessions_status(
     job_table: JobTable, engine: Engine
 ) -> None:
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     row = await session_row(job_table)
     assert (row["status"], row["status_before_pause"]) == ("paused", f"pending_{STAGE}")
-    assert not await sessions.pause(engine, job_table.account, job_table.session_id), "already"
+    assert not await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id), (
+        "already"
+    )
     assert await session_row(job_table) == row
     assert len(await job_table.events("session_paused")) == 1
-    await sessions.resume(engine, job_table.account, job_table.session_id)
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
     assert (row["status"], row["status_before_pause"]) == (f"pending_{STAGE}", None)
 
@@ -954,7 +957,7 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     child = await job_table.take(child_ids[0])
     waiter = await job_table.insert(prerequisite_job_id=fresh)
 
-    await sessions.cancel(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.cancel, job_table.session_id)
     everything = [fresh, running, paused, planning, *child_ids, waiter]
     assert await job_table.statuses(everything) == ["cancelled"] * len(everything)
     assert await job_table.status(done) == JobStatus.COMPLETED
@@ -967,17 +970,19 @@ async def test_a_cancelled_session_ends_everything_and_takes_what_runs_from_its_
     assert (end["completed"], end["cancelled"], end["failed"]) == (1, 5, 0)
     assert (await session_row(job_table))["status"] == "cancelled"
     with refusing(Conflict, reason="session_cancelled"):
-        await sessions.resume(engine, job_table.account, job_table.session_id)
-    assert not await sessions.cancel(engine, job_table.account, job_table.session_id), "already"
+        await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
+    assert not await Tenant(engine, job_table.account).run(sessions.cancel, job_table.session_id), (
+        "already"
+    )
     assert len(await job_table.events("session_cancelled")) == 1
     with refusing(Conflict, reason="session_cancelled"):
-        await sessions.pause(engine, job_table.account, job_table.session_id)
+        await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
 
 
 async def test_a_job_made_in_a_cancelled_session_is_cancelled_when_claimed(
     job_table: JobTable, engine: Engine
 ) -> None:
-    await sessions.cancel(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.cancel, job_table.session_id)
     job_id = await job_table.insert()
     assert await job_table.claim(job_id) is None
     assert await job_table.status(job_id) == JobStatus.CANCELLED
@@ -1120,7 +1125,8 @@ async def test_thousands_of_jobs_end_together_in_a_moment(
         # A third of what a transaction may take; much less is needed.
         await connection.execute("set local statement_timeout = '3s'")
         if way == "cancelled by a person":
-            await sessions.cancel_in(connection, job_table.session_id)
+            tx = Transaction(engine, job_table.account, connection)
+            await sessions.cancel(tx, job_table.session_id)
         else:
             await jobs.fail(connection, failing, code="provider_auth", message="No.")
 
@@ -1142,12 +1148,12 @@ async def test_a_stage_that_ends_while_its_session_is_paused_is_complete_when_it
 ) -> None:
     await start_stage(engine, job_table.account, job_table.session_id, planned_units=1)
     job = await job_table.take(await job_table.insert())
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     await job_table.complete(job, finished_units=1)
     row = await session_row(job_table)
     complete = f"{STAGE}_generation_complete"
     assert (row["status"], row["status_before_pause"]) == ("paused", complete)
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     row = await session_row(job_table)
     assert (row["status"], row["status_before_pause"]) == (complete, None)
 

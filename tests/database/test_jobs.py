@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from dialectic.app import jobs, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.engine import Engine
 from dialectic.errors import Conflict, NotFound, RemedyAction
 from tests.database.job_table import AdminConnection, working
@@ -21,21 +23,23 @@ async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection)
     return await RunningSession.open(engine, worker_engine, admin)
 
 
+async def run(session: RunningSession, use_case: Any, *args: Any, **kwargs: Any) -> None:
+    await Tenant(session.engine, session.account).run(use_case, *args, **kwargs)
+
+
 async def test_a_paused_job_waits_until_it_is_resumed_and_the_others_go_on(
     session: RunningSession,
 ) -> None:
     paused, other = await session.insert(2)
     for _ in range(2):  # asked again it changes nothing
-        await session.transact(lambda c: jobs.pause_in(c, session.session_id, paused))
+        await run(session, jobs.pause, session.session_id, paused)
     async with working(session.worker_engine, finish):
         await session.until_status("completed", other)
         row = await session.look(paused)
         assert (row["status"], row["status_reason"]) == ("paused", "job paused")
         (told,) = await session.events_of("contribution_generation_paused")
         assert (told["job_id"], told["error"]["code"]) == (str(paused), "job_paused")
-        await session.transact(
-            lambda c: jobs.resume_in(c, session.session_id, paused, approves_spend=False)
-        )
+        await run(session, jobs.resume, session.session_id, paused, approves_spend=False)
         await session.until_status("completed", paused)
 
 
@@ -47,7 +51,7 @@ async def test_a_job_that_runs_is_cancelled_and_its_worker_hangs_up(
         job_id, other = await session.insert(2)
         await gated_jobs.next_begun()
         await gated_jobs.next_begun()
-        await session.transact(lambda c: jobs.cancel_in(c, session.session_id, job_id))
+        await run(session, jobs.cancel, session.session_id, job_id)
 
         async def hung_up() -> bool:
             return gated_jobs.cancelled == [(job_id, 1)]
@@ -64,13 +68,13 @@ async def test_what_cannot_be_asked_of_a_job_is_said(session: RunningSession) ->
     async with working(session.worker_engine, finish):
         await session.until_status("completed", done)
 
-    resume = partial(jobs.resume_in, approves_spend=True)
-    for deed in (jobs.pause_in, resume, jobs.cancel_in):
+    resume = partial(jobs.resume, approves_spend=True)
+    for deed in (jobs.pause, resume, jobs.cancel):
         with refusing(Conflict, "completed", subject=str(done)):
-            await session.transact(partial(deed, session_id=session_id, job_id=done))
+            await run(session, deed, session_id=session_id, job_id=done)
         with refusing(NotFound, reason="no_job", action=RemedyAction.LIST_JOBS):
-            await session.transact(partial(deed, session_id=session_id, job_id=uuid4()))
+            await run(session, deed, session_id=session_id, job_id=uuid4())
     (late,) = await session.insert()
-    await sessions.pause(session.engine, session.account, session_id)
+    await Tenant(session.engine, session.account).run(sessions.pause, session_id)
     with refusing(Conflict, reason="session_paused", action=RemedyAction.RESUME):
-        await session.transact(partial(resume, session_id=session_id, job_id=late))
+        await run(session, resume, session_id=session_id, job_id=late)

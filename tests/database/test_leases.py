@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.db.pool import WORKER_ROLE, connect
 from dialectic.db.tables import jobs
 from dialectic.engine import Engine
@@ -245,14 +246,14 @@ async def test_an_abandoned_job_of_a_session_that_stands_still_books_its_loss_on
 async def test_a_session_that_is_resumed_while_its_job_is_turned_away_leaves_none_behind(
     session: RunningSession,
 ) -> None:
-    await sessions.pause(session.engine, session.account, session.session_id)
+    await Tenant(session.engine, session.account).run(sessions.pause, session.session_id)
     (job_id,) = await session.insert()
     connection = await connect(session.engine.address, WORKER_ROLE)
     async with connection.transaction():
         asked = [session.account.tenant_id], [job_id], timedelta(seconds=1), 10
         assert await connection.fetchval(jobs.SQL["turn_away"], *asked) == 1
         resuming = asyncio.create_task(
-            sessions.resume(session.engine, session.account, session.session_id)
+            Tenant(session.engine, session.account).run(sessions.resume, session.session_id)
         )
         blocked = asyncio.create_task(until_someone_waits(session.admin))
         await asyncio.wait({resuming, blocked}, return_when=asyncio.FIRST_COMPLETED)

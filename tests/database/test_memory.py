@@ -18,7 +18,7 @@ from dialectic.db.tables.memory import Match, NewPiece, NewSource, Question, Sco
 from dialectic.postgres import embedded
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Source, hash_source, index, prepare
-from dialectic.retrieval.search import Angle, Found, build_queries, find
+from dialectic.retrieval.search import Angle, build_queries, find
 from dialectic.retrieval.static_embedder import StaticEmbedder
 from tests.database.tenant_rows import Tenant, create_database, insert_tenant
 from tests.problems import violated
@@ -76,7 +76,7 @@ class Place:
 
     async def search(
         self, embedder: Embedder, scope: Scope, need: str, *, tenant: Tenant = OURS, limit: int = 5
-    ) -> list[Found]:
+    ) -> list[Match]:
         queries = build_queries(need, embedder, (Angle.BROAD,))
         rows = (await embedder.embed([query.text for query in queries])).rows
         return await find(self.app, tenant.id, embedder, scope, queries, rows, limit=limit)

@@ -13,6 +13,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant, Transaction
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.records import Account
@@ -22,7 +23,7 @@ from dialectic.processes.loader import load_process
 from tests.waiting import until_someone_waits
 
 T = TypeVar("T")
-Steer = Callable[[Engine, Account, UUID], Awaitable[bool]]
+Steer = Callable[[Transaction, UUID], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -48,8 +49,8 @@ async def session_id(engine: Engine, account: Account) -> UUID:
     ask = RunRequest(
         prompt="A bakery.", models=["offline/skeptic"], process=load_process("standard")
     )
-    begun = await create_session(engine, account, ask)
-    await sessions.generate(engine, account, begun.session_id)
+    begun = await Tenant(engine, account).run(create_session, ask)
+    await Tenant(engine, account).run(sessions.generate, begun.session_id)
     return begun.session_id
 
 
@@ -65,9 +66,12 @@ async def test_a_lost_answer_is_not_taken_for_a_refusal(
     status: str,
 ) -> None:
     forgetful = Forgetful(engine.db)
-    assert not await steer(replace(engine, db=forgetful), account, session_id), "done already"
+    tenant = Tenant(replace(engine, db=forgetful), account)
+    assert not await tenant.run(steer, session_id), "done already"
     assert forgetful.answers_lost == 1
-    assert (await sessions.load_overview(engine, account, session_id)).session["status"] == status
+    assert (await Tenant(engine, account).run(sessions.load_overview, session_id)).session[
+        "status"
+    ] == status
     told = await admin.fetchval(
         "select count(*) from notifications where type = $1", f"session_{status}"
     )
@@ -80,7 +84,7 @@ async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
     session_id: UUID,
     admin: asyncpg.Connection[asyncpg.Record],
 ) -> None:
-    await sessions.pause(engine, account, session_id)
+    await Tenant(engine, account).run(sessions.pause, session_id)
     await engine.db.transact(account.tenant_id, lambda c: wallets.set_budget(c, session_id, 1))
     async with admin.transaction():
         # As a commit does that ends a stage and is paid for.
@@ -88,7 +92,7 @@ async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
             "select from dialectic_sessions where id = $1 for no key update", session_id
         )
         resuming = asyncio.create_task(
-            sessions.resume(engine, account, session_id, budget_credits=2)
+            Tenant(engine, account).run(sessions.resume, session_id, budget_credits=2)
         )
         await until_someone_waits(admin)
         await admin.execute(
@@ -96,4 +100,6 @@ async def test_a_new_budget_does_not_stop_the_worker_who_ends_a_stage(
             session_id,
         )
     await resuming
-    assert (await sessions.load_overview(engine, account, session_id)).session["status"] != "paused"
+    assert (await Tenant(engine, account).run(sessions.load_overview, session_id)).session[
+        "status"
+    ] != "paused"

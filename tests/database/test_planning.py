@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job, JobKey, JobStatus
 from dialectic.db.pool import Address, Connection
 from dialectic.db.tables import jobs
@@ -519,7 +520,7 @@ async def test_a_child_that_is_lost_fails_an_open_step_only_if_all_are_needed(
 
 async def order(job_table: JobTable, engine: Engine) -> dict[str, list[UUID]]:
     """Order all stages on autopilot; the plan jobs of each, as they were made."""
-    await sessions.generate(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.generate, job_table.session_id)
     rows = await job_table.fetch(
         "select id, stage_slug from dialectic_generation_jobs"
         " order by (payload ->> 'model_index')::integer"
@@ -615,7 +616,7 @@ async def test_what_failed_runs_again_and_the_stages_after_it_wait_again(
     await job_table.complete(await job_table.take(first), finished_units=1)
     await job_table.complete(await job_table.take(third), finished_units=1)
     await job_table.fail(await job_table.take(second))
-    stages = await sessions.retry(engine, job_table.account, job_table.session_id)
+    stages = await Tenant(engine, job_table.account).run(sessions.retry, job_table.session_id)
     assert stages == sorted(ORDER)
     assert (await read_session(job_table))["status"] == "generating_thesis"
     assert await read_stages(job_table) == {"thesis": "generating"} | dict.fromkeys(
@@ -635,7 +636,7 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
 ) -> None:
     ordered = await order(job_table, engine)
     held = [await job_table.take(planner_id) for planner_id in ordered["thesis"]]
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     for job in held:
         await job_table.complete(job)
     session = await read_session(job_table)
@@ -647,7 +648,7 @@ async def test_a_stage_that_ends_behind_a_pause_moves_the_session_when_it_goes_o
     for planner_id in ordered["antithesis"]:
         assert await job_table.claim(planner_id) is None
     assert await job_table.statuses(ordered["antithesis"]) == ["paused"] * 3
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     session = await read_session(job_table)
     assert (session["status"], session["current_stage_slug"]) == (
         "generating_antithesis",
@@ -662,11 +663,11 @@ async def test_what_comes_for_a_paused_plan_job_is_there_when_it_goes_on(
     planner_id = await insert_planner(job_table, "thesis")
     maker = await job_table.take(await job_table.insert(**making("thesis")))
     await finish_one(job_table, "thesis")
-    await sessions.pause(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.pause, job_table.session_id)
     assert await job_table.status(planner_id) == JobStatus.PAUSED
     await job_table.complete(maker)
     assert await job_table.status(planner_id) == JobStatus.PAUSED
-    await sessions.resume(engine, job_table.account, job_table.session_id)
+    await Tenant(engine, job_table.account).run(sessions.resume, job_table.session_id)
     await wait(job_table, await job_table.take(planner_id), "thesis")
     assert await job_table.status(planner_id) == JobStatus.WAITING_FOR_PREREQUISITE
     assert (await read_moves(admin, planner_id)).count("paused") == 1

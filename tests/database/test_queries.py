@@ -54,7 +54,6 @@ ONLY_WORKER = {
     ("ledger", "sweep"),
     ("ledger", "send"),
     ("ledger", "watch_purse"),
-    ("ledger", "reserve_for"),
     ("accounts", "sweep"),
     ("notifications", "prune"),
 }

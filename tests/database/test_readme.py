@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.app.transfer import export_project
 from dialectic.core.transfer.bundle_format import readme_path, settings_path
 from dialectic.engine import Engine
@@ -32,7 +33,7 @@ async def session(engine: Engine, worker_engine: Engine, admin: AdminConnection)
     session = RunningSession(
         engine, worker_engine, account, begun.session_id, begun.project_id, admin
     )
-    job_ids = await sessions.generate(engine, account, begun.session_id)
+    job_ids = await Tenant(engine, account).run(sessions.generate, begun.session_id)
 
     async def all_is_written() -> bool:
         return await list_due(session) == DESCRIPTIONS

@@ -16,6 +16,7 @@ import pytest
 
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.sessions import generate
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
@@ -23,7 +24,7 @@ from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.records import Account, File, open_account
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import (
     NotFound,
     ProviderTransient,
@@ -32,7 +33,6 @@ from dialectic.errors import (
     StorageUnavailable,
     UsageError,
 )
-from dialectic.failpoints import Failpoints
 from dialectic.processes.loader import load_process
 from dialectic.publishing.publish import (
     LEFT_BEHIND_AFTER,
@@ -169,7 +169,7 @@ async def test_a_model_keeps_its_id_and_its_facts_follow(
 
 def begin(engine: Engine, account: Account, name: str = "A plan") -> Awaitable[CreatedSession]:
     ask = RunRequest(prompt="Why?", models=[MODEL], process=load_process("standard"), name=name)
-    return create_session(engine, account, ask)
+    return Tenant(engine, account).run(create_session, ask)
 
 
 def find(engine: Engine, account: Account, text: str) -> Awaitable[UUID]:
@@ -302,7 +302,7 @@ async def test_files_of_a_session_that_begins_are_in_storage_and_their_bytes_now
     engine: Engine, account: Account, admin: Admin
 ) -> None:
     begun = await begin(engine, account)
-    await generate(engine, account, begun.session_id)
+    await Tenant(engine, account).run(generate, begun.session_id)
     rows = await admin.fetch("select path, size_bytes, sha256, content from dialectic_files")
     assert {row["path"].rpartition("/")[2] for row in rows} == {"a-plan.md", "seed_prompt.md"}
     for row in rows:

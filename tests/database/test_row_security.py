@@ -90,7 +90,8 @@ FUNCTIONS_OF_BOTH = {
     *("now", "current_tenant", "act_for", "is_runnable", "is_ended", "error_entry"),
     *("announce", "read_events", "list_news", "allow_probes", "list_endpoints"),
     *("admit_call", "report_call", "match_dialectic_chunks", "add_tallies"),
-    *("reserve_funds", "settle_hold", "void_hold", "lose_hold", "load_purse"),
+    *("reserve_funds", "reserve_funds_for", "load_purse"),
+    *("settle_hold", "void_hold", "lose_hold"),
     *("mark_files_written", "make_description_due"),
 }
 MAKING_MONEY = {"open_wallet", "fund_wallet", "set_wallet_count_only", "set_session_budget"}
@@ -106,7 +107,7 @@ FUNCTIONS = {
     | {"sweep_access"}
     | {"claim_jobs", "turn_away_jobs", "extend_leases", "sweep_jobs", "take_waiting_files"}
     | {"list_taken", "list_lanes", "sweep_holds", "prune_notifications"}
-    | {"reserve_funds_for", "watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
+    | {"watch_purse", "find_due", "rerun_needed", "take_discarded_files"},
 }
 
 every_table = pytest.mark.parametrize("table", TABLES)

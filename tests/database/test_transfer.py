@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import transfer
+from dialectic.app.transaction import Tenant
 from dialectic.core.transfer.bundle_format import Manifest, readme_path, settings_path
 from dialectic.core.transfer.row_conversion import Renaming, parse_rows, rename_rows
 from dialectic.core.transfer.rows import OWNERS, READ_BY_PEOPLE, ROW_TYPES, ProjectRows
@@ -25,6 +26,7 @@ from dialectic.engine import Engine
 from dialectic.errors import Conflict, InvalidBundle, NotFound, StorageUnavailable, UsageError
 from dialectic.publishing import publish
 from dialectic.publishing.publish import publish_project
+from dialectic.publishing.snapshot import TRIES
 from dialectic.storage.archive import open_archive, write_archive
 from dialectic.storage.base import FileStore, open_store
 from tests.database.full_project import MODELS, NAME, SLUG, Project, make_project
@@ -200,7 +202,7 @@ async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
 ) -> None:
     await publish_project(engine, account.tenant_id, made.id)
     last = max(row["path"] for row in made.files)
-    restless = Restless(engine.files, admin, last, times=transfer.TRIES - 1)
+    restless = Restless(engine.files, admin, last, times=TRIES - 1)
     moving = replace(engine, files=cast("FileStore", restless))
     files = await export(moving, account, made.id, tmp_path / "all.zip")
     assert files[last] == b"version 0"
@@ -528,14 +530,14 @@ async def test_a_project_is_found_by_folder_name_and_ids(
         SLUG[:4].upper(),
     ]
     for word in words:
-        assert await transfer.resolve_project_id(engine, account, word) == made.id
+        assert await Tenant(engine, account).run(transfer.resolve_project_id, word) == made.id
         with pytest.raises(NotFound):
-            await transfer.resolve_project_id(engine, other_account, word)
+            await Tenant(engine, other_account).run(transfer.resolve_project_id, word)
     for word in ("nothing", "zzz", "%", "-", "' or true --", SLUG[1:]):
         with refusing(NotFound, reason="no_project", subject=word):
-            await transfer.resolve_project_id(engine, account, word)
+            await Tenant(engine, account).run(transfer.resolve_project_id, word)
     with refusing(UsageError, reason="no_name"):
-        await transfer.resolve_project_id(engine, account, " ")
+        await Tenant(engine, account).run(transfer.resolve_project_id, " ")
 
 
 async def test_a_word_that_means_several_projects_is_answered_with_their_folders(
@@ -544,9 +546,11 @@ async def test_a_word_that_means_several_projects_is_answered_with_their_folders
     await export(engine, account, made.id, tmp_path / "all.zip")
     copy = await transfer.import_project(engine, account, tmp_path / "all.zip")
     with refusing(UsageError, copy.slug, reason="ambiguous_name", subject=NAME):
-        await transfer.resolve_project_id(engine, account, NAME)
-    assert await transfer.resolve_project_id(engine, account, SLUG) == made.id
-    assert await transfer.resolve_project_id(engine, account, copy.slug) == copy.project_id
+        await Tenant(engine, account).run(transfer.resolve_project_id, NAME)
+    assert await Tenant(engine, account).run(transfer.resolve_project_id, SLUG) == made.id
+    assert (
+        await Tenant(engine, account).run(transfer.resolve_project_id, copy.slug) == copy.project_id
+    )
 
 
 async def test_somebody_elses_project_is_not_there(

@@ -15,14 +15,16 @@ import pytest
 
 from chaos.later import make_later_version
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.db import migrate as migration
 from dialectic.db.migrate import BINDINGS_ROW, DIGEST_ROW, find_upgrade, list_migrations, migrate
 from dialectic.db.pool import WORKER_ROLE
 from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, SchemaChanged
+from dialectic.pipeline.run import run_job
 from dialectic.worker.worker import Worker
-from tests.database.job_table import AdminConnection, working
+from tests.database.job_table import AdminConnection, make_session, working
 from tests.database.running_worker import GatedJobs, RunningSession, finish
 from tests.waiting import PATIENCE_S, until_someone_waits
 
@@ -103,6 +105,21 @@ async def test_a_later_migration_that_fails_leaves_nothing_and_is_completed_when
     assert await migrate_later(session, tmp_path / "mended", mended) == (0, [TOYS])
 
 
+async def test_a_worker_saves_what_it_holds_in_a_schema_that_has_more_columns(
+    session: RunningSession,
+) -> None:
+    begun = await make_session(session.engine, session.account, until="thesis")
+    tables = ("dialectic_contributions", "dialectic_project_resources", "dialectic_files")
+    for table in (*tables, "dialectic_chunks"):
+        add_column = f"alter table {table} add column mood text not null default 'calm'"
+        await session.admin.execute(add_column)
+    job_ids = await Tenant(session.engine, session.account).run(sessions.generate, begun.session_id)
+    async with working(session.worker_engine, run_job):
+        await session.until_status("completed", *job_ids)
+    for table in tables:
+        assert {row["mood"] for row in await session.rows(table)} == {"calm"}
+
+
 # -- under load ------------------------------------------------------------------------------------
 
 
@@ -119,7 +136,9 @@ async def test_the_schema_is_applied_again_and_again_while_others_work(
 
     async def look() -> None:
         while not is_over:
-            await sessions.load_overview(session.engine, session.account, session.session_id)
+            await Tenant(session.engine, session.account).run(
+                sessions.load_overview, session.session_id
+            )
 
     async def apply_again() -> None:
         connection = await asyncpg.connect(session.engine.address.url)

@@ -16,12 +16,13 @@ import asyncpg
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.job import Job, derive_contribution_id
 from dialectic.core.transfer.bundle_format import is_description
 from dialectic.db.pool import Address
 from dialectic.db.tables import jobs
-from dialectic.engine import Engine
+from dialectic.engine import POINTS, Engine, Failpoints
 from dialectic.errors import (
     FundsError,
     LeaseLost,
@@ -29,7 +30,6 @@ from dialectic.errors import (
     ProviderThrottled,
     ProviderTransient,
 )
-from dialectic.failpoints import POINTS, Failpoints
 from dialectic.pipeline.run import run_job
 from dialectic.publishing import publish
 from dialectic.storage.base import open_store
@@ -243,7 +243,7 @@ async def test_a_job_without_money_is_paused_and_goes_on_when_resumed(
             "Nothing left.",
         )
         assert len(await session.events_of("contribution_generation_paused")) == 1
-        await sessions.resume(session.engine, session.account, session.session_id)
+        await Tenant(session.engine, session.account).run(sessions.resume, session.session_id)
         await session.until_status("completed", job_id)
 
 
@@ -271,7 +271,9 @@ async def test_a_payload_that_cannot_be_read_fails_its_job_with_the_reason_and_n
 ) -> None:
     (unknown,) = await session.insert()
     (malformed,) = await session.insert(payload=Malformed())
-    root_ids = await sessions.generate(session.engine, session.account, session.session_id)
+    root_ids = await Tenant(session.engine, session.account).run(
+        sessions.generate, session.session_id
+    )
     async with working(session.worker_engine, run_job):
         await session.until_status("failed", unknown, malformed)
         await session.until_status("completed", *root_ids)
@@ -425,7 +427,7 @@ async def test_cancelling_a_session_stops_what_runs_in_it(session: RunningSessio
     (job_id,) = await session.insert()
     async with working(session.worker_engine, gate.run) as worker:
         await gate.until_begun()
-        await sessions.cancel(session.engine, session.account, session.session_id)
+        await Tenant(session.engine, session.account).run(sessions.cancel, session.session_id)
         await until_idle(session, worker)
     assert gate.cancelled == 1
     assert (await session.look(job_id))["status"] == "cancelled"
@@ -494,7 +496,7 @@ async def test_nothing_is_lost_or_done_twice_when_connections_break_under_load(
 
 async def generate(session: RunningSession, session_id: UUID) -> list[UUID]:
     """Let a real worker carry out a session's first stage."""
-    job_ids = await sessions.generate(session.engine, session.account, session_id)
+    job_ids = await Tenant(session.engine, session.account).run(sessions.generate, session_id)
     async with working(session.worker_engine, run_job) as worker:
         await session.until_status("completed", *job_ids)
         await until_idle(session, worker)
@@ -512,7 +514,9 @@ async def test_three_models_write_three_theses_and_files_equal_their_rows(
     session: RunningSession,
 ) -> None:
     job_ids = await generate(session, session.session_id)
-    overview = await sessions.load_overview(session.engine, session.account, session.session_id)
+    overview = await Tenant(session.engine, session.account).run(
+        sessions.load_overview, session.session_id
+    )
     slug, short = overview.session["project_slug"], str(session.session_id)[:8]
     folder = f"{slug}/session_{short}/iteration_1/1_{STAGE}"
     names = [model.replace("/", "-") for model in MODELS]
@@ -593,7 +597,10 @@ async def test_a_stage_that_is_asked_for_many_times_is_generated_once(
     session: RunningSession,
 ) -> None:
     asked = await asyncio.gather(
-        *(sessions.generate(session.engine, session.account, session.session_id) for _ in range(5))
+        *(
+            Tenant(session.engine, session.account).run(sessions.generate, session.session_id)
+            for _ in range(5)
+        )
     )
     assert all(job_ids == asked[0] for job_ids in asked)
     again = await generate(session, session.session_id)
@@ -682,7 +689,9 @@ async def test_an_error_at_any_point_leaves_nothing_half_done(
     session: RunningSession, point: str
 ) -> None:
     begun = await make_session(session.engine, session.account, models=MODELS[:1], until=STAGE)
-    (job_id,) = await sessions.generate(session.engine, session.account, begun.session_id)
+    (job_id,) = await Tenant(session.engine, session.account).run(
+        sessions.generate, begun.session_id
+    )
     armed = replace(session.worker_engine, failpoints=Failpoints.parse(f"{point}=error"))
     is_saved = point in ("after_commit", "after_files")
     async with working(armed, run_job) as worker:
@@ -721,7 +730,9 @@ async def test_a_storage_that_is_away_loses_nothing_and_gets_everything_when_it_
     root = tmp_path / "mount"
     root.write_text("A file stands where the storage belongs.")
     away = replace(session.worker_engine, files=open_store(root.as_uri()))
-    job_ids = await sessions.generate(session.engine, session.account, session.session_id)
+    job_ids = await Tenant(session.engine, session.account).run(
+        sessions.generate, session.session_id
+    )
     async with working(away, run_job):
         await session.until_status("completed", *job_ids)
     assert len(await waiting_files(session)) == 18

@@ -16,6 +16,7 @@ import pytest
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.cli.backend import Conclude
 from dialectic.cli.display.results import work_and_follow
 from dialectic.cli.local import LocalBackend
@@ -89,8 +90,8 @@ async def begin(backend: Backend, prompt: str) -> UUID:
         process=load_process("standard"),
         until="thesis",
     )
-    begun = await create_session(backend.engine, backend.account, ask)
-    await sessions.generate(backend.engine, backend.account, begun.session_id)
+    begun = await Tenant(backend.engine, backend.account).run(create_session, ask)
+    await Tenant(backend.engine, backend.account).run(sessions.generate, begun.session_id)
     return begun.session_id
 
 
@@ -134,7 +135,7 @@ async def test_own_documents_come_first_and_calls_of_others_are_finished_without
     assert not command.done()
     provider.let_go.set()
     assert await command is ExitCode.DONE
-    (job,) = (await sessions.load_overview(backend.engine, backend.account, other)).jobs
+    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.load_overview, other)).jobs
     assert (job["status"], job["attempt_count"]) == ("completed", 1)
 
 
@@ -143,5 +144,5 @@ async def test_an_interruption_leaves_the_calls_of_others_to_others(backend: Bac
         command, other = await work_until_only_others_are_left(backend, said)
     os.kill(os.getpid(), signal.SIGINT)
     assert await command is ExitCode.DONE, "its own work is done"
-    (job,) = (await sessions.load_overview(backend.engine, backend.account, other)).jobs
+    (job,) = (await Tenant(backend.engine, backend.account).run(sessions.load_overview, other)).jobs
     assert job["status"] == "pending"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 REACH = """
 import sys
-from dialectic.failpoints import Failpoints
+from dialectic.engine import Failpoints
 from tests.problems import refusing
 failpoints = Failpoints.parse(sys.argv[1])
 failpoints.reach("before_commit")

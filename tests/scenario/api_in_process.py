@@ -18,6 +18,7 @@ from starlette.datastructures import State
 
 from dialectic.api.app import build_api, build_app
 from dialectic.app import accounts, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.access import Scope
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Address, Database
@@ -64,7 +65,7 @@ class ApiUser:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The application of a server that was not started, its engines and two users."""
+    """A server that was not started: its application, and who knocks."""
 
     engine: Engine
     worker_engine: Engine
@@ -78,7 +79,7 @@ class Api:
         return open_client(self.app, headers)
 
     def come_back(self, account: Account, token: str) -> ApiUser:
-        """A user of an earlier time, by their token."""
+        """A guest of an earlier time, by their token."""
         return ApiUser(account, token, open_client(self.app, {"Authorization": f"Bearer {token}"}))
 
     async def work(self, user: ApiUser, session_id: str) -> None:
@@ -87,7 +88,9 @@ class Api:
         working = asyncio.create_task(worker.run())
 
         async def rests() -> bool:
-            overview = await sessions.load_overview(self.engine, user.account, UUID(session_id))
+            overview = await Tenant(self.engine, user.account).run(
+                sessions.load_overview, UUID(session_id)
+            )
             return all(JobStatus(job["status"]) in ENDED for job in overview.jobs)
 
         try:
@@ -97,7 +100,7 @@ class Api:
             await asyncio.wait_for(working, PATIENCE_S)
 
     async def fund(self, user: ApiUser) -> None:
-        """Put a dollar into a user's wallet."""
+        """Put a dollar into a guest's wallet."""
         deposit = Deposit(key=str(uuid4()), amount_credits=1_000_000)
         account = user.account
         await self.engine.db.transact(

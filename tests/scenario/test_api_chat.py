@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from dialectic.api.routes import chat
+from dialectic.core.sse import EventParser
 from dialectic.db.pool import Address
 from dialectic.ledger import audit
 from dialectic.postgres import embedded
@@ -66,11 +67,7 @@ def build_wish(message: str = "Name a bakery.", **more: Any) -> dict[str, Any]:
 
 
 def parse_events(text: str) -> list[tuple[str, dict[str, Any]]]:
-    found = []
-    for block in text.strip().split("\n\n"):
-        name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+    return [(event.name, json.loads(event.data)) for event in EventParser().feed(text.encode())]
 
 
 async def test_a_question_is_answered_saved_and_paid_for(api: Api, simulator: Simulator) -> None:

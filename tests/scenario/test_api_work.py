@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from dialectic.app import contributions, feedback, sessions
+from dialectic.app.transaction import Transaction
 from dialectic.contract.sessions import RESPONSES_MAX
 from dialectic.core.access import Scope
 from dialectic.db.pool import Address, Connection
@@ -44,7 +45,7 @@ class FinishedSession:
 def finished_session(
     server: embedded.Server, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[FinishedSession]:
-    home = tmp_path_factory.mktemp("api")
+    home = tmp_path_factory.mktemp("house")
 
     async def play(address: Address) -> FinishedSession:
         async with open_api(address, home) as api:
@@ -161,14 +162,8 @@ async def test_of_two_who_edit_what_both_have_seen_one_is_told(
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def edit(connection: Connection) -> None:
-        await contributions.edit_in(
-            api.engine,
-            connection,
-            finished_session.account,
-            UUID(lines[-1]["id"]),
-            "The first.",
-            uuid4(),
-        )
+        tx = Transaction(api.engine, finished_session.account, connection)
+        await contributions.edit(tx, UUID(lines[-1]["id"]), "The first.")
         begun.set()
         await may_end.wait()
 
@@ -201,7 +196,8 @@ async def test_of_two_who_say_something_at_once_both_are_kept(
 
     async def speak(connection: Connection) -> None:
         said = feedback.Comment("thesis", "The first to speak.")
-        await feedback.save_in(api.engine, connection, finished_session.account, session_id, [said])
+        tx = Transaction(api.engine, finished_session.account, connection)
+        await feedback.save(tx, session_id, [said])
         begun.set()
         await may_end.wait()
 
@@ -227,7 +223,8 @@ async def test_a_project_is_not_deleted_while_its_work_begins(
     account, begun, may_end = api.anna.account, asyncio.Event(), asyncio.Event()
 
     async def generate(connection: Connection) -> None:
-        await sessions.generate_in(api.engine, connection, account, UUID(session["id"]))
+        tx = Transaction(api.engine, account, connection)
+        await sessions.generate(tx, UUID(session["id"]))
         begun.set()
         await may_end.wait()
 
@@ -482,7 +479,7 @@ async def test_no_operation_finds_what_belongs_to_another_tenant(
 
 
 async def list_ids(user: ApiUser, finished_session: FinishedSession) -> dict[str, str]:
-    """List ids of a user's own, by what paths call them."""
+    """List ids of a guest's own, by what paths call them."""
     session_id = finished_session.session["id"]
 
     async def find(path: str) -> str:

@@ -17,6 +17,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import contributions, quotes, sessions, transfer
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.file_locations import Combining, Intermediate
 from dialectic.core.documents.file_paths import parse_path
 from dialectic.core.money.quote import Quote
@@ -172,9 +173,11 @@ async def quote_all(paid_session: PaidSession, tmp_path: Path, models: int) -> Q
         process=load_process(str(tmp_path / "heap")),
         max_output_tokens=ANSWER_TOKENS,
     )
-    return await quotes.quote_request(
-        paid_session.installation.engine, paid_session.installation.account, ask
-    )
+    return (
+        await quotes.quote_run(
+            paid_session.installation.engine, paid_session.installation.account, ask
+        )
+    ).quote
 
 
 async def test_a_heap_becomes_one_level_and_the_reader_sees_what_was_merged_and_no_original(
@@ -260,7 +263,7 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     verdict, *_ = record.select("verdict")
     merges = len(select_jobs(record, "merge"))
 
-    await contributions.regenerate(engine, account, verdict["id"])
+    await Tenant(engine, account).run(contributions.regenerate, verdict["id"])
     await installation.work(session_id)
     record = await installation.record(session_id)
     assert len(select_jobs(record, "merge")) == merges, "nothing is merged twice"
@@ -268,12 +271,12 @@ async def test_what_was_combined_is_read_again_until_one_of_its_documents_is_ano
     await paid_session.check_books(session_id)
 
     idea, *_ = record.select("idea")
-    edited = await contributions.edit(engine, account, idea["id"], fill("better", 440))
+    edited = await Tenant(engine, account).run(contributions.edit, idea["id"], fill("better", 440))
     record = await installation.record(session_id)
     stale = {row["contribution_type"] for row in record.contributions if row["is_stale"]}
     assert stale == {"combined", "verdict"}
     assert edited.stale == sum(row["is_stale"] for row in record.contributions)
-    await contributions.regenerate(engine, account, verdict["id"])
+    await Tenant(engine, account).run(contributions.regenerate, verdict["id"])
     await installation.work(session_id)
     record = await installation.record(session_id)
     assert len(select_jobs(record, "combine")) == 2
@@ -319,7 +322,7 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         installation = paid_session.installation
         paid_session.simulator.hold("merging")
         session_id = await installation.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
 
         async def all_wait() -> bool:
             jobs = select_jobs(await installation.record(session_id), "execute")
@@ -338,7 +341,7 @@ async def test_a_merge_that_fails_fails_everyone_who_waits_and_a_retry_merges_on
         assert "failed" in {job["status"] for job in select_jobs(record, "merge")}
         done = {job["id"] for job in select_jobs(record, "merge") if job["status"] == "completed"}
 
-        await sessions.retry(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.retry, session_id)
         await installation.work(session_id)
         record = await installation.record(session_id)
         assert record.session["status"] == "iteration_complete"
@@ -354,7 +357,7 @@ async def test_a_worker_that_dies_between_the_merges_and_their_reader_merges_not
 ) -> None:
     installation = paid_session.allow(lease_s=SHORT_LEASE_S).installation
     session_id = await installation.create([WRITER] * 4, **wish(tmp_path, SMALL_REQUEST))
-    await sessions.generate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     # Four ideas, two merges: the seventh call that is about to leave is the first reader's.
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dialectic", "worker", "--concurrency", "2"),
@@ -437,7 +440,9 @@ async def test_a_step_that_retrieves_reads_what_matters_of_all_documents_togethe
             assert manifest["tokens_after"] <= manifest["tokens_max"] < manifest["tokens_before"]
 
         verdict, *_ = record.select("verdict")
-        await contributions.regenerate(installation.engine, installation.account, verdict["id"])
+        await Tenant(installation.engine, installation.account).run(
+            contributions.regenerate, verdict["id"]
+        )
         await installation.work(session_id)
         again = await installation.record(session_id)
         (anew,) = [row for row in again.select("verdict") if row["edit_version"] == 2]

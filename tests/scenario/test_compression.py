@@ -17,13 +17,17 @@ import pytest
 import dialectic
 from dialectic.app import contributions, sessions
 from dialectic.app.search import search_project
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.job import PlanPayload, parse_payload
 from dialectic.core.run_request import Given
 from dialectic.ledger import audit
-from dialectic.pipeline.fit.abstract import Abstractor
+from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.parts import Kind, Part
-from dialectic.pipeline.fit.shorten import Ledger, TextShortener
+from dialectic.pipeline.fit.shorten import Abstractor
+from dialectic.pipeline.fit.shortener import Turn
+from dialectic.pipeline.gather import gather
+from dialectic.pipeline.load import load_job_context
 from dialectic.pipeline.run import run_job
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import build_catalog
@@ -247,11 +251,8 @@ async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody
         assert paid_session.calls == 0, "neither for vectors nor for an answer"
         assert await paid_session.list_holds() == []
         assert await read_compressions(paid_session) == []
-        await sessions.resume(
-            paid_session.installation.engine,
-            paid_session.installation.account,
-            session_id,
-            approves_spend=True,
+        await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+            sessions.resume, session_id, approves_spend=True
         )
         await paid_session.installation.work(session_id)
         (document,) = (await paid_session.installation.record(session_id)).contributions
@@ -277,8 +278,8 @@ async def test_what_was_shortened_once_is_found_by_a_second_run_that_reads_and_p
         session_id = await installation.play([WRITER] * 3, until="thesis", resources=resources)
         first = len(list_calls(paid_session, "embeddings"))
         documents = (await installation.record(session_id)).contributions
-        await contributions.regenerate(
-            installation.engine, installation.account, documents[0]["id"]
+        await Tenant(installation.engine, installation.account).run(
+            contributions.regenerate, documents[0]["id"]
         )
         await installation.work(session_id)
         *_, again = (await installation.record(session_id)).contributions
@@ -308,7 +309,7 @@ async def test_what_a_search_has_read_is_not_read_again_to_be_shortened(
             installation.engine, installation.account, record.project["id"], "bread and ovens"
         )
         searched = len(list_calls(paid_session, "embeddings"))
-        await sessions.start_next(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
         await installation.work(session_id)
         *_, critique = (await installation.record(session_id)).contributions
         assert await verify(installation) == []
@@ -329,7 +330,7 @@ async def test_a_reading_that_is_lost_with_its_worker_is_not_charged_and_is_made
     ) as paid_session:
         installation = paid_session.installation
         session_id = await installation.create([WRITER], until="thesis", resources=LONG_RESOURCES)
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         paid_session.simulator.hold("reading")
         task = asyncio.create_task(
             run_job(installation.worker_engine, await claim_alone(paid_session, session_id))
@@ -421,21 +422,15 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
         holds = await paid_session.list_holds()
         # A writer whose window does not even hold what the text is for is not asked at all.
         other = await installation.create([WRITER], until="thesis", process=str(process))
-        await sessions.generate(installation.engine, installation.account, other)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, other)
         job, asked = await claim_alone(paid_session, other), paid_session.calls
-        engine, wallet_id = installation.worker_engine, installation.account.wallet_id
-        card = engine.catalog.load_card(WRITER)
+        engine, payload = installation.worker_engine, parse_payload(job.payload_json)
+        assert isinstance(payload, PlanPayload)
+        scene, card = await load_job_context(engine, job, payload), engine.catalog.load_card(WRITER)
+        turn = Turn(engine, job, scene, gather(scene, job, payload), card)
         narrow = replace(card, context_window_tokens=900, max_input_tokens=900)
-        shortener = TextShortener(
-            engine,
-            job,
-            card,
-            Library(engine, job, wallet_id),
-            write_text(60, "Task"),
-            Abstractor(engine, job, wallet_id, narrow),
-            Ledger(),
-        )
-        made = await shortener.shorten(Part(Kind.INPUT, 0, "Notes", write_text(90)), 200)
+        writer = Abstractor(turn, Library(turn), write_text(60, "Task"), writer=narrow)
+        made = await writer.apply([Part(Kind.INPUT, 0, "Notes", write_text(90))], 200)
         assert paid_session.calls == asked
         assert await verify(installation) == []
     assert [(row["purpose"], row["state"]) for row in holds] == [
@@ -444,7 +439,10 @@ async def test_where_its_writer_has_no_room_for_a_text_an_extract_takes_the_plac
     ]
     (item,) = list_shortened(document)
     assert item["compressor"] == f"abstract/1 {WRITER}"
-    for text in (made.text, list_calls(paid_session, "chat")[1].body["messages"][-1]["content"]):
+    for text in (
+        made.items[0].text,
+        list_calls(paid_session, "chat")[1].body["messages"][-1]["content"],
+    ):
         assert "passages left out" in text
 
 

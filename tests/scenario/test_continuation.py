@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import contributions, feedback, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.models.messages import (
     FinishReason,
@@ -26,8 +27,8 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
+from dialectic.engine import Failpoints
 from dialectic.errors import ContextWindowError, DialecticError, ProviderTransient
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
@@ -332,7 +333,9 @@ async def test_a_model_that_begins_anew_is_forgiven_once_and_then_fails_with_wha
 
     # Run again, it is asked for the turn that failed and for no other.
     script.answers, before = [texts[3]], len(script.asked)
-    await sessions.retry(installation.engine, installation.account, record.session["id"])
+    await Tenant(installation.engine, installation.account).run(
+        sessions.retry, record.session["id"]
+    )
     await installation.work(record.session["id"])
     again = await installation.record(record.session["id"])
     (row,) = again.contributions
@@ -392,12 +395,12 @@ async def test_what_a_person_says_in_between_does_not_change_what_was_asked(
 
     async def speak(request: Request) -> None:
         said = f"Said while turn {len(request.messages) // 2} was written."
-        await feedback.give_feedback(
-            installation.engine, installation.account, session_id, "thesis", said
+        await Tenant(installation.engine, installation.account).run(
+            feedback.give_feedback, session_id, "thesis", said
         )
 
     script.before = speak
-    await sessions.iterate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.iterate, session_id)
     await installation.work(session_id)
     assert len(script.asked) == 3
     assert len({request.messages[0] for request in script.asked}) == 1
@@ -414,16 +417,16 @@ async def test_a_session_that_stands_still_between_two_turns_goes_on_with_the_ne
 
     async def pause(request: Request) -> None:
         if len(script.asked) == 2:
-            await sessions.pause(installation.engine, installation.account, session_id)
+            await Tenant(installation.engine, installation.account).run(sessions.pause, session_id)
 
     script.before = pause
-    await sessions.generate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)
     assert len(await read_chunks(installation, session_id)) == 2, "what runs finishes its turn"
     record = await installation.record(session_id)
     assert [job["status"] for job in record.jobs] == ["paused"]
 
-    await sessions.resume(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.resume, session_id)
     await installation.work(session_id)
     (row,) = (await installation.record(session_id)).contributions
     assert row["content"] == "".join(texts)
@@ -438,10 +441,10 @@ async def test_a_session_that_is_cancelled_keeps_what_was_said(
 
     async def cancel(request: Request) -> None:
         if len(script.asked) == 2:
-            await sessions.cancel(installation.engine, installation.account, session_id)
+            await Tenant(installation.engine, installation.account).run(sessions.cancel, session_id)
 
     script.before = cancel
-    await sessions.generate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)
     chunks, record = (
         await read_chunks(installation, session_id),
@@ -463,7 +466,7 @@ async def test_a_document_that_is_written_anew_has_a_chain_of_its_own(
     record, chunks = await play(installation)
     (row,) = record.contributions
     script.answers = texts[2:]
-    await contributions.regenerate(installation.engine, installation.account, row["id"])
+    await Tenant(installation.engine, installation.account).run(contributions.regenerate, row["id"])
     await installation.work(record.session["id"])
     record = await installation.record(record.session["id"])
     first, second = sorted(record.contributions, key=lambda one: int(one["edit_version"]))

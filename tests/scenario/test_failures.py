@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import jobs, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.messages import Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import Conflict, RemedyAction
@@ -117,7 +118,7 @@ async def test_what_failed_is_run_again_and_nothing_that_is_saved(
     saved = {row["id"]: row for row in failed.contributions}
     answered = Counter((sent.model, sent.messages[0].content) for sent in provider.asked)
     provider.asked.clear()
-    stages = await sessions.retry(installation.engine, installation.account, session_id)
+    stages = await Tenant(installation.engine, installation.account).run(sessions.retry, session_id)
     assert stages == sorted(ORDER[ORDER.index(slug) :])
     await installation.work(session_id)
     record = await installation.record(session_id)
@@ -171,12 +172,12 @@ async def test_a_failure_that_stays_can_be_retried_again(
     refusals["refuses"] = asks_for("antithesis_critique", variant=2)
     session_id = await installation.play(MODELS, until="antithesis")
     for _ in range(2):
-        await sessions.retry(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.retry, session_id)
         await installation.work(session_id)
         record = await installation.record(session_id)
         check_failed(record, "antithesis")
     refusals["refuses"] = lambda request: False
-    await sessions.retry(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.retry, session_id)
     await installation.work(session_id)
     record = await installation.record(session_id)
     assert record.session["status"] == "antithesis_generation_complete"
@@ -187,15 +188,17 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
     installation: Installation,
 ) -> None:
     session_id = await installation.create(MODELS, until="thesis")
-    (job_id, *_) = await sessions.generate(installation.engine, installation.account, session_id)
-    await installation.engine.db.transact(
-        installation.account.tenant_id, lambda c: jobs.cancel_in(c, session_id, job_id)
+    (job_id, *_) = await Tenant(installation.engine, installation.account).run(
+        sessions.generate, session_id
     )
+    await Tenant(installation.engine, installation.account).run(jobs.cancel, session_id, job_id)
     await installation.work(session_id)
     record = await installation.record(session_id)
     assert record.session["status"] == "thesis_generation_failed"
     assert len(record.contributions) == len(MODELS) - 1, "the others are not disturbed"
-    assert await sessions.retry(installation.engine, installation.account, session_id) == ["thesis"]
+    assert await Tenant(installation.engine, installation.account).run(
+        sessions.retry, session_id
+    ) == ["thesis"]
     await installation.work(session_id)
     record = await installation.record(session_id)
     assert record.session["status"] == "thesis_generation_complete"
@@ -205,7 +208,7 @@ async def test_a_job_that_was_cancelled_fails_its_stage_and_is_run_again_with_it
 async def test_what_has_not_failed_cannot_be_retried(installation: Installation) -> None:
     session_id = await installation.play([SKEPTIC], until="thesis")
     with refusing(Conflict, reason="nothing_failed"):
-        await sessions.retry(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.retry, session_id)
 
 
 async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
@@ -214,9 +217,9 @@ async def test_a_stage_that_failed_offers_no_next_one_and_no_iteration(
     refusals["refuses"] = asks_for("thesis")
     session_id = await installation.play(MODELS, is_autopilot=False)
     with refusing(Conflict, reason="stage_incomplete", action=RemedyAction.RETRY):
-        await sessions.start_next(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
     with refusing(Conflict, reason="iteration_incomplete", action=RemedyAction.RETRY):
-        await sessions.iterate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.iterate, session_id)
 
 
 # -- one after another ----------------------------------------------------------------------------
@@ -255,7 +258,7 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
     catalog, gate = build_gate(late)
     async with open_installation(server, template, tmp_path / "home", catalog) as installation:
         session_id = await installation.create(MODELS, until="synthesis")
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         async with installation.working():
 
             async def criticised() -> bool:
@@ -272,7 +275,9 @@ async def test_on_autopilot_a_critique_does_not_wait_for_the_other_theses(
 
 async def has_ended(installation: Installation, session_id: UUID) -> bool:
     status: str = (
-        await sessions.load_overview(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(
+            sessions.load_overview, session_id
+        )
     ).session["status"]
     return status.endswith(("_complete", "_failed"))
 
@@ -284,7 +289,7 @@ async def test_the_last_step_of_the_synthesis_waits_for_all_models_and_says_so(
     catalog, gate = build_gate(late)
     async with open_installation(server, template, tmp_path / "home", catalog) as installation:
         session_id = await installation.create(MODELS, until="synthesis")
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         waiting = """
             select current_step, status_reason from dialectic_generation_jobs
             where parent_job_id is null and stage_slug = 'synthesis'
@@ -314,10 +319,10 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
     catalog, gate = build_gate(asks_for(template_name))
     async with open_installation(server, template, tmp_path / "home", catalog) as installation:
         session_id = await installation.create(MODELS)
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         async with installation.working():
             await asyncio.wait_for(gate.is_holding.wait(), PATIENCE_S)
-            await sessions.pause(installation.engine, installation.account, session_id)
+            await Tenant(installation.engine, installation.account).run(sessions.pause, session_id)
             gate.opened.set()
 
             async def stands() -> bool:
@@ -332,7 +337,7 @@ async def test_a_session_that_is_paused_finishes_its_calls_and_goes_on_where_it_
             assert before.session["status"] == "paused"
             assert len(before.contributions) == asked < sum(COUNTS.values())
         assert len(gate.asked) == asked
-        await sessions.resume(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.resume, session_id)
         await installation.work(session_id)
         record = await installation.record(session_id)
     check_complete(record)

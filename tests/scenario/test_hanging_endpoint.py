@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.postgres import embedded
 from dialectic_simulator import Simulator
@@ -38,7 +39,7 @@ async def begin(installation: Installation, endpoint: str, jobs: int) -> list[UU
         session_id = await installation.create(
             [f"{endpoint}/m"] * MODELS_PER_SESSION_MAX, until="thesis"
         )
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         begun.append(session_id)
     return begun
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from dialectic.app import contributions
+from dialectic.app.transaction import Tenant
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Connection, Database
 from dialectic.postgres import embedded
 from tests.scenario.paid_models import check_books, verify
@@ -30,7 +31,7 @@ class Forgetful(Database):
 
 @asynccontextmanager
 async def forgetting(installation: Installation) -> AsyncIterator[Installation]:
-    """The same installation with a worker that is told nothing."""
+    """The same stage with a worker that is told nothing."""
     async with Forgetful.open(installation.engine.address, WORKER_ROLE) as db:
         settings = replace(installation.worker_engine.settings, max_continuations=100)
         yield replace(
@@ -84,9 +85,11 @@ async def test_what_a_person_wants_written_anew_is_written_once_if_no_commit_is_
         (thesis,) = (await installation.record(session_id)).contributions
         async with Forgetful.open(installation.engine.address, APP_ROLE) as db:
             doubtful = replace(installation.engine, db=db)
-            job_id = await contributions.regenerate(doubtful, installation.account, thesis["id"])
-        again = await contributions.regenerate(
-            installation.engine, installation.account, thesis["id"]
+            job_id = await Tenant(doubtful, installation.account).run(
+                contributions.regenerate, thesis["id"]
+            )
+        again = await Tenant(installation.engine, installation.account).run(
+            contributions.regenerate, thesis["id"]
         )
         made = await installation.fetch(
             "select id from dialectic_generation_jobs where payload ->> 'replaces' is not null"

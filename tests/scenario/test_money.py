@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from dialectic.app import quotes, sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.job import Job
 from dialectic.core.models.messages import UsageSource
 from dialectic.core.models.model import ModelCard
@@ -143,18 +144,15 @@ async def test_a_call_above_the_share_of_the_balance_waits_for_approval_and_is_n
     assert read_remedy_of(job) == approve
 
     # Going on without a word does not approve it.
-    await sessions.resume(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.resume, session_id
     )
     await paid_session.installation.work(session_id)
     (job,) = await load_jobs(paid_session, session_id)
     assert (job["status"], paid_session.calls, await paid_session.list_holds()) == ("paused", 0, [])
 
-    await sessions.resume(
-        paid_session.installation.engine,
-        paid_session.installation.account,
-        session_id,
-        approves_spend=True,
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.resume, session_id, approves_spend=True
     )
     await paid_session.installation.work(session_id)
     (posted,) = await paid_session.check_books(session_id)
@@ -186,8 +184,8 @@ async def test_money_that_others_spend_between_plan_and_call_is_missed_before_th
     session_id = await paid_session.installation.create(
         [WRITER], until="antithesis", max_output_tokens=1_000
     )
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
     paid_session.simulator.hold()
     async with paid_session.installation.working():
@@ -259,8 +257,8 @@ async def test_a_call_whose_money_calls_in_flight_hold_waits_a_moment_and_nobody
     session_id = await paid_session.installation.create(
         [WRITER, WRITER], until="thesis", max_output_tokens=1_000
     )
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
     paid_session.simulator.hold()
     async with paid_session.installation.working():
@@ -309,8 +307,8 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
     session_id = await paid_session.installation.create(
         [WRITER] * 4, until="antithesis", max_output_tokens=1_000, budget_credits=budget
     )
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
 
     async with paid_session.installation.working(concurrency=16):
@@ -331,11 +329,8 @@ async def test_sixteen_calls_at_once_never_exceed_a_budget_and_a_higher_one_goes
         raise_it = Remedy(RemedyAction.RAISE_BUDGET, session_id=str(session_id))
         assert read_remedy_of(job) == raise_it
 
-    await sessions.resume(
-        paid_session.installation.engine,
-        paid_session.installation.account,
-        session_id,
-        budget_credits=1_000_000,
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.resume, session_id, budget_credits=1_000_000
     )
     await paid_session.installation.work(session_id)
     await paid_session.check_books(session_id)
@@ -419,8 +414,8 @@ async def test_the_price_of_a_call_is_that_of_the_moment_it_was_held_for(
 ) -> None:
     await paid_session.put_in(PLENTY)
     session_id = await paid_session.installation.create([WRITER], until="thesis")
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
     paid_session.simulator.hold()
     async with paid_session.installation.working():
@@ -503,8 +498,8 @@ async def begin_call(paid_session: PaidSession) -> tuple[UUID, asyncio.Task[None
     """Begin a session whose only call is on its way, and nobody keeps its lease."""
     await paid_session.put_in(PLENTY)
     session_id = await paid_session.installation.create([WRITER], until="thesis")
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
     job = await claim_alone(paid_session, session_id)
     paid_session.simulator.hold()
@@ -567,7 +562,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     installation = paid_session.installation
     await paid_session.put_in(PLENTY)
     session_id = await installation.create([WRITER], until="thesis")
-    await sessions.generate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     job = await claim_alone(paid_session, session_id)
     async with (
         Database.open(installation.engine.address, WORKER_ROLE, patience_s=0.1) as db,
@@ -579,7 +574,7 @@ async def test_an_answer_that_the_database_has_no_room_for_is_a_loss_and_made_ag
     (paused,) = await load_jobs(paid_session, session_id)
     assert (paused["status"], paused["status_reason"]) == ("paused", "database_full")
     assert [row["state"] for row in await paid_session.list_holds()] == ["lost"]
-    await sessions.resume(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.resume, session_id)
     await installation.work(session_id)
     await check_charged_once(paid_session, session_id)
 
@@ -589,14 +584,14 @@ async def test_what_is_held_for_a_call_that_is_cancelled_is_given_up(
 ) -> None:
     await paid_session.put_in(PLENTY)
     session_id = await paid_session.installation.create([WRITER], until="thesis")
-    await sessions.generate(
-        paid_session.installation.engine, paid_session.installation.account, session_id
+    await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+        sessions.generate, session_id
     )
     paid_session.simulator.hold()
     async with paid_session.installation.working():
         await paid_session.simulator.wait_arrived(1)
-        await sessions.cancel(
-            paid_session.installation.engine, paid_session.installation.account, session_id
+        await Tenant(paid_session.installation.engine, paid_session.installation.account).run(
+            sessions.cancel, session_id
         )
 
         async def is_resolved() -> bool:
@@ -618,9 +613,11 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
     ask = RunRequest(prompt=PROMPT, models=[WRITER] * 3, process=load_process("standard"))
     async with open_paid_session(server, template, tmp_path / "home", {}) as paid_session:
         await paid_session.put_in(PLENTY)
-        quoted = await quotes.quote_request(
-            paid_session.installation.engine, paid_session.installation.account, ask
-        )
+        quoted = (
+            await quotes.quote_run(
+                paid_session.installation.engine, paid_session.installation.account, ask
+            )
+        ).quote
         session_id = await paid_session.installation.play(ask.models)
         posted = await paid_session.check_books(session_id)
         assert paid_session.calls == len(posted)

@@ -18,6 +18,7 @@ from uuid import UUID
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.job import ENDED
 from dialectic.core.models.endpoint import Endpoint, WireFormat
@@ -247,7 +248,9 @@ class Play:
         models = [f"{case.endpoint}/m" for case in cases]
         session_id = await self.installation.create(models, until="thesis")
         self.sessions.append(session_id)
-        await sessions.generate(self.installation.engine, self.installation.account, session_id)
+        await Tenant(self.installation.engine, self.installation.account).run(
+            sessions.generate, session_id
+        )
 
     async def has_ended(self) -> bool:
         """Let the time of every retry pass, until there is none left."""
@@ -425,7 +428,7 @@ async def test_nobody_calls_an_empty_account_until_a_person_resumes(
         assert len(simulator.log.calls) == 1
 
         for session_id in both:
-            await sessions.resume(installation.engine, installation.account, session_id)
+            await Tenant(installation.engine, installation.account).run(sessions.resume, session_id)
             await installation.work(session_id)
             (row,) = (await installation.record(session_id)).contributions
             assert row["content"] == TEXT

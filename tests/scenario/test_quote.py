@@ -19,6 +19,7 @@ import pytest
 
 from dialectic.app import quotes, sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.money.price import price_call
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
@@ -70,21 +71,21 @@ class QuotedSession:
 
 
 async def tell(installation: Installation) -> QuotedSession:
-    asked = await quotes.quote_request(installation.engine, installation.account, ASK)
+    asked = await quotes.quote_run(installation.engine, installation.account, ASK)
     session_id = await installation.create(CAST, is_autopilot=False)
     before = await quotes.quote_session(installation.engine, installation.account, session_id)
-    await sessions.generate(installation.engine, installation.account, session_id)
+    await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
     await installation.work(session_id)
     then = await quotes.quote_session(installation.engine, installation.account, session_id)
     for _ in range(4):
-        await sessions.start_next(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
         await installation.work(session_id)
     return QuotedSession(
         before=before.rest,
-        asked=asked,
+        asked=asked.quote,
         then=then,
         after=await quotes.quote_session(installation.engine, installation.account, session_id),
-        again=await quotes.quote_request(installation.engine, installation.account, ASK),
+        again=(await quotes.quote_run(installation.engine, installation.account, ASK)).quote,
         record=await installation.record(session_id),
     )
 
@@ -196,7 +197,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     async with open_installation(server, template, tmp_path / "home") as installation:
         cap: dict[str, Any] = {"max_output_tokens": 300, "continue_until_complete": False}
         ask = replace(ASK, models=[SKEPTIC], until="antithesis", **cap)
-        quoted = await quotes.quote_request(installation.engine, installation.account, ask)
+        quoted = (await quotes.quote_run(installation.engine, installation.account, ask)).quote
         session_id = await installation.play([SKEPTIC], until="antithesis", **cap)
         rows = (await installation.record(session_id)).contributions
     assert [row["tokens_used_output"] for row in rows] == [300, 300]
@@ -214,7 +215,7 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
 
     async with open_installation(server, template, tmp_path / "home") as installation:
         session_id = await installation.create([SKEPTIC], until="antithesis", is_autopilot=False)
-        await sessions.generate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.generate, session_id)
         await installation.work(session_id)
 
         async def read_expected() -> Amount:
@@ -224,19 +225,15 @@ async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_
             return found.rest.figures.expected
 
         plain = await read_expected()
-        await feedback.give_feedback(
-            installation.engine,
-            installation.account,
-            session_id,
-            "thesis",
-            "Think of winter. " * 1_000,
+        await Tenant(installation.engine, installation.account).run(
+            feedback.give_feedback, session_id, "thesis", "Think of winter. " * 1_000
         )
         told = await read_expected()
         assert 4_200 < told.input_tokens - plain.input_tokens < 4_400
 
-        await sessions.start_next(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.start_next, session_id)
         await installation.work(session_id)
-        await sessions.iterate(installation.engine, installation.account, session_id)
+        await Tenant(installation.engine, installation.account).run(sessions.iterate, session_id)
         found = await quotes.quote_session(installation.engine, installation.account, session_id)
         assert found.rest.planned_calls == 2
         await installation.work(session_id)
@@ -255,9 +252,11 @@ async def test_what_is_left_out_is_not_done_and_is_said_in_every_document_that_r
 ) -> None:
     smaller = replace(ASK, process=shrink_process(ASK.process, 3))
     async with open_installation(server, template, tmp_path / "home") as installation:
-        quoted = await quotes.quote_request(installation.engine, installation.account, smaller)
-        begun = await create_session(installation.engine, installation.account, smaller)
-        await sessions.generate(installation.engine, installation.account, begun.session_id)
+        quoted = (await quotes.quote_run(installation.engine, installation.account, smaller)).quote
+        begun = await Tenant(installation.engine, installation.account).run(create_session, smaller)
+        await Tenant(installation.engine, installation.account).run(
+            sessions.generate, begun.session_id
+        )
         await installation.work(begun.session_id)
         record = await installation.record(begun.session_id)
     assert record.session["status"] == "iteration_complete"
@@ -303,8 +302,8 @@ async def test_as_little_is_left_out_as_fits_a_budget(
         prices = []
         for rungs in range(4):
             process = shrink_process(ASK.process, rungs)
-            found = await quotes.quote_request(s.engine, s.account, replace(ask, process=process))
-            prices.append(found.figures.likely.credits)
+            found = await quotes.quote_run(s.engine, s.account, replace(ask, process=process))
+            prices.append(found.quote.figures.likely.credits)
         assert prices == sorted(prices, reverse=True)
         for budget, left, fits in (
             (prices[0], 0, True),
@@ -312,11 +311,10 @@ async def test_as_little_is_left_out_as_fits_a_budget(
             (prices[3], 3, True),
             (prices[3] - 1, 3, False),
         ):
-            fitted, least = await quotes.fit_request(
-                s.engine, s.account, ask, budget_credits=budget
-            )
-            assert least == (left if fits else None)
-            assert fitted.process == shrink_process(ASK.process, left)
+            budgeted = replace(ask, budget_credits=budget)
+            fitted = await quotes.quote_run(s.engine, s.account, budgeted)
+            assert (fitted.shrink, fitted.fits) == (left, fits)
+            assert fitted.quote.figures.likely.credits == prices[left]
 
 
 # -- at the command line ---------------------------------------------------------------------------

@@ -175,8 +175,8 @@ def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None
         (("run", PROMPT, "--budget", "much"), 2, "much"),
         (("run", PROMPT, "--until", "lunch"), 2, "lunch"),
         (("run", PROMPT, "--resource", "tea=x"), 2, "KIND=FILE"),
-        (("import", __file__), 2, "The archive is no zip file"),
-        (("import", "/dev/zero"), 2, "no plain file"),
+        (("import", __file__), 2, "The archive is not a zip file"),
+        (("import", "/dev/zero"), 2, "not a plain file"),
         (("import", "/nowhere.zip"), 2, "cannot be read"),
     ],
 )

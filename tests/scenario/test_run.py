@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dialectic.failpoints import POINTS
+from dialectic.engine import POINTS
 from dialectic.postgres import embedded
 from tests.command_pool import CommandResult, command_pool
 from tests.servers import copy_server, join_copy

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.app import sessions
+from dialectic.app.transaction import Tenant
 from dialectic.engine import open_engine
 from dialectic.errors import DialecticError, ExitCode
 from dialectic.postgres import embedded
@@ -124,7 +125,9 @@ async def test_documents_wait_while_the_server_is_gone_and_arrive_when_it_is_bac
                 return any(row["written_at"] is not None for row in rows)
 
             session_id = await installation.create([ARCHITECT, SKEPTIC], until="antithesis")
-            await sessions.generate(installation.engine, installation.account, session_id)
+            await Tenant(installation.engine, installation.account).run(
+                sessions.generate, session_id
+            )
             async with installation.working():
                 await installation.until(is_one_written)
                 await asyncio.to_thread(s3.stop)

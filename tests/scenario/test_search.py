@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dialectic.app import search
 from dialectic.app.projects import create_session
 from dialectic.app.search import Hit, search_project
+from dialectic.app.transaction import Tenant
 from dialectic.cli.commands.projects import build_entry
 from dialectic.cli.main import cli
 from dialectic.core.documents.file_locations import ResourceKind
@@ -91,7 +92,9 @@ def build_ask(*texts: str) -> RunRequest:
 
 
 async def make_project(installation: Installation, *texts: str) -> UUID:
-    session = await create_session(installation.engine, installation.account, build_ask(*texts))
+    session = await Tenant(installation.engine, installation.account).run(
+        create_session, build_ask(*texts)
+    )
     rows = await installation.fetch(
         "select project_id from dialectic_sessions where id = $1", session.session_id
     )
@@ -305,4 +308,4 @@ async def make_projects(address: Address, home: Path) -> None:
         replace(settings, database_url=address.url), build_catalog(settings)
     ) as e:
         ask = build_ask(HALL, TAX)
-        await create_session(e, await open_account(e.db, "local"), ask)
+        await Tenant(e, await open_account(e.db, "local")).run(create_session, ask)

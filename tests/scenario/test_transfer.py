@@ -110,7 +110,7 @@ def test_a_session_that_was_taken_in_goes_on_with_its_next_stage(
         (("export", "nothing", "--out", "{out}/a.zip"), "There is no project 'nothing'"),
         (("export", "nothing", "--out", "{out}"), "is a directory"),
         (("import", "{out}/none.zip"), "cannot be read: No such file"),
-        (("import", "{out}/text.zip"), "is no zip file"),
+        (("import", "{out}/text.zip"), "is not a zip file"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(

@@ -16,6 +16,7 @@ import asyncpg
 
 from dialectic.app import sessions
 from dialectic.app.projects import create_session
+from dialectic.app.transaction import Tenant
 from dialectic.core.documents.prompts import build_block
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.core.models.messages import Reply, Request
@@ -23,9 +24,8 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import APP_ROLE, WORKER_ROLE, Database
 from dialectic.db.tables.records import Account, open_account
-from dialectic.engine import Engine
+from dialectic.engine import Engine, Failpoints
 from dialectic.errors import ProviderAuth
-from dialectic.failpoints import Failpoints
 from dialectic.postgres import embedded
 from dialectic.processes.loader import load_process
 from dialectic.providers.base import OnText
@@ -93,13 +93,13 @@ class Installation:
             process=load_process(wishes.pop("process", "standard")),
             **wishes,
         )
-        begun = await create_session(self.engine, self.account, ask)
+        begun = await Tenant(self.engine, self.account).run(create_session, ask)
         return begun.session_id
 
     async def play(self, models: list[str], **wishes: Any) -> UUID:
         """Carry out a session as far as it goes by itself."""
         session_id = await self.create(models, **wishes)
-        await sessions.generate(self.engine, self.account, session_id)
+        await Tenant(self.engine, self.account).run(sessions.generate, session_id)
         await self.work(session_id)
         return session_id
 
@@ -122,7 +122,7 @@ class Installation:
         await until(self.engine.address, condition, patience_s=PATIENCE_S)
 
     async def _rests(self, session_id: UUID) -> bool:
-        overview = await sessions.load_overview(self.engine, self.account, session_id)
+        overview = await Tenant(self.engine, self.account).run(sessions.load_overview, session_id)
         statuses = {JobStatus(job["status"]) for job in overview.jobs} - ENDED
         # What waits for others stands still if all of those do.
         return not statuses or statuses - WAITING == {JobStatus.PAUSED}

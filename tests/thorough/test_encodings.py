@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.tokens import encodings
 from dialectic.tokens.encodings import (
-    ENCODINGS,
-    RUN_CHARS,
+    SLICE_CHARS,
+    count_bytes,
     count_text,
     load_encoding,
 )
-from tests.cases import each_case
 from tests.unit.tokens.test_encodings import every_encoding
 
 
@@ -39,16 +37,17 @@ def test_it_is_the_one_that_tiktoken_would_have_fetched(
     assert ours._mergeable_ranks == published["mergeable_ranks"]
 
 
-@each_case("name", ENCODINGS)
-@each_case("seed", range(20))
-def test_a_long_run_of_blanks_has_as_many_tokens_as_in_one(name: str, seed: int) -> None:
+@every_encoding
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_run_of_blanks_never_has_fewer_tokens_than_in_one(name: str, seed: int) -> None:
     encoding, rng = load_encoding(name), random.Random(seed)
-    for blanks in (" ", " \t", "\xa0", " \u3000", encodings._BLANKS):
+    for blanks in (" ", " \t", "\xa0", " \u3000", "\t\x0b\x0c \x85\xa0\u2003\u2028\u3000"):
         run = "".join(rng.choice(blanks) * rng.choice((1, 1, 2, 700)) for _ in range(5_000))
         before, after = (rng.choice(["", "x", "X's", "!", "\n", "x \r\n", "世"]) for _ in range(2))
         text = f"{before}{run[: rng.randrange(4_096, 14_000)]}{after}"
-        counted = count_text(encoding, text, run_chars=4_096)
-        assert counted == len(encoding.encode_ordinary(text)), (blanks, before, after)
+        counted = count_text(encoding, text, slice_chars=4_096)
+        whole = len(encoding.encode_ordinary(text))
+        assert whole <= counted <= count_bytes(text), (blanks, before, after)
 
 
 # What makes counters slow or makes them give up, each of about a million characters or bytes.
@@ -65,12 +64,15 @@ HOSTILE = {
     "no spaces": "世界はとても広いです" * 30_000,
     "base64": base64.b64encode(random.Random(1).randbytes(750_000)).decode(),
     "marks": "a" + "\u0301" * 500_000,
-    "blanks of almost too many": (" " * (RUN_CHARS - 1) + "x") * 20,
+    "blanks of almost too many": (" " * (SLICE_CHARS // 2 - 2) + "x") * 8,
 }
 
 
-@each_case("kind", HOSTILE)
-def test_a_hostile_text_is_counted_to_its_end(kind: str) -> None:
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_is_counted_to_its_end_and_never_too_low(kind: str) -> None:
     encoding, text = load_encoding("o200k_base"), HOSTILE[kind]
     tenth = len(encoding.encode_ordinary(text[: len(text) // 10]))
-    assert count_text(encoding, text) == pytest.approx(10 * tenth, rel=0.01, abs=60)
+    counted = count_text(encoding, text)
+    assert 9.9 * tenth - 60 <= counted <= count_bytes(text)
+    if kind == "blanks of almost too many":
+        assert counted == pytest.approx(10 * tenth, rel=0.01, abs=60)

@@ -16,8 +16,8 @@ from dialectic.core.models.endpoint import BUILT_IN
 from dialectic.core.models.endpoint_config import EMBEDDING_KEYS, ENDPOINT_KEYS, MODEL_KEYS
 from dialectic.core.transfer import bundle_format
 from dialectic.core.transfer.rows import ProjectRows
+from dialectic.engine import POINTS
 from dialectic.errors import ExitCode
-from dialectic.failpoints import POINTS
 from dialectic.providers.catalog import load_shipped
 from dialectic.settings import KNOWN, Settings
 from tests.tidy.module_list import PAGE, build_page

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import dialectic
-from dialectic.failpoints import POINTS
+from dialectic.engine import POINTS
 
 
 def test_every_point_stands_somewhere_in_the_program() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dialectic.engine import ACTIONS, POINTS, Failpoints
 from dialectic.errors import ConfigurationError, ProviderTransient
-from dialectic.failpoints import ACTIONS, POINTS, Failpoints
-from tests.cases import each_case
 from tests.problems import refusing
 
 
@@ -43,7 +42,7 @@ def test_several_points_are_counted_apart() -> None:
         failpoints.reach("after_claim")
 
 
-@each_case(
+@pytest.mark.parametrize(
     "text",
     [
         "somewhere=kill",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from uuid import UUID
 
 from fastapi import Depends, Header, Request
@@ -21,21 +21,21 @@ from starlette.responses import Response
 from dialectic.api.auth import Principal
 from dialectic.api.fields import build_etag
 from dialectic.app.idempotency import run_once
+from dialectic.app.transaction import Attempts, Tenant, Transaction
 from dialectic.core.access import Scope
 from dialectic.db.pool import Connection
 from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError
-from dialectic.publishing.publish import publish_project
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 JSON = "application/json"
 REPLAYED = "Idempotency-Replayed"
-# Works in a transaction; ids of what it makes follow from the one it is given.
-Work: TypeAlias = Callable[[Connection, UUID], Awaitable[BaseModel]]
+UseCase: TypeAlias = Callable[[Transaction], Awaitable[BaseModel]]
 Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 
 
@@ -49,6 +49,20 @@ class RequestContext:
     @property
     def account(self) -> Account:
         return self.visitor.account
+
+    @property
+    def tenant(self) -> Tenant:
+        return Tenant(self.engine, self.account)
+
+    async def run(
+        self,
+        use_case: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a use case in one transaction of the caller's tenant."""
+        return await self.tenant.run(use_case, *args, **kwargs)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work in one transaction of the caller's tenant."""
@@ -74,26 +88,26 @@ class WriteRequest:
 
     async def answer(
         self,
-        work: Work,
+        use_case: UseCase,
         *,
         status: int = 200,
         has_etag: bool = False,
-        then: Then | None = None,
     ) -> Response:
-        """Do the work in one commit and answer with what it gives; the rest is done behind it."""
+        """Run a use case in one commit with its response; the follow-up runs after it is sent."""
+        committed: list[Transaction] = []
+        chosen: dict[str, UUID] = {}
 
         async def once(connection: Connection, effect_id: UUID) -> StoredResponse:
-            body = (await work(connection, effect_id)).model_dump_json(by_alias=True).encode()
+            transaction = Transaction(
+                self.engine, self.account, connection, Attempts(effect_id, chosen)
+            )
+            body = (await use_case(transaction)).model_dump_json(by_alias=True).encode()
+            committed[:] = [transaction]
             return StoredResponse(status, body, {"ETag": build_etag(body)} if has_etag else {})
 
         caller = self.context.visitor.caller
         answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
-        return build_response(answer, then)
-
-    async def publish(self, project_ids: Iterable[UUID]) -> None:
-        """Carry files to storage; those of an answer that is told again are there already."""
-        for project_id in dict.fromkeys(project_ids):
-            await publish_project(self.engine, self.account.tenant_id, project_id)
+        return build_response(answer, committed[0].follow_up if committed else None)
 
 
 def build_response(answer: StoredResponse, then: Then | None = None) -> Response:

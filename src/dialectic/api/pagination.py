@@ -16,6 +16,7 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from dialectic.api.dependencies import RequestContext
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, T
 from dialectic.db.pool import Connection
 from dialectic.db.tables.lists import PageQuery, Rows
@@ -111,17 +112,17 @@ async def list_page(
     fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
     *,
-    within: Callable[[Connection], Awaitable[object]] | None = None,
+    within: Callable[[Transaction], Awaitable[object]] | None = None,
 ) -> Page[T]:
     """Answer with a page of rows by their time and id; `within` raises if there is no such list."""
     page = build_page(kind, wanted.cursor, wanted.limit)
 
-    async def work(connection: Connection) -> Rows:
+    async def read(tx: Transaction) -> Rows:
         if within is not None:
-            await within(connection)
-        return await fetch(connection, page)
+            await within(tx)
+        return await fetch(tx.connection, page)
 
-    kept, following = build_listing(kind, await context.transact(work), wanted.limit)
+    kept, following = build_listing(kind, await context.run(read), wanted.limit)
     return Page(items=[build(row) for row in kept], next_cursor=following)
 
 

@@ -355,17 +355,8 @@ async def list_tenants(db: Database, caller: Caller) -> list[Membership]:
     return await db.transact(caller.tenant_id, work)
 
 
-async def create_organization(db: Database, caller: Caller, name: str) -> UUID:
-    """Make an organisation that the caller owns; return its id."""
-
-    async def work(connection: Connection) -> UUID:
-        return await create_organization_in(connection, caller, name)
-
-    return await db.transact(caller.tenant_id, work)
-
-
-async def create_organization_in(connection: Connection, caller: Caller, name: str) -> UUID:
-    """Make an organisation in the caller's transaction."""
+async def create_organization(connection: Connection, caller: Caller, name: str) -> UUID:
+    """Create an organisation that the caller owns; return its id."""
     caller.require(Scope.ADMIN)
     return await store.create_organization(connection, caller.user_id, _clean_name(name))
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from dialectic.app.transaction import Transaction
+from dialectic.contract.contributions import Contribution, ContributionSummary
 from dialectic.core.documents.artifacts import extract_documents
 from dialectic.core.documents.file_locations import ContributionFile, Intermediate
 from dialectic.core.documents.file_paths import build_path, parse_path
@@ -19,72 +21,47 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, Account, File, NewResource, Noun, get_id
-from dialectic.engine import Engine
+from dialectic.db.tables.records import SQL, File, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
-from dialectic.publishing.publish import publish_project
 
 _REMEDY = Remedy(RemedyAction.LIST_CONTRIBUTIONS)
 CONTRIBUTION = Noun("contribution", SQL["find_contribution_ids"], _REMEDY)
 CHUNK = Noun("chunk", SQL["find_chunk_ids"], _REMEDY)
+EDITION = "edition"
 
 
-async def resolve_id(engine: Engine, account: Account, text: str) -> UUID:
-    """Find a contribution by its id or the beginning of it, if that means only one."""
-
-    async def work(connection: Connection) -> UUID:
-        return await get_id(connection, CONTRIBUTION, text)
-
-    return await engine.db.transact(account.tenant_id, work)
+async def resolve_id(tx: Transaction, text: str) -> UUID:
+    """Get the id of a contribution by the beginning of it, if only one begins so."""
+    return await get_id(tx.connection, CONTRIBUTION, text)
 
 
-async def get_chunk(engine: Engine, account: Account, text: str) -> dict[str, Any]:
+async def resolve_chunk_id(tx: Transaction, text: str) -> UUID:
+    """Get the id of a turn by the beginning of it, if only one begins so."""
+    return await get_id(tx.connection, CHUNK, text)
+
+
+async def load_chunk(tx: Transaction, text: str) -> dict[str, Any]:
     """Load one turn of a document by its id or the beginning of it."""
-
-    async def work(connection: Connection) -> dict[str, Any]:
-        chunk_id = await get_id(connection, CHUNK, text)
-        row = await connection.fetchrow(SQL["load_chunk"], chunk_id)
-        assert row is not None, "it was just found"
-        return dict(row)
-
-    return await engine.db.transact(account.tenant_id, work)
+    chunk_id = await resolve_chunk_id(tx, text)
+    row = await tx.connection.fetchrow(SQL["load_chunk"], chunk_id)
+    assert row is not None, "it was just found"
+    return dict(row)
 
 
-async def list_chunks(
-    engine: Engine, account: Account, contribution_id: UUID
-) -> list[dict[str, Any]]:
-    """List the turns of a document that took several, in order."""
-
-    async def work(connection: Connection) -> list[dict[str, Any]]:
-        rows = await connection.fetch(SQL["list_chunks"], contribution_id)
-        return [dict(row) for row in rows]
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-async def load(engine: Engine, account: Account, contribution_id: UUID) -> dict[str, Any]:
-    """Load a contribution with its text and how it came about."""
-
-    async def work(connection: Connection) -> dict[str, Any]:
-        return await load_in(connection, contribution_id)
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-async def load_record(engine: Engine, account: Account, contribution_id: UUID) -> dict[str, Any]:
+async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
     """Load a contribution with the turns that it took."""
-    row = await load(engine, account, contribution_id)
+    row = await load(tx, contribution_id)
     keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
-    chunks = await list_chunks(engine, account, contribution_id)
+    chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
     row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
     return row
 
 
-async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
-    """Load a contribution in the caller's transaction."""
-    row = await connection.fetchrow(SQL["load_contribution"], contribution_id)
+async def load(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
+    """Load a contribution with its text and how it came about."""
+    row = await tx.connection.fetchrow(SQL["load_contribution"], contribution_id)
     if row is None:
         raise NotFound(
             f"There is no contribution {contribution_id}.",
@@ -94,20 +71,20 @@ async def load_in(connection: Connection, contribution_id: UUID) -> dict[str, An
     return dict(row)
 
 
-async def lock_in(connection: Connection, contribution_id: UUID) -> UUID:
-    """Keep a document as it is until the end of the transaction; return the first version's id.
+async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
+    """Lock a document until the end of the transaction; return the first version's id.
 
-    Whoever looks at it before they change it must look after this.
+    Read the document after this, not before.
     """
-    row = await load_in(connection, contribution_id)
+    row = await load(tx, contribution_id)
     first_id: UUID = row["original_model_contribution_id"] or row["id"]
-    await connection.fetchval(SQL["lock_versions"], first_id)
+    await tx.connection.fetchval(SQL["lock_versions"], first_id)
     return first_id
 
 
-async def _load_first(connection: Connection, contribution_id: UUID) -> dict[str, Any]:
-    """Load the first version of a document, locked against whoever else makes the next one."""
-    return await load_in(connection, await lock_in(connection, contribution_id))
+async def _load_first(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
+    """Load the first version of a document, locked against others who create the next one."""
+    return await load(tx, await lock(tx, contribution_id))
 
 
 async def _load_newest(connection: Connection, first_id: UUID) -> dict[str, Any]:
@@ -127,31 +104,14 @@ class Edited:
     project_id: UUID
 
 
-async def edit(engine: Engine, account: Account, contribution_id: UUID, text: str) -> Edited:
-    """Put a person's version in the place of a document; the old one is kept."""
-    new_id = uuid4()
-
-    async def work(connection: Connection) -> Edited:
-        return await edit_in(engine, connection, account, contribution_id, text, new_id)
-
-    edited = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, edited.project_id)
-    return edited
-
-
-async def edit_in(
-    engine: Engine,
-    connection: Connection,
-    account: Account,
-    contribution_id: UUID,
-    text: str,
-    new_id: UUID,
-) -> Edited:
-    """Make a person's version of a document in the caller's transaction, under the id it names."""
+async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
+    """Save a person's version of a document as the newest one; the old one is kept."""
+    connection, account, new_id = tx.connection, tx.account, tx.derive_id("contribution")
     body = _read_body(text)
-    first = await _load_first(connection, contribution_id)
+    first = await _load_first(tx, contribution_id)
     newest = await _load_newest(connection, first["id"])
     project_id = first["project_id"]
+    tx.publish(project_id)
     if newest["id"] == new_id:  # a commit whose answer was lost
         return Edited(new_id, newest["edit_version"], newest["storage_path"], 0, project_id)
     if newest["content"].strip() == body.strip():
@@ -161,7 +121,7 @@ async def edit_in(
     version = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]
     )
-    edited, resources = await _build_edit(engine, connection, first, new_id, version, body)
+    edited, resources = await _build_edit(tx, first, new_id, version, body)
     stale = await records.supersede(connection, first["id"])
     await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
@@ -200,19 +160,14 @@ class _Version:
 
 
 async def _build_edit(
-    engine: Engine,
-    connection: Connection,
-    first: dict[str, Any],
-    new_id: UUID,
-    version: int,
-    body: str,
+    tx: Transaction, first: dict[str, Any], new_id: UUID, version: int, body: str
 ) -> tuple[_Version, list[NewResource]]:
     """Build the file of a new version and the documents that are cut out of it."""
     place = parse_path(first["storage_path"])
     assert isinstance(place, ContributionFile | Intermediate), "a contribution stands at its place"
     name = replace(place.contribution, version=version)
     scene = await load_session_context(
-        engine, connection, first["session_id"], first["iteration_number"]
+        tx.engine, tx.connection, first["session_id"], first["iteration_number"]
     )
     stage = scene.process.load_stage(first["stage"])
     is_final = first["contribution_type"] == stage.output_type
@@ -250,37 +205,17 @@ async def _build_edit(
     return _Version(file, flags), resources
 
 
-async def regenerate(engine: Engine, account: Account, contribution_id: UUID) -> UUID:
-    """Let the same model write a document anew from what it reads now; return the job's id.
+async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
+    """Let the same model write a document again from what it reads now; return the job's id.
 
-    What was made from the old version is marked as stale when the new one is there.
+    What was made from the old version is marked as stale when the new one is there. A commit whose
+    answer was lost is tried again, and finds the job of the first try: it is paid for once.
     """
-
-    asked = Regeneration()
-
-    async def work(connection: Connection) -> UUID:
-        return await regenerate_in(connection, account, contribution_id, asked)
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-@dataclass(slots=True)
-class Regeneration:
-    """One wish to have a document written anew, and the job that was made for it when last tried.
-
-    A commit whose answer was lost is tried again, and finds that job: it is paid for once.
-    """
-
-    job_id: UUID | None = None
-
-
-async def regenerate_in(
-    connection: Connection, account: Account, contribution_id: UUID, asked: Regeneration
-) -> UUID:
-    """Make the job that writes a document anew, in the caller's transaction."""
-    first = await _load_first(connection, contribution_id)
-    if asked.job_id is not None and await jobs.find_job(connection, asked.job_id) is not None:
-        return asked.job_id
+    connection = tx.connection
+    first = await _load_first(tx, contribution_id)
+    made = tx.attempts.chosen.get(EDITION)
+    if made is not None and await jobs.find_job(connection, made) is not None:
+        return made
     session = await records.load_session(connection, first["session_id"])
     if session["status"] in ("paused", "cancelled"):
         raise Conflict(f"Session {session['id']} is {session['status']}.")
@@ -316,6 +251,46 @@ async def regenerate_in(
         max_retries=session["max_retries"],
         target_contribution_id=first["target_contribution_id"],
     )
-    await jobs.insert_job(connection, account.tenant_id, new)
-    asked.job_id = new.id
+    await jobs.insert_job(connection, tx.account.tenant_id, new)
+    tx.attempts.chosen[EDITION] = new.id
     return new.id
+
+
+def build_summary(row: dict[str, Any]) -> ContributionSummary:
+    """Build a contribution of a list from its row."""
+    return ContributionSummary(
+        **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
+    )
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    same = (
+        "id", "stage", "is_incomplete", "is_intermediate", "is_stale", "flags", "finish_reason",
+        "created_at",
+    )  # fmt: skip
+    return {
+        **{key: row[key] for key in same},
+        "model": row["model_name"],
+        "iteration": row["iteration_number"],
+        "type": row["contribution_type"],
+        "path": row["storage_path"],
+        "version": row["edit_version"],
+        "input_tokens": row["tokens_used_input"],
+        "output_tokens": row["tokens_used_output"],
+    }
+
+
+async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
+    """Load one version of a contribution, with its text and how it came about."""
+    row = await load(tx, contribution_id)
+    return Contribution(
+        **_columns(row),
+        session_id=row["session_id"],
+        job_id=row["job_id"],
+        original_id=row["original_model_contribution_id"] or row["id"],
+        is_latest=row["is_latest_edit"],
+        is_by_user=row["user_id"] is not None,
+        about_id=row["target_contribution_id"],
+        source_ids=row["source_contribution_ids"],
+        content=row["content"],
+    )

@@ -1,64 +1,26 @@
 """What a person says about a stage or a contribution, and how they rate it. Later prompts tell it.
 
-Knows nothing of how prompts are made of it. What ends in `_in` works in the transaction of whoever
-asks for it.
+Knows nothing of how prompts are made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from dialectic.app.contributions import load_in as load_contribution
+from dialectic.app.contributions import load as load_contribution
+from dialectic.app.transaction import Transaction
 from dialectic.contract.contributions import RATING_MAX, RATING_MIN
+from dialectic.contract.sessions import SavedFeedback
 from dialectic.core.documents.file_locations import UserFeedback
 from dialectic.core.documents.file_paths import build_path
 from dialectic.core.text import clean_text
-from dialectic.db.pool import Connection
 from dialectic.db.tables import records
-from dialectic.db.tables.records import SQL, Account, NewResource
-from dialectic.engine import Engine
+from dialectic.db.tables.records import SQL, NewResource
 from dialectic.errors import Conflict, UsageError
 from dialectic.pipeline.load import JobContext, load_session_context
-from dialectic.publishing.publish import publish_project
-
-
-async def give_feedback(
-    engine: Engine,
-    account: Account,
-    session_id: UUID,
-    stage_slug: str,
-    text: str,
-    *,
-    target_id: UUID | None = None,
-) -> str:
-    """Keep what a person says about a stage, or about one of its contributions; return the path."""
-    said = Comment(stage_slug, content=text, target_id=target_id)
-
-    async def work(connection: Connection) -> SavedFeedback:
-        return await save_in(engine, connection, account, session_id, [said])
-
-    return await _keep(engine, account, work)
-
-
-async def rate(engine: Engine, account: Account, contribution_id: UUID, rating: int) -> str:
-    """Keep a person's rating of a contribution; later prompts tell it."""
-    rated = Rating(contribution_id, rating)
-
-    async def work(connection: Connection) -> SavedFeedback:
-        return await rate_in(engine, connection, account, rated)
-
-    return await _keep(engine, account, work)
-
-
-async def _keep(
-    engine: Engine, account: Account, work: Callable[[Connection], Awaitable[SavedFeedback]]
-) -> str:
-    kept = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, kept.project_id)
-    return kept.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +43,41 @@ class Rating:
     id: UUID = field(default_factory=uuid4)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedFeedback:
-    """Where feedback stands."""
-
-    path: str
-    project_id: UUID
-
-
-async def rate_in(
-    engine: Engine, connection: Connection, account: Account, rated: Rating
-) -> SavedFeedback:
-    """Keep a rating in the caller's transaction, in the session of what is rated."""
-    row = await load_contribution(connection, rated.contribution_id)
-    return await save_in(engine, connection, account, row["session_id"], [rated])
-
-
-async def save_in(
-    engine: Engine,
-    connection: Connection,
-    account: Account,
+async def give_feedback(
+    tx: Transaction,
     session_id: UUID,
-    said: Sequence[Comment | Rating],
+    stage_slug: str,
+    text: str,
+    *,
+    target_id: UUID | None = None,
 ) -> SavedFeedback:
-    """Keep all that a person says of a session at once, in the caller's transaction.
+    """Save what a person says about a stage, or about one of its contributions."""
+    comment = Comment(stage_slug, text, target_id, tx.derive_id("feedback"))
+    return await save(tx, session_id, [comment])
 
-    However much that is, the file of a stage is written once. Returns where the last of it stands.
+
+async def rate(tx: Transaction, contribution_id: UUID, rating: int) -> SavedFeedback:
+    """Save a person's rating of a contribution, in its session."""
+    row = await load_contribution(tx, contribution_id)
+    rated = Rating(contribution_id, rating, tx.derive_id("rating"))
+    return await save(tx, row["session_id"], [rated])
+
+
+async def save(
+    tx: Transaction, session_id: UUID, said: Sequence[Comment | Rating]
+) -> SavedFeedback:
+    """Save all that a person says of a session at once; return where the last of it is.
+
+    However much that is, the file of a stage is written once.
     """
-    # The file is written anew from all that was said: two who speak do so one after another.
+    connection, account = tx.connection, tx.account
+    # The file is rewritten from all feedback: two writers take turns.
     await connection.execute(SQL["lock_session"], session_id)
     session = await records.load_session(connection, session_id)
-    targets = await _load_targets(connection, session_id, said)
+    targets = await _load_targets(tx, session_id, said)
     found = [_understand(one, targets, session["iteration_count"]) for one in said]
     scenes = {
-        place: await _load_stage(engine, connection, session_id, place)
+        place: await _load_stage(tx, session_id, place)
         for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
     }
     await connection.executemany(
@@ -139,16 +102,17 @@ async def save_in(
     files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
     owner = next(iter(scenes.values())).owner
     await records.put_resources(connection, account.tenant_id, owner, files)
-    return SavedFeedback(files[-1].path, owner.project_id)
+    tx.publish(owner.project_id)
+    return SavedFeedback(path=files[-1].path)
 
 
 async def _load_targets(
-    connection: Connection, session_id: UUID, said: Sequence[Comment | Rating]
+    tx: Transaction, session_id: UUID, said: Sequence[Comment | Rating]
 ) -> dict[UUID, dict[str, Any]]:
     """Load the contributions that are spoken of; all must be of the session."""
     ids = [one.contribution_id if isinstance(one, Rating) else one.target_id for one in said]
     found = {
-        target_id: await load_contribution(connection, target_id)
+        target_id: await load_contribution(tx, target_id)
         for target_id in dict.fromkeys(ids)
         if target_id is not None
     }
@@ -220,14 +184,14 @@ def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _load_stage(
-    engine: Engine, connection: Connection, session_id: UUID, place: tuple[str, int]
-) -> JobContext:
+async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> JobContext:
     """Load the scene of a stage that has begun."""
     stage_slug, iteration = place
-    scene = await load_session_context(engine, connection, session_id, iteration)
+    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
     scene.process.load_stage(stage_slug)  # which there may not be
-    status = await connection.fetchval(SQL["find_stage_status"], session_id, iteration, stage_slug)
+    status = await tx.connection.fetchval(
+        SQL["find_stage_status"], session_id, iteration, stage_slug
+    )
     if status in (None, "waiting"):
         raise Conflict(
             f"Stage {stage_slug!r} has not begun in iteration {iteration}: there is nothing to "

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from dialectic.core.access import Caller
+from dialectic.core.backoff import iterate_delays
 from dialectic.db.pool import Connection, Database
 from dialectic.db.tables.idempotency import (
     Claim,
@@ -49,7 +50,7 @@ async def run_once(
     """Do the work in one commit with its answer; or give the answer that was given before.
 
     What the work raises leaves nothing behind, so the same name may be tried again. It must use the
-    given connection alone: whoever asks for a second one could wait for those who wait for it.
+    given connection alone: with a second one it could wait for those who wait for it.
     """
     # One for all tries: a commit whose answer was lost must find what it has already done.
     unnamed_id = uuid4()
@@ -81,7 +82,7 @@ class LongRequests:
     ) -> StoredResponse:
         """Do the work, join it if it is under way, or give the answer that was given before.
 
-        It goes on when whoever asked is gone; its answer is there for the next one. An error of
+        It goes on when its client has left; its answer is there for the next one. An error of
         ours gives the name free again, so the work must have put its own things right by then.
         """
         name = RequestKey(caller.user_id, key or f"(unnamed {uuid4()})", request_sha256)
@@ -105,7 +106,7 @@ class LongRequests:
 
     def _end(self, of_tenant: tuple[UUID, RequestKey], task: asyncio.Task[StoredResponse]) -> None:
         del self._tasks[of_tenant]
-        # Whoever asked may be gone, and then nobody else looks at what went wrong.
+        # The client may have left, and then this log alone tells what went wrong.
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.info("a request came to nothing: %s", type(error).__name__)
 
@@ -129,8 +130,9 @@ class LongRequests:
     async def _claim(self, tenant_id: UUID, name: RequestKey) -> Claim | StoredResponse:
         """Claim a name; while another process has it, look again from time to time."""
         clock = asyncio.get_running_loop().time
-        give_up_at, pause_s = clock() + self._wait_s, LOOK_FIRST_S
+        give_up_at, pauses = clock() + self._wait_s, iterate_delays(LOOK_FIRST_S, LOOK_MAX_S)
         while True:
+            pause_s = next(pauses)
             try:
                 return await self._db.transact(
                     tenant_id, lambda connection: claim(connection, name, lease=self._lease)
@@ -139,7 +141,6 @@ class LongRequests:
                 if clock() + pause_s > give_up_at:
                     raise
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LOOK_MAX_S)
 
     async def _keep(self, tenant_id: UUID, held: Claim) -> None:
         """Renew a claim for as long as it is ours."""

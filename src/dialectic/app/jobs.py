@@ -1,13 +1,13 @@
 """What a person asks of one job of a session: wait, go on, end. Knows not how it is carried out.
 
-Each acts in the caller's transaction and is harmless when asked again. What is asked of all jobs of
-a session stands in `sessions`.
+Each is harmless when asked again. `sessions` acts on all jobs of a session.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from dialectic.app.transaction import Transaction
 from dialectic.core.job import ENDED, JobStatus
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
@@ -15,12 +15,12 @@ from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction
 from dialectic.limits import admission
 
 
-async def pause_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+async def pause(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
     """Let a job wait that has not begun, or not its next turn, until someone resumes it."""
-    if await jobs.pause_job(connection, session_id, job_id):
-        await _tell(connection, session_id, job_id)
+    if await jobs.pause_job(tx.connection, session_id, job_id):
+        await _tell(tx.connection, session_id, job_id)
         return
-    status = await _load_status(connection, session_id, job_id)
+    status = await _load_status(tx.connection, session_id, job_id)
     if status is not JobStatus.PAUSED:
         raise Conflict(
             f"Job {job_id} is {status}: only one that waits for its turn can be paused. What runs "
@@ -30,14 +30,12 @@ async def pause_in(connection: Connection, session_id: UUID, job_id: UUID) -> No
         )
 
 
-async def resume_in(
-    connection: Connection, session_id: UUID, job_id: UUID, *, approves_spend: bool
-) -> None:
+async def resume(tx: Transaction, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
     """Let a job go on that is paused; a call that was too dear only if that is approved."""
-    await admission.allow_probes(connection, session_id)
-    if await jobs.resume_job(connection, session_id, job_id, approves_spend=approves_spend):
+    await admission.allow_probes(tx.connection, session_id)
+    if await jobs.resume_job(tx.connection, session_id, job_id, approves_spend=approves_spend):
         return
-    status = await _load_status(connection, session_id, job_id)
+    status = await _load_status(tx.connection, session_id, job_id)
     if status in ENDED:
         raise Conflict(
             f"Job {job_id} is {status} and cannot be resumed.",
@@ -55,11 +53,11 @@ async def resume_in(
         )
 
 
-async def cancel_in(connection: Connection, session_id: UUID, job_id: UUID) -> None:
+async def cancel(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
     """End a job; if it runs, its worker hangs up. Whoever cannot do without it ends with it."""
-    if await jobs.cancel_job(connection, session_id, job_id):
+    if await jobs.cancel_job(tx.connection, session_id, job_id):
         return
-    status = await _load_status(connection, session_id, job_id)
+    status = await _load_status(tx.connection, session_id, job_id)
     if status is not JobStatus.CANCELLED:
         raise Conflict(
             f"Job {job_id} is {status} already: there is nothing to be cancelled.",

@@ -1,19 +1,22 @@
 """Projects: made with a prompt and what is given beside it, given sessions, renamed, deleted.
 
-Knows nothing of what becomes of a session; no stage starts here. What ends in `_in` works in the
-transaction of whoever asks for it; ids are given by the caller, so that trying again makes nothing
-twice.
+Knows nothing of what becomes of a session; no stage starts here. Ids derive from the request, so
+that a second try creates nothing twice.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
+from dialectic.app.transaction import Transaction
+from dialectic.contract.projects import Project, ProjectSummary
 from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
 from dialectic.core.documents.file_paths import build_path
+from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import (
     Given,
     RunRequest,
@@ -25,14 +28,11 @@ from dialectic.core.run_request import (
 )
 from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
-from dialectic.db.pool import Connection
 from dialectic.db.tables import descriptions, records
-from dialectic.db.tables.records import SQL, Account, NewResource, Owner, choose_slug
-from dialectic.engine import Engine
+from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
-from dialectic.publishing.deletion import discard_files_in
-from dialectic.publishing.publish import publish_project
+from dialectic.publishing.deletion import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +53,33 @@ class NewProject:
     name: str = ""
     domain: str = "General"
     resources: tuple[Given, ...] = ()
-    id: UUID = field(default_factory=uuid4)
 
 
-async def create_session(engine: Engine, account: Account, ask: RunRequest) -> CreatedSession:
+async def create_session(tx: Transaction, ask: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
-    check_run_request(ask.process, until=ask.until, domain=ask.domain)
-    get_lead(ask.models, ask.lead)  # refused before anything is written
-    for name in ask.models:
-        engine.catalog.load_card(name)
     new = NewProject(prompt=ask.prompt, name=ask.name, domain=ask.domain, resources=ask.resources)
-    session_id = uuid4()
-
-    async def work(connection: Connection) -> CreatedSession:
-        slug, notes = await create_project_in(engine, connection, account, new)
-        await add_session_in(engine, connection, account, new.id, ask, session_id)
-        return CreatedSession(new.id, session_id, slug, notes)
-
-    begun = await engine.db.transact(account.tenant_id, work)
-    await publish_project(engine, account.tenant_id, new.id)
-    return begun
+    _check_session(tx, ask)  # refused before anything is written
+    project_id, slug, notes = await create_project(tx, new)
+    session_id = await add_session(tx, project_id, ask)
+    return CreatedSession(project_id, session_id, slug, notes)
 
 
-async def create_project_in(
-    engine: Engine, connection: Connection, account: Account, new: NewProject
-) -> tuple[str, list[str]]:
-    """Create a project in the caller's transaction; return its folder and notes on its prompt."""
-    prompt, notes = check_prompt(new.prompt, bytes_max=engine.settings.max_prompt_bytes)
+async def create_project(tx: Transaction, new: NewProject) -> tuple[UUID, str, list[str]]:
+    """Create a project; return its id, its folder and notes on its prompt."""
+    connection, account, project_id = tx.connection, tx.account, tx.derive_id("project")
+    tx.publish(project_id)
+    prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
     name = check_name(new.name) or derive_name(prompt)
-    made: str | None = await connection.fetchval(SQL["find_project_slug"], new.id)
+    made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
     if made is not None:  # a commit whose answer was lost
-        return made, notes
+        return project_id, made, notes
     wanted = slugify_name(name, fallback="project")
-    slug = await choose_slug(connection, account.tenant_id, wanted, new.id)
+    slug = await choose_slug(connection, account.tenant_id, wanted, project_id)
     domain_id = await records.upsert_domain(connection, account.tenant_id, new.domain)
     await connection.execute(
         SQL["insert_project"],
         account.tenant_id,
-        new.id,
+        project_id,
         account.user_id,
         name,
         slug,
@@ -105,27 +94,27 @@ async def create_project_in(
         notes=tuple(notes),
     )
     given = _build_given(new.resources, slug, set())
-    owner = Owner(account.user_id, new.id)
+    owner = Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, [first, *given])
-    return slug, notes
+    return project_id, slug, notes
 
 
-async def add_session_in(
-    engine: Engine,
-    connection: Connection,
-    account: Account,
-    project_id: UUID,
-    ask: RunRequest,
-    session_id: UUID,
-) -> None:
-    """Give a project a session, by a process that is pinned, with its budget."""
+def _check_session(tx: Transaction, ask: RunRequest) -> tuple[int, list[ModelCard]]:
+    """Check what a session is asked for; return the place of its lead and its models."""
     check_run_request(ask.process, until=ask.until, domain=ask.domain)
-    lead, first = get_lead(ask.models, ask.lead), ask.process.order[0].slug
-    cards = [engine.catalog.load_card(name) for name in ask.models]
+    lead = get_lead(ask.models, ask.lead)
+    return lead, [tx.engine.catalog.load_card(name) for name in ask.models]
+
+
+async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUID:
+    """Create a session in a project, by a process that is pinned, with its budget."""
+    lead, cards = _check_session(tx, ask)
+    connection, account, session_id = tx.connection, tx.account, tx.derive_id("session")
+    first = ask.process.order[0].slug
     if await connection.fetchval(SQL["session_exists"], session_id):
-        return  # a commit whose answer was lost
+        return session_id  # a commit whose answer was lost
     process_id = await records.pin_process(connection, account.tenant_id, ask.process)
-    engine.processes[process_id] = ask.process  # its jobs need not build it again
+    tx.engine.processes[process_id] = ask.process  # its jobs need not build it again
     model_ids = [await records.upsert_model(connection, account.tenant_id, card) for card in cards]
     await connection.execute(
         SQL["insert_session"],
@@ -143,10 +132,11 @@ async def add_session_in(
         ask.is_autopilot,
         ask.continue_until_complete,
         ask.max_output_tokens,
-        engine.settings.max_retries,
+        tx.engine.settings.max_retries,
     )
     if ask.budget_credits is not None:
         await wallets.set_budget(connection, session_id, ask.budget_credits)
+    return session_id
 
 
 def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[NewResource]:
@@ -168,9 +158,9 @@ def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[New
 # -- what exists ----------------------------------------------------------------------------------
 
 
-async def load_in(connection: Connection, project_id: UUID) -> dict[str, Any]:
+async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
     """Load a project, with its prompt and its domain."""
-    row = await connection.fetchrow(SQL["load_project"], project_id)
+    row = await tx.connection.fetchrow(SQL["load_project"], project_id)
     if row is None:
         raise NotFound(
             f"There is no project {project_id}.", reason="no_project", subject=str(project_id)
@@ -178,11 +168,11 @@ async def load_in(connection: Connection, project_id: UUID) -> dict[str, Any]:
     return dict(row)
 
 
-async def change_in(
-    connection: Connection, project_id: UUID, *, name: str | None, is_archived: bool | None
+async def change(
+    tx: Transaction, project_id: UUID, *, name: str | None, is_archived: bool | None
 ) -> None:
     """Rename a project, put it away or take it out again; its folder keeps its name."""
-    row = await load_in(connection, project_id)
+    row = await load(tx, project_id)
     named = row["project_name"] if name is None else check_name(name)
     if not named:
         raise UsageError(
@@ -193,15 +183,14 @@ async def change_in(
     status = row["status"]
     if is_archived is not None:
         status = "archived" if is_archived else "active"
-    await connection.execute(SQL["change_project"], project_id, named, status)
-    await descriptions.make_due(connection, project_id)
+    await tx.connection.execute(SQL["change_project"], project_id, named, status)
+    await descriptions.make_due(tx.connection, project_id)
 
 
-async def add_resource_in(
-    engine: Engine, connection: Connection, account: Account, project_id: UUID, given: Given
-) -> UUID:
+async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
     """Give a project a text beside its prompt; what is under way reads it from then on."""
-    size, bytes_max = len(given.text.encode(errors="replace")), engine.settings.max_prompt_bytes
+    connection, account = tx.connection, tx.account
+    size, bytes_max = len(given.text.encode(errors="replace")), tx.engine.settings.max_prompt_bytes
     if size > bytes_max:
         raise TooLarge(
             f"The resource has {size:,} bytes; MAX_PROMPT_BYTES allows {bytes_max:,}. Shorten it."
@@ -210,7 +199,7 @@ async def add_resource_in(
         raise UsageError(
             "The resource is empty. Give it a text.", reason="empty", subject="content"
         )
-    row = await load_in(connection, project_id)
+    row = await load(tx, project_id)
     # Two who give something of one name at the same moment do so one after another.
     await connection.execute(SQL["lock_slug"], account.tenant_id, row["slug"])
     taken = {
@@ -221,27 +210,31 @@ async def add_resource_in(
     owner = Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, [resource])
     await descriptions.make_due(connection, project_id)
+    tx.publish(project_id)
     return records.derive_resource_id(project_id, resource.path)
 
 
-async def delete_in(connection: Connection, project_id: UUID) -> list[str]:
-    """Delete a project with all that belongs to it; list its files, which are noted as to be gone.
+async def delete(tx: Transaction, project_id: UUID) -> None:
+    """Delete a project with all that belongs to it; its files follow after the commit.
 
     What was paid stays in the books. A project that works is not deleted under its workers, nor
     does any begin to work while it is.
     """
+    connection = tx.connection
     # In this order: whoever starts a session has it first, and then needs the project to write.
     await connection.execute(SQL["lock_sessions_of_project"], project_id)
     await connection.execute(SQL["lock_project"], project_id)
-    row = await load_in(connection, project_id)
+    row = await load(tx, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
         raise Conflict(
             f"Project {project_id} has work under way: cancel its sessions first.",
             reason="work_under_way",
         )
     paths = await discard_files_in(connection, project_id, row["slug"])
+    tx.after_commit[project_id] = functools.partial(
+        delete_files, tx.engine, tx.account.tenant_id, paths
+    )
     await connection.execute(SQL["delete_project"], project_id)
-    return paths
 
 
 def build_run_request(project: dict[str, Any], ask: RunRequest) -> RunRequest:
@@ -249,11 +242,23 @@ def build_run_request(project: dict[str, Any], ask: RunRequest) -> RunRequest:
     return replace(ask, prompt=project["initial_user_prompt"], domain=project["domain"])
 
 
-async def list_files(engine: Engine, account: Account, project_id: UUID, slug: str) -> list[str]:
+async def list_files(tx: Transaction, project_id: UUID, slug: str) -> list[str]:
     """List the paths of a project's files."""
+    rows = await tx.connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
+    return [row["path"] for row in rows]
 
-    async def work(connection: Connection) -> list[str]:
-        rows = await connection.fetch(SQL["list_files_of_project"], project_id, f"{slug}/")
-        return [row["path"] for row in rows]
 
-    return await engine.db.transact(account.tenant_id, work)
+async def get(tx: Transaction, project_id: UUID) -> Project:
+    """Load a project and its prompt."""
+    row = await load(tx, project_id)
+    return Project(**_columns(row), prompt=row["initial_user_prompt"])
+
+
+def build_summary(row: dict[str, Any]) -> ProjectSummary:
+    """Build a project of a list from its row."""
+    return ProjectSummary(**_columns(row))
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    same = {key: row[key] for key in ("id", "slug", "domain", "status", "created_at")}
+    return {**same, "name": row["project_name"]}

@@ -1,4 +1,4 @@
-"""What a run will cost, asked before it begins or while it is under way. Reads only.
+"""Quote a run before it begins, or the rest of one under way. Reads only.
 
 The shell around `pipeline.estimate`: it loads what the prompts carry, what exists already and what
 models wrote before. Calls no provider and makes no row.
@@ -6,16 +6,16 @@ models wrote before. Calls no provider and makes no row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import asyncpg
 
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.output_statistics import OutputStatistics, Sample
-from dialectic.core.money.price import is_play, price_call
+from dialectic.core.money.price import is_play
 from dialectic.core.money.quote import Amount, Forecast, Quote, add_up
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
@@ -37,7 +37,7 @@ from dialectic.pipeline.load import JobContext, list_outcomes, load_session_cont
 from dialectic.pipeline.outline import DocumentKey
 
 SQL = load_queries("quotes")
-# Older ones tell of models and prompts that have changed since.
+# Models and prompts have changed since older ones.
 EARLIER_SESSIONS_MAX = 10
 
 
@@ -73,7 +73,7 @@ class CheaperRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedRun:
-    """A run that nobody has started, with as much left out as its budget makes necessary."""
+    """A run that has not started, with as much left out as its budget makes necessary."""
 
     quote: Quote
     models: tuple[str, ...]
@@ -81,9 +81,9 @@ class QuotedRun:
     shrink: int
     fits: bool
     left_out: tuple[str, ...]
-    # What can be left out beside that, thing by thing, if asked for.
+    # What else can be left out, one thing at a time, if asked for.
     smaller: tuple[CheaperRun, ...]
-    # Nobody has named models, nor set any.
+    # Whether the models were chosen for want of a name or a setting.
     has_chosen_models: bool = False
 
 
@@ -95,21 +95,30 @@ async def quote_run(
     shrunk: int = 0,
     lists_smaller: bool = False,
 ) -> QuotedRun:
-    """Quote a run, from whose process so much was left out already."""
+    """Quote a run, with as little left out as fits its budget.
+
+    `shrunk` is how much its process leaves out already. A budget is one number for each kind of
+    money: both have to fit.
+    """
+    quote_of = await _prepare_quotes(engine, account, ask)
+
+    def price_of(process: Process) -> int:
+        quote = quote_of(process)
+        return max(quote.only(is_play=kind).figures.likely.credits for kind in (False, True))
+
     rungs: int | None = 0
-    there = len(ask.process.file.shrink)
     if ask.budget_credits is not None:
-        ask, rungs = await fit_request(engine, account, ask, budget_credits=ask.budget_credits)
-    quote_of = await prepare_quotes(engine, account, ask)
-    process, models = ask.process, len(ask.models)
-    shrink = shrunk + (there if rungs is None else rungs)
+        rungs = decide_shrink(ask.process, price_of, ask.budget_credits)
+    left_out = len(ask.process.file.shrink) if rungs is None else rungs
+    process, models = shrink_process(ask.process, left_out), len(ask.models)
+    before = shrunk + left_out
     return QuotedRun(
         quote=quote_of(process),
         models=tuple(ask.models),
-        shrink=shrink,
+        shrink=before,
         fits=rungs is not None,
         left_out=list_left_out(process, models=models),
-        smaller=list_smaller(process, quote_of, models=models, before=shrink)
+        smaller=list_smaller(process, quote_of, models=models, before=before)
         if lists_smaller
         else (),
     )
@@ -118,7 +127,7 @@ async def quote_run(
 def list_smaller(
     process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
 ) -> tuple[CheaperRun, ...]:
-    """List what a process can leave out beside what it has left out before, thing by thing.
+    """List what else a process can leave out, each with all before it, if it saves something.
 
     What lies behind the end of the run costs nothing, and leaving it out saves nothing.
     """
@@ -127,67 +136,39 @@ def list_smaller(
     for rung in range(1, len(process.file.shrink) + 1):
         quote = quote_of(shrink_process(process, rung))
         if quote.figures != larger.figures:
-            found.append(
-                CheaperRun(before + rung, describe_reduction(process, rung, models=models), quote)
-            )
+            left_out = describe_reduction(process, rung, models=models)
+            found.append(CheaperRun(before + rung, left_out, quote))
         larger = quote
     return tuple(found)
 
 
-async def quote_request(engine: Engine, account: Account, ask: RunRequest) -> Quote:
-    """Quote a run that nobody has started, from what earlier sessions have taught."""
-    return (await prepare_quotes(engine, account, ask))(ask.process)
-
-
-async def fit_request(
-    engine: Engine, account: Account, ask: RunRequest, *, budget_credits: int
-) -> tuple[RunRequest, int | None]:
-    """Leave out as little as fits a budget; None says that not even the least does.
-
-    A budget is one number for each kind of money: both have to fit.
-    """
-    quote_of = await prepare_quotes(engine, account, ask)
-
-    def price_of(process: Process) -> int:
-        quote = quote_of(process)
-        return max(quote.only(is_play=kind).figures.likely.credits for kind in (False, True))
-
-    rungs = decide_shrink(ask.process, price_of, budget_credits)
-    least = len(ask.process.file.shrink) if rungs is None else rungs
-    return replace(ask, process=shrink_process(ask.process, least)), rungs
-
-
-async def prepare_quotes(
+async def _prepare_quotes(
     engine: Engine, account: Account, ask: RunRequest
 ) -> Callable[[Process], Quote]:
-    """Load what is needed to quote a run, for its process or for versions of it that are smaller.
+    """Load what is needed to quote a run, for its process or for smaller versions of it.
 
-    Refuses whatever cannot become a session.
+    Refuses what cannot become a session.
     """
     request, _ = check_prompt(ask.prompt, bytes_max=engine.settings.max_prompt_bytes)
     check_run_request(ask.process, until=ask.until, domain=ask.domain)
     get_lead(ask.models, ask.lead)
     cards = [engine.catalog.load_card(name) for name in ask.models]
-    brief = Brief(
-        request=request,
-        domain=ask.domain,
-        context=tuple(
-            Item(given.kind.value.replace("_", " ").capitalize(), clean_text(given.text)[0])
-            for given in ask.resources
-        ),
+    context = tuple(
+        Item(given.kind.value.replace("_", " ").capitalize(), clean_text(given.text)[0])
+        for given in ask.resources
     )
-    terms = Terms(
-        max_output_tokens=ask.max_output_tokens,
-        max_continuations=engine.settings.max_continuations if ask.continue_until_complete else 0,
+    brief = Brief(request=request, domain=ask.domain, context=context)
+    terms = _build_terms(
+        engine,
+        ask.max_output_tokens,
         max_retries=engine.settings.max_retries,
-        concurrency=engine.settings.worker_concurrency,
-        embedder=_find_embedder(engine),
+        goes_on=ask.continue_until_complete,
     )
-
-    async def work(connection: Connection) -> OutputStatistics:
-        return OutputStatistics(await _load_earlier(connection, ask.process.name, None))
-
-    learned = await engine.db.transact(account.tenant_id, work)
+    learned = OutputStatistics(
+        await engine.db.transact(
+            account.tenant_id, lambda connection: _load_earlier(connection, ask.process.name, None)
+        )
+    )
 
     def quote_of(process: Process) -> Quote:
         return build_quote(process, cards, brief, terms, learned=learned, until=ask.until or None)
@@ -203,25 +184,26 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         scene = await load_session_context(
             engine, connection, session_id, session["iteration_count"]
         )
-        return _Found(
-            session=session,
-            scene=scene,
-            brief=await _build_brief(connection, scene),
-            written=await connection.fetch(SQL["list_written"], session_id),
-            earlier=await _load_earlier(connection, scene.process.name, session_id),
-        )
+        written = await connection.fetch(SQL["list_written"], session_id)
+        earlier = await _load_earlier(connection, scene.process.name, session_id)
+        return session, scene, await _build_brief(connection, scene), written, earlier
 
-    found = await engine.db.transact(account.tenant_id, work)
-    models, written = found.scene.models, found.written
-    cards = [engine.catalog.load_card(name) for name in models]
+    session, scene, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
+    cards = [engine.catalog.load_card(name) for name in scene.models]
+    terms = _build_terms(
+        engine,
+        session["max_output_tokens"],
+        max_retries=session["max_retries"],
+        goes_on=session["continue_until_complete"],
+    )
     rest = build_quote(
-        found.scene.process,
+        scene.process,
         cards,
-        found.brief,
-        _build_terms(engine, found.session),
-        learned=OutputStatistics((*_sum_here(written), *found.earlier)),
-        written=_list_existing(written, found.scene.iteration),
-        until=found.session["until_stage_slug"],
+        brief,
+        terms,
+        learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
+        written=_list_existing(written, scene.iteration),
+        until=session["until_stage_slug"],
     )
     spent, spent_play = (
         _add_spent([card for card in cards if is_play(card) is kind], written)
@@ -230,30 +212,23 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
     return SessionQuote(rest, spent, spent_play)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    session: asyncpg.Record
-    scene: JobContext
-    brief: Brief
-    written: Sequence[asyncpg.Record]
-    earlier: tuple[Sample, ...]
+_Found: TypeAlias = tuple[
+    asyncpg.Record, JobContext, Brief, Sequence[asyncpg.Record], tuple[Sample, ...]
+]
 
 
-def _build_terms(engine: Engine, session: asyncpg.Record) -> Terms:
-    goes_on = session["continue_until_complete"]
+def _build_terms(
+    engine: Engine, max_output_tokens: int | None, *, max_retries: int, goes_on: bool
+) -> Terms:
+    # The embedder reads what must be shortened, if that costs something; its key need not be set.
+    embedder = engine.catalog.embeddings.get(engine.settings.embedder)
     return Terms(
-        max_output_tokens=session["max_output_tokens"],
+        max_output_tokens=max_output_tokens,
         max_continuations=engine.settings.max_continuations if goes_on else 0,
-        max_retries=session["max_retries"],
+        max_retries=max_retries,
         concurrency=engine.settings.worker_concurrency,
-        embedder=_find_embedder(engine),
+        embedder=None if embedder is None else embedder.card,
     )
-
-
-def _find_embedder(engine: Engine) -> ModelCard | None:
-    """Find who reads what must be shortened, if that costs something; its key need not be set."""
-    entry = engine.catalog.embeddings.get(engine.settings.embedder)
-    return None if entry is None else entry.card
 
 
 async def _build_brief(connection: Connection, scene: JobContext) -> Brief:
@@ -282,33 +257,24 @@ async def _load_earlier(
     connection: Connection, process_name: str, but: UUID | None
 ) -> tuple[Sample, ...]:
     rows = await connection.fetch(SQL["sum_earlier"], process_name, but, EARLIER_SESSIONS_MAX)
+    return _build_samples(rows, is_here=False)
+
+
+def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sample, ...]:
+    """Build samples of what models wrote; a person's version has no tokens and is left out."""
     return tuple(
         Sample(
             kind=(row["stage"], row["contribution_type"]),
             model_name=row["model_name"],
-            is_here=False,
+            is_here=is_here,
             documents=row["documents"],
             output_tokens=row["output_tokens"],
             text_bytes=row["text_bytes"],
             elapsed_ms=row["elapsed_ms"] or 0,
         )
         for row in rows
+        if row["output_tokens"]
     )
-
-
-def _sum_here(rows: Sequence[asyncpg.Record]) -> Iterable[Sample]:
-    """Sum up what models wrote in this session; a person's version is nobody's measure."""
-    for row in rows:
-        if row["tokens_used_output"]:
-            yield Sample(
-                kind=(row["stage"], row["contribution_type"]),
-                model_name=row["model_name"],
-                is_here=True,
-                documents=1 if row["turn_index"] == 0 else 0,
-                output_tokens=row["tokens_used_output"],
-                text_bytes=row["text_bytes"],
-                elapsed_ms=row["processing_time_ms"] or 0,
-            )
 
 
 def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[DocumentKey, int]:
@@ -325,10 +291,8 @@ def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[Docum
 def _add_spent(cards: Sequence[ModelCard], rows: Sequence[asyncpg.Record]) -> Amount:
     """Add up what was paid to models so far, each call at the price that its model has now."""
     by_name = {card.name: card for card in cards}
-    amounts = []
-    for row in rows:
-        card, read = by_name.get(row["model_name"]), row["tokens_used_input"]
-        if card is not None and read is not None:
-            written = row["tokens_used_output"] or 0
-            amounts.append(Amount(1, read, written, price_call(card, read, written)))
-    return add_up(amounts)
+    return add_up(
+        Amount.of_call(by_name[row["model_name"]], row["input_tokens"], row["output_tokens"] or 0)
+        for row in rows
+        if row["model_name"] in by_name and row["input_tokens"] is not None
+    )

@@ -17,27 +17,27 @@ from uuid import UUID, uuid4
 
 from dialectic.core.models.model import ModelCard
 from dialectic.core.models.usage import Counted, judge_usage
-from dialectic.core.money.price import Rates, build_funds_error, check_spend, decide_hold, is_play
+from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory
-from dialectic.db.tables.memory import Document, Scope
+from dialectic.db.tables.memory import Document, Match, Scope
 from dialectic.db.tables.records import Account
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, UsageError
 from dialectic.ledger import holds, wallets
-from dialectic.ledger.holds import HoldState, NewHold, Purpose
+from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
-from dialectic.pipeline.reserve import resolve_failed
+from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
 from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
-from dialectic.retrieval.search import Angle, Found, build_queries, find
+from dialectic.retrieval.search import Angle, build_queries, find
 
 QUERY_CHARS_MAX = 10_000
 LIMIT_DEFAULT, LIMIT_MAX = 10, 100
 # Vectors that make no sense are asked for once more, and both calls may cost.
 ATTEMPTS_MAX = 2
-# So much is bought at a time: about what goes into one request.
+# The tokens that are bought at a time: about what goes into one request.
 PART_TOKENS_MAX = 50_000
 
 Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
@@ -46,7 +46,7 @@ Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, and the document it stands in."""
+    """A passage that was found, and its document."""
 
     document_id: UUID
     session_id: UUID | None
@@ -69,15 +69,6 @@ class Results:
     embedded_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """One search, for the limits of an endpoint."""
-
-    tenant_id: UUID
-    id: UUID
-    attempt: int = 1
-
-
 async def search_project(
     engine: Engine,
     account: Account,
@@ -89,7 +80,7 @@ async def search_project(
 ) -> Results:
     """Find passages in the documents of a project, best first.
 
-    Documents that are new to the embedder are bought in parts of so many tokens.
+    Documents that are new to the embedder are bought in parts of at most `part_tokens_max`.
     """
     asked = check_query(query, limit)
     embedder = engine.embedder
@@ -135,7 +126,7 @@ async def _index(
 ) -> int:
     """Have an embedder read the documents that are new to it; tell how many tokens that took.
 
-    Whoever searches the same project at this moment waits and finds them read. They are bought in
+    Another search of the same project waits meanwhile and finds them read. They are bought in
     parts: what was paid for is kept when a later part fails.
     """
     tenant_id, db = account.tenant_id, engine.db
@@ -146,9 +137,7 @@ async def _index(
         if missing.readings:
             await judge_all(engine, account, embedder, [*missing.readings.values(), *questions])
         for part in await asyncio.to_thread(split, missing, embedder, part_tokens_max):
-            keep = functools.partial(
-                store, db, tenant_id, embedder, replace(part, known=dict(known))
-            )
+            keep = functools.partial(store, db, tenant_id, replace(part, known=dict(known)))
             texts = list(part.readings.values())
             made = await embed_paid(engine, account, embedder, texts, keep)
             known |= dict(zip(part.readings, made.rows.tolist(), strict=True))
@@ -181,7 +170,7 @@ def check_query(query: str, limit: int) -> str:
     return asked
 
 
-def _build_hit(piece: Found, document: Document) -> Hit:
+def _build_hit(piece: Match, document: Document) -> Hit:
     return Hit(
         document_id=document.id,
         session_id=document.session_id,
@@ -205,14 +194,10 @@ async def judge_all(
         return
     amount = _decide_amount(card, await _count(embedder, texts))
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-    purse = await engine.db.transact(
-        account.tenant_id,
-        lambda c: wallets.load_purse(c, account.wallet_id, None, is_play=is_play(card)),
+    purse = await wallets.load_purse(
+        engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    spendable = purse.spendable_credits
-    if spendable is not None and amount > spendable:
-        raise build_funds_error(purse, amount, what="Reading the documents that are new")
-    check_spend(amount, purse, fraction)
+    check_spend(amount, purse, fraction, what="Reading the documents that are new")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
@@ -240,77 +225,32 @@ async def embed_paid(
             await keep(embedded, None)
         return embedded
     counted = await _count(embedder, texts)
-    purchase = _Purchase(engine, account, card, Caller(account.tenant_id, uuid4()), counted)
+    caller = DirectCaller(account.tenant_id, uuid4())
+    key = f"search:{caller.id}"
+    new = build_hold(key, caller, card, account.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+    new = replace(new, amount_credits=_decide_amount(card, counted))
+
+    async def settle(embedded: Embedded, connection: Connection) -> None:
+        actual = judge_usage((embedded.tokens, 0), Counted(counted, 0, 0))
+        await holds.settle(connection, key, actual, caller.id)
+
     try:
         _, embedded, _ = await attempt(
             engine,
-            purchase.caller,
+            caller,
             card,
-            hold=purchase.hold,
+            hold=lambda: reserve_fixed(engine, account.tenant_id, new),
             ask=lambda _: embedder.embed(texts),
             count=lambda: counted,
             tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
-        settle = functools.partial(purchase.settle, embedded)
+        pay = functools.partial(settle, embedded)
         if keep is None:
-            await engine.db.transact(account.tenant_id, settle)
+            await engine.db.transact(account.tenant_id, pay)
         else:
-            await keep(embedded, settle)
+            await keep(embedded, pay)
     except (DialecticError, asyncio.CancelledError) as error:
-        await purchase.let_go(error)
+        with contextlib.suppress(DialecticError):  # then the sweeper resolves it later
+            await resolve_open(engine, account.tenant_id, [key], card, error)
         raise
     return embedded
-
-
-@dataclass(frozen=True, slots=True)
-class _Purchase:
-    """Vectors on their way, and the money for them."""
-
-    engine: Engine
-    account: Account
-    card: ModelCard
-    caller: Caller
-    counted_tokens: int
-
-    @property
-    def key(self) -> str:
-        return f"search:{self.caller.id}"
-
-    async def hold(self) -> None:
-        rates = Rates.of(self.card)
-        amount = _decide_amount(self.card, self.counted_tokens)
-        fraction = Decimal(str(self.engine.settings.max_spend_fraction))
-        new = NewHold(
-            key=self.key,
-            wallet_id=self.account.wallet_id,
-            is_play=is_play(self.card),
-            purpose=Purpose.EMBEDDING,
-            model_name=self.card.name,
-            amount_credits=amount,
-            rates=rates,
-            counted_input_tokens=self.counted_tokens,
-            output_cap_tokens=0,
-        )
-
-        async def work(connection: Connection) -> None:
-            purse = await wallets.load_purse(connection, new.wallet_id, None, is_play=new.is_play)
-            check_spend(amount, purse, fraction)
-            await holds.reserve(connection, new)
-
-        await self.engine.db.transact(self.account.tenant_id, work)
-
-    async def settle(self, embedded: Embedded, connection: Connection) -> None:
-        actual = judge_usage((embedded.tokens, 0), Counted(self.counted_tokens, 0, 0))
-        await holds.settle(connection, self.key, actual, self.caller.id)
-
-    async def let_go(self, error: BaseException) -> None:
-        """Resolve the hold of a call that came to nothing: what a failed one cost is paid."""
-
-        async def work(connection: Connection) -> None:
-            hold = await holds.find_hold(connection, self.key)
-            if hold is None or hold.state is not HoldState.PENDING:
-                return  # it was not held, or it was paid for and only its commit was not told
-            await resolve_failed(connection, hold, self.card, error)
-
-        with contextlib.suppress(DialecticError):  # then it is swept some time later
-            await self.engine.db.transact(self.account.tenant_id, work)

@@ -14,56 +14,32 @@ from uuid import UUID
 import asyncpg
 
 from dialectic.app.stages import begin_at, begin_stages
+from dialectic.app.transaction import Transaction
+from dialectic.contract.base import show_dollars
+from dialectic.contract.sessions import Session, SessionSummary, StageProgress
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, Account
-from dialectic.engine import Engine
+from dialectic.db.tables.records import SQL
 from dialectic.errors import Conflict, Remedy, RemedyAction
 from dialectic.ledger import wallets
 from dialectic.limits import admission
 from dialectic.pipeline.load import load_session_context
-from dialectic.publishing.publish import publish_project
 
 
-async def generate(engine: Engine, account: Account, session_id: UUID) -> list[UUID]:
+async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
     """Start the session's current stage: one plan job per model. Asking twice starts it once.
 
-    On autopilot the stages after it are made too, and wait for what they read.
+    On autopilot the stages after it are created too, and wait for what they read.
     """
-
-    async def work(connection: Connection) -> list[UUID]:
-        return await generate_in(engine, connection, account, session_id)
-
-    job_ids = await engine.db.transact(account.tenant_id, work)
-    await _publish(engine, account, session_id)
-    return job_ids
-
-
-async def generate_in(
-    engine: Engine, connection: Connection, account: Account, session_id: UUID
-) -> list[UUID]:
-    """Start the session's current stage in the caller's transaction."""
-    session = await _lock(connection, session_id)
+    session = await _lock(tx, session_id)
     _refuse_standing(session)
-    return await begin_stages(engine, connection, account, session)
+    tx.publish(session["project_id"])
+    return await begin_stages(tx, session)
 
 
-async def start_next(engine: Engine, account: Account, session_id: UUID) -> str:
-    """Submit what a person said about the current stage, and start the next one."""
-
-    async def work(connection: Connection) -> str:
-        return await start_next_in(engine, connection, account, session_id)
-
-    slug = await engine.db.transact(account.tenant_id, work)
-    await _publish(engine, account, session_id)
-    return slug
-
-
-async def start_next_in(
-    engine: Engine, connection: Connection, account: Account, session_id: UUID
-) -> str:
-    """Start the next stage in the caller's transaction; return which one that is."""
-    session = await _lock(connection, session_id)
+async def start_next(tx: Transaction, session_id: UUID) -> str:
+    """Start the stage after the one that is complete; return its slug."""
+    session = await _lock(tx, session_id)
     _refuse_standing(session)
     stage_slug, status = session["current_stage_slug"], session["status"]
     if status == "iteration_complete":
@@ -79,35 +55,23 @@ async def start_next_in(
             reason="stage_incomplete",
             remedy=_choose_remedy(session_id, status),
         )
-    scene = await load_session_context(engine, connection, session_id, session["iteration_count"])
+    scene = await load_session_context(
+        tx.engine, tx.connection, session_id, session["iteration_count"]
+    )
     following = scene.process.find_next(stage_slug)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
     if scene.process.position(until) < scene.process.position(following.slug):
         until = following.slug
     iteration = session["iteration_count"]
-    await begin_at(
-        engine, connection, account, session_id, following, until=until, iteration=iteration
-    )
+    await begin_at(tx, session_id, following, until=until, iteration=iteration)
+    tx.publish(session["project_id"])
     return following.slug
 
 
-async def iterate(engine: Engine, account: Account, session_id: UUID) -> int:
+async def iterate(tx: Transaction, session_id: UUID) -> int:
     """Begin the next iteration, with the last outputs and all feedback; return its number."""
-
-    async def work(connection: Connection) -> int:
-        return await iterate_in(engine, connection, account, session_id)
-
-    iteration = await engine.db.transact(account.tenant_id, work)
-    await _publish(engine, account, session_id)
-    return iteration
-
-
-async def iterate_in(
-    engine: Engine, connection: Connection, account: Account, session_id: UUID
-) -> int:
-    """Begin the next iteration in the caller's transaction."""
-    session = await _lock(connection, session_id)
+    session = await _lock(tx, session_id)
     _refuse_standing(session)
     status = session["status"]
     if status != "iteration_complete" and not status.endswith("_generation_complete"):
@@ -118,24 +82,17 @@ async def iterate_in(
             remedy=_choose_remedy(session_id, status),
         )
     iteration: int = session["iteration_count"] + 1
-    scene = await load_session_context(engine, connection, session_id, iteration)
+    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
     first, until = scene.process.order[0], session["until_stage_slug"]
-    await begin_at(engine, connection, account, session_id, first, until=until, iteration=iteration)
+    await begin_at(tx, session_id, first, until=until, iteration=iteration)
+    tx.publish(session["project_id"])
     return iteration
 
 
-async def retry(engine: Engine, account: Account, session_id: UUID) -> list[str]:
+async def retry(tx: Transaction, session_id: UUID) -> list[str]:
     """Run again only what failed, and what could not run because of it; return the stages."""
-
-    async def work(connection: Connection) -> list[str]:
-        return await retry_in(connection, session_id)
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-async def retry_in(connection: Connection, session_id: UUID) -> list[str]:
-    """Run again what failed, in the caller's transaction."""
-    session = await _lock(connection, session_id)
+    connection = tx.connection
+    session = await _lock(tx, session_id)
     _refuse_standing(session)
     iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
     if session["status"] != f"{stage_slug}_generation_failed":
@@ -148,9 +105,9 @@ async def retry_in(connection: Connection, session_id: UUID) -> list[str]:
     return await jobs.rerun_failed(connection, session_id, iteration)
 
 
-async def _lock(connection: Connection, session_id: UUID) -> asyncpg.Record:
-    await connection.fetchval(SQL["lock_session"], session_id)
-    return await records.load_session(connection, session_id)
+async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
+    await tx.connection.fetchval(SQL["lock_session"], session_id)
+    return await records.load_session(tx.connection, session_id)
 
 
 def _refuse_cancelled(session: asyncpg.Record) -> None:
@@ -181,33 +138,16 @@ def _choose_remedy(session_id: UUID, status: str) -> Remedy:
     return Remedy(action, session_id=str(session_id))
 
 
-async def _publish(engine: Engine, account: Account, session_id: UUID) -> None:
-    async def get_project_id(connection: Connection) -> UUID:
-        project_id: UUID = (await records.load_session(connection, session_id))["project_id"]
-        return project_id
-
-    project_id = await engine.db.transact(account.tenant_id, get_project_id)
-    await publish_project(engine, account.tenant_id, project_id)
-
-
 # -- standing still -------------------------------------------------------------------------------
 
 
-async def pause(engine: Engine, account: Account, session_id: UUID) -> bool:
+async def pause(tx: Transaction, session_id: UUID) -> bool:
     """Start nothing more of this session; what runs finishes its turn.
 
-    Say whether that is new: it may be paused already, also by a try whose answer was lost.
+    Return whether that is new: it may be paused already, also by a try whose answer was lost.
     """
-
-    async def work(connection: Connection) -> bool:
-        return await pause_in(connection, session_id)
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-async def pause_in(connection: Connection, session_id: UUID) -> bool:
-    """Pause a session in the caller's transaction."""
-    session = await _lock(connection, session_id)
+    connection = tx.connection
+    session = await _lock(tx, session_id)
     if session["status"] == "paused":
         return False
     _refuse_cancelled(session)
@@ -221,8 +161,7 @@ async def pause_in(connection: Connection, session_id: UUID) -> bool:
 
 
 async def resume(
-    engine: Engine,
-    account: Account,
+    tx: Transaction,
     session_id: UUID,
     *,
     approves_spend: bool = False,
@@ -230,22 +169,10 @@ async def resume(
 ) -> None:
     """Let everything that is paused go on; harmless when nothing is.
 
-    A call that was too dear to be made unasked is made if that is approved; a new budget counts
+    `approves_spend` lets calls run that exceed the automatic spending limit. A new budget counts
     for the whole session, with what it has spent already.
     """
-
-    async def work(connection: Connection) -> None:
-        await resume_in(
-            connection, session_id, approves_spend=approves_spend, budget_credits=budget_credits
-        )
-
-    await engine.db.transact(account.tenant_id, work)
-
-
-async def resume_in(
-    connection: Connection, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
-) -> None:
-    """Let a session go on, in the caller's transaction."""
+    connection = tx.connection
     session = await records.load_session(connection, session_id)
     _refuse_cancelled(session)
     await connection.fetchval(SQL["resume_session"], session_id)
@@ -257,18 +184,10 @@ async def resume_in(
         await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
 
 
-async def cancel(engine: Engine, account: Account, session_id: UUID) -> bool:
-    """End a session for good; what is written stays. Say whether that is new."""
-
-    async def work(connection: Connection) -> bool:
-        return await cancel_in(connection, session_id)
-
-    return await engine.db.transact(account.tenant_id, work)
-
-
-async def cancel_in(connection: Connection, session_id: UUID) -> bool:
-    """End a session in the caller's transaction."""
-    session = await _lock(connection, session_id)
+async def cancel(tx: Transaction, session_id: UUID) -> bool:
+    """End a session for good; what is written stays. Return whether that is new."""
+    connection = tx.connection
+    session = await _lock(tx, session_id)
     if session["status"] == "cancelled":
         return False
     await _refuse_finished(connection, session, "cancelled")
@@ -298,14 +217,13 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
     )
 
 
-async def change_in(
-    engine: Engine, connection: Connection, account: Account, session_id: UUID, change: Change
-) -> None:
-    """Change what a session was started with, in the caller's transaction.
+async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
+    """Change what a session was started with.
 
     Models can change only before the first stage begins: all that is written counts on them.
     """
-    session = await _lock(connection, session_id)
+    connection = tx.connection
+    session = await _lock(tx, session_id)
     _refuse_cancelled(session)
     if change.models is not None and change.models != list(session["model_names"]):
         if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
@@ -314,8 +232,8 @@ async def change_in(
                 "project with others.",
                 reason="session_begun",
             )
-        cards = [engine.catalog.load_card(name) for name in change.models]
-        tenant_id = account.tenant_id
+        cards = [tx.engine.catalog.load_card(name) for name in change.models]
+        tenant_id = tx.account.tenant_id
         model_ids = [await records.upsert_model(connection, tenant_id, card) for card in cards]
         await connection.execute(SQL["change_models"], session_id, model_ids)
     await connection.execute(
@@ -343,13 +261,9 @@ class Change:
     has_no_budget: bool = False
 
 
-async def resolve_id(engine: Engine, account: Account, text: str) -> UUID:
-    """Find a session by its id or the beginning of it."""
-
-    async def work(connection: Connection) -> UUID:
-        return await records.get_session_id(connection, text)
-
-    return await engine.db.transact(account.tenant_id, work)
+async def resolve_id(tx: Transaction, text: str) -> UUID:
+    """Get the id of a session by the beginning of it."""
+    return await records.get_session_id(tx.connection, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,23 +276,66 @@ class Overview:
     contributions: list[dict[str, Any]]
 
 
-async def list_stages_in(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
-    """List the stages that a session has begun, in the caller's transaction."""
-    rows = await connection.fetch(SQL["list_stage_runs"], session_id)
+async def list_stages(tx: Transaction, session_id: UUID) -> list[dict[str, Any]]:
+    """List the stages that a session has begun."""
+    rows = await tx.connection.fetch(SQL["list_stage_runs"], session_id)
     return [dict(row) for row in rows]
 
 
-async def load_overview(engine: Engine, account: Account, session_id: UUID) -> Overview:
+async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
     """Load everything about a session that a person may want to see at a glance."""
+    session = await records.load_session(tx.connection, session_id)
+    written = await tx.connection.fetch(SQL["list_contributions"], session_id)
+    return Overview(
+        session=dict(session),
+        stages=await list_stages(tx, session_id),
+        jobs=await jobs.list_of_session(tx.connection, session_id),
+        contributions=[dict(row) for row in written],
+    )
 
-    async def work(connection: Connection) -> Overview:
-        session = await records.load_session(connection, session_id)
-        written = await connection.fetch(SQL["list_contributions"], session_id)
-        return Overview(
-            session=dict(session),
-            stages=await list_stages_in(connection, session_id),
-            jobs=await jobs.list_of_session(connection, session_id),
-            contributions=[dict(row) for row in written],
-        )
 
-    return await engine.db.transact(account.tenant_id, work)
+def build_summary(row: dict[str, Any]) -> SessionSummary:
+    """Build a session of a list from its row."""
+    return SessionSummary(**_columns(row), model_count=row["model_count"])
+
+
+def _columns(row: Any) -> dict[str, Any]:
+    same = ("id", "project_id", "project_name", "status", "created_at")
+    return {
+        **{key: row[key] for key in same},
+        "current_stage": row["current_stage_slug"],
+        "iteration": row["iteration_count"],
+    }
+
+
+async def get(tx: Transaction, session_id: UUID) -> Session:
+    """Load a session and how far its stages are."""
+    row = await records.load_session(tx.connection, session_id)
+    stages = await list_stages(tx, session_id)
+    same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
+    budget = row["budget_credits"]
+    return Session(
+        **_columns(row),
+        **{key: row[key] for key in same},
+        models=row["model_names"],
+        model_count=len(row["model_names"]),
+        lead=row["model_names"][row["lead_model_index"] - 1],
+        process=row["process_name"],
+        until=row["until_stage_slug"],
+        budget=None if budget is None else show_dollars(budget),
+        spent=show_dollars(row["spent_credits"]),
+        play_spent=show_dollars(row["play_spent_credits"]),
+        stages=[_build_stage(stage) for stage in stages],
+    )
+
+
+def _build_stage(row: dict[str, Any]) -> StageProgress:
+    return StageProgress(
+        stage=row["stage_slug"],
+        iteration=row["iteration_number"],
+        status=row["status"],
+        planned=row["planned_units"],
+        finished=row["finished_units"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+    )

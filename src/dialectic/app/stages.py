@@ -1,6 +1,6 @@
 """Start stages of a session: the stage runs, their seed prompt, and one plan job per model.
 
-Works inside the transaction of whoever asks for it. Knows nothing of when a stage may start.
+Knows nothing of when a stage may start.
 """
 
 from __future__ import annotations
@@ -9,23 +9,21 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.app.transaction import Transaction
 from dialectic.core.job import JobStatus, PlanPayload, derive_root_job_id
 from dialectic.core.process.definition import Stage
 from dialectic.core.slug import slugify_name
-from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, Account
-from dialectic.engine import Engine
+from dialectic.db.tables.records import SQL
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.load import JobContext, list_siblings, load_session_context
 
 
-async def begin_stages(
-    engine: Engine, connection: Connection, account: Account, session: asyncpg.Record
-) -> list[UUID]:
+async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
     """Make the stage that is due and, on autopilot, those that follow by themselves."""
+    connection, tenant_id = tx.connection, tx.account.tenant_id
     scene = await load_session_context(
-        engine, connection, session["id"], session["iteration_count"]
+        tx.engine, connection, session["id"], session["iteration_count"]
     )
     process, stage_slug = scene.process, session["current_stage_slug"]
     first = process.load_stage(stage_slug)
@@ -33,7 +31,7 @@ async def begin_stages(
     stages = process.order[process.position(first.slug) - 1 : process.position(last.slug)]
     roots = {stage.slug: _plan_roots(scene, stage, is_due=stage is first) for stage in stages}
     for stage in stages:
-        is_new = await _insert_stage_run(connection, account, scene, stage, is_due=stage is first)
+        is_new = await _insert_stage_run(tx, scene, stage, is_due=stage is first)
         if not is_new:
             break
         if stage is first:
@@ -42,36 +40,30 @@ async def begin_stages(
             )
             around = await list_siblings(connection, scene, stage.slug, model_index=1)
             seed = build_seed_prompt(around, stage)
-            await records.put_resources(connection, account.tenant_id, scene.owner, [seed])
-        await jobs.insert_jobs(connection, account.tenant_id, roots[stage.slug])
+            await records.put_resources(connection, tenant_id, scene.owner, [seed])
+        await jobs.insert_jobs(connection, tenant_id, roots[stage.slug])
     return [job.id for job in roots[first.slug]]
 
 
 async def begin_at(
-    engine: Engine,
-    connection: Connection,
-    account: Account,
-    session_id: UUID,
-    stage: Stage,
-    *,
-    until: str,
-    iteration: int,
+    tx: Transaction, session_id: UUID, stage: Stage, *, until: str, iteration: int
 ) -> None:
     """Let a session stand at a stage, and make it and those that follow by themselves."""
-    await connection.execute(
+    await tx.connection.execute(
         SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
     )
-    session = await records.load_session(connection, session_id)
-    await begin_stages(engine, connection, account, session)
+    session = await records.load_session(tx.connection, session_id)
+    await begin_stages(tx, session)
 
 
 async def _insert_stage_run(
-    connection: Connection, account: Account, scene: JobContext, stage: Stage, *, is_due: bool
+    tx: Transaction, scene: JobContext, stage: Stage, *, is_due: bool
 ) -> bool:
+    connection = tx.connection
     planned = scene.outline.count_units(stage.slug)
     is_new = await connection.fetchval(
         SQL["insert_stage_run"],
-        account.tenant_id,
+        tx.account.tenant_id,
         scene.session_id,
         scene.iteration,
         stage.slug,

@@ -19,6 +19,7 @@ from dialectic.app.contributions import Edited
 from dialectic.app.quotes import QuotedRun, SessionQuote
 from dialectic.app.search import Results, search_project
 from dialectic.app.sessions import Overview
+from dialectic.app.transaction import Tenant
 from dialectic.app.transfer import Exported, Imported
 from dialectic.cli.backend import Conclude, News, OnText, Record, Wanted
 from dialectic.cli.terminal import load_settings, run_async
@@ -68,6 +69,10 @@ class LocalBackend:
     def find_model(self, name: str) -> ModelCard | None:
         return self.engine.catalog.cards.get(name)
 
+    @property
+    def tenant(self) -> Tenant:
+        return Tenant(self.engine, self.account)
+
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work in one transaction of the person's tenant."""
         return await self.engine.db.transact(self.account.tenant_id, work)
@@ -75,13 +80,13 @@ class LocalBackend:
     # -- finding
 
     async def get_session_id(self, text: str) -> UUID:
-        return await sessions.resolve_id(self.engine, self.account, text)
+        return await self.tenant.run(sessions.resolve_id, text)
 
     async def get_contribution_id(self, text: str) -> UUID:
-        return await contributions.resolve_id(self.engine, self.account, text)
+        return await self.tenant.run(contributions.resolve_id, text)
 
     async def get_project_id(self, text: str) -> UUID:
-        return await transfer.resolve_project_id(self.engine, self.account, text)
+        return await self.tenant.run(transfer.resolve_project_id, text)
 
     async def get_chat_id(self, text: str) -> UUID:
         return await self.transact(lambda c: chats.get_chat_id(c, text))
@@ -102,11 +107,11 @@ class LocalBackend:
         return replace(quoted, has_chosen_models=has_chosen)
 
     async def create(self, wanted: Wanted) -> UUID:
-        begun = await projects.create_session(self.engine, self.account, wanted.ask)
+        begun = await self.tenant.run(projects.create_session, wanted.ask)
         return begun.session_id
 
     async def generate(self, session_id: UUID) -> None:
-        await sessions.generate(self.engine, self.account, session_id)
+        await self.tenant.run(sessions.generate, session_id)
 
     # -- looking
 
@@ -115,21 +120,21 @@ class LocalBackend:
         return [dict(row) for row in rows]
 
     async def look(self, session_id: UUID) -> Overview:
-        return await sessions.load_overview(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.load_overview, session_id)
 
     async def quote_session(self, session_id: UUID) -> SessionQuote:
         return await quotes.quote_session(self.engine, self.account, session_id)
 
     async def load_contribution(self, contribution_id: UUID) -> Record:
-        return await contributions.load_record(self.engine, self.account, contribution_id)
+        return await self.tenant.run(contributions.load_record, contribution_id)
 
     async def get_chunk(self, text: str) -> Record:
-        chunk = await contributions.get_chunk(self.engine, self.account, text)
+        chunk = await self.tenant.run(contributions.load_chunk, text)
         del chunk["opening"]  # it is what --prompt shows, in another form
         return chunk
 
     async def list_files(self, project_id: UUID, slug: str) -> list[str]:
-        return await projects.list_files(self.engine, self.account, project_id, slug)
+        return await self.tenant.run(projects.list_files, project_id, slug)
 
     async def read_file(self, project_id: UUID, path: str) -> bytes:
         del project_id
@@ -141,57 +146,55 @@ class LocalBackend:
     # -- steering
 
     async def pause(self, session_id: UUID) -> bool:
-        return await sessions.pause(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.pause, session_id)
 
     async def resume(
         self, session_id: UUID, *, approves_spend: bool, budget_credits: int | None
     ) -> None:
-        await sessions.resume(
-            self.engine,
-            self.account,
+        await self.tenant.run(
+            sessions.resume,
             session_id,
             approves_spend=approves_spend,
             budget_credits=budget_credits,
         )
 
     async def cancel(self, session_id: UUID) -> bool:
-        return await sessions.cancel(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.cancel, session_id)
 
     async def pause_job(self, session_id: UUID, job_id: UUID) -> None:
-        await self.transact(lambda c: jobs.pause_in(c, session_id, job_id))
+        await self.tenant.run(jobs.pause, session_id, job_id)
 
     async def resume_job(self, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
-        await self.transact(
-            lambda c: jobs.resume_in(c, session_id, job_id, approves_spend=approves_spend)
-        )
+        await self.tenant.run(jobs.resume, session_id, job_id, approves_spend=approves_spend)
 
     async def cancel_job(self, session_id: UUID, job_id: UUID) -> None:
-        await self.transact(lambda c: jobs.cancel_in(c, session_id, job_id))
+        await self.tenant.run(jobs.cancel, session_id, job_id)
 
     async def start_next(self, session_id: UUID) -> str:
-        return await sessions.start_next(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.start_next, session_id)
 
     async def iterate(self, session_id: UUID) -> int:
-        return await sessions.iterate(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.iterate, session_id)
 
     async def retry(self, session_id: UUID) -> list[str]:
-        return await sessions.retry(self.engine, self.account, session_id)
+        return await self.tenant.run(sessions.retry, session_id)
 
     async def give_feedback(
         self, session_id: UUID, stage: str, text: str, target_id: UUID | None
     ) -> str:
-        return await feedback.give_feedback(
-            self.engine, self.account, session_id, stage, text, target_id=target_id
+        saved = await self.tenant.run(
+            feedback.give_feedback, session_id, stage, text, target_id=target_id
         )
+        return saved.path
 
     async def edit(self, contribution_id: UUID, text: str) -> Edited:
-        return await contributions.edit(self.engine, self.account, contribution_id, text)
+        return await self.tenant.run(contributions.edit, contribution_id, text)
 
     async def rate(self, contribution_id: UUID, rating: int) -> None:
-        await feedback.rate(self.engine, self.account, contribution_id, rating)
+        await self.tenant.run(feedback.rate, contribution_id, rating)
 
     async def regenerate(self, contribution_id: UUID) -> UUID:
-        return await contributions.regenerate(self.engine, self.account, contribution_id)
+        return await self.tenant.run(contributions.regenerate, contribution_id)
 
     # -- following
 

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import httpx2
 
+from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.events import Event, Parser, StreamPosition
-from dialectic.client.files import check_plain, writing_whole
+from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Async, Operations
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply, decide_wait
@@ -31,6 +31,7 @@ from dialectic.client.transport import (
 from dialectic.contract.chats import ChatReply
 from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
+from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
 
 T = TypeVar("T")
@@ -127,11 +128,11 @@ class AsyncClient(Async, Operations):
     ) -> AsyncGenerator[str | ChatReply, None]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
-        parser = Parser()
+        parser = EventParser()
         try:
             async with self._open(self.server.build_stream(call)) as answer:
                 async for piece in answer.aiter_raw():
-                    for event in parser.feed(piece):
+                    for event in read_events(parser, piece):
                         said = read_said(event)
                         yield said
                         if isinstance(said, ChatReply):
@@ -148,8 +149,9 @@ class AsyncClient(Async, Operations):
     async def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""
         call = projects.export_project(project_id, finished=finished)
+        check_plain(out, "written")
         try:
-            with writing_whole(out) as file:
+            with replacing(out) as file:
                 async with self._open(self.server.build_stream(call)) as answer:
                     async for piece in answer.aiter_bytes():
                         await asyncio.to_thread(file.write, piece)

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import httpx2
 
+from dialectic.atomic_write import check_plain, replacing
 from dialectic.client import account, chats, projects, transport
 from dialectic.client.call import Call
-from dialectic.client.events import Event, Parser, StreamPosition
-from dialectic.client.files import check_plain, writing_whole
+from dialectic.client.events import Event, StreamPosition, read_events
 from dialectic.client.operations import Operations, Sync
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply, decide_wait
@@ -31,6 +31,7 @@ from dialectic.client.transport import (
 from dialectic.contract.chats import ChatReply
 from dialectic.contract.projects import ImportedProject
 from dialectic.core.access import Secret
+from dialectic.core.sse import EventParser
 from dialectic.errors import DialecticError, ServerUnreachable
 
 T = TypeVar("T")
@@ -120,11 +121,11 @@ class Client(Sync, Operations):
     def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | ChatReply]:
         """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
-        parser = Parser()
+        parser = EventParser()
         try:
             with self._open(self.server.build_stream(call)) as answer:
                 for piece in answer.iter_raw():
-                    for said in map(read_said, parser.feed(piece)):
+                    for said in map(read_said, read_events(parser, piece)):
                         yield said
                         if isinstance(said, ChatReply):
                             return
@@ -138,8 +139,9 @@ class Client(Sync, Operations):
     def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
         """Write a project into a zip file, which is there when it is whole."""
         call = projects.export_project(project_id, finished=finished)
+        check_plain(out, "written")
         try:
-            with writing_whole(out) as file, self._open(self.server.build_stream(call)) as answer:
+            with replacing(out) as file, self._open(self.server.build_stream(call)) as answer:
                 for piece in answer.iter_bytes():
                     file.write(piece)
         except httpx2.TransportError as error:

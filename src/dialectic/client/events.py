@@ -1,4 +1,4 @@
-"""Streams of events: bytes in, events out, and the place from which a lost one is resumed. Pure."""
+"""Streams of events of the API: their data, and from where a lost stream is resumed. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-EVENT_BYTES_MAX = 16 << 20
+from dialectic.core.sse import EventParser
+
 RETRY_DEFAULT_S = 1.0
 RETRY_MAX_S = 10.0
-# So often in a row a stream may not be had before that is an error.
+# A stream that is lost this often in a row is an error.
 LOSSES_MAX = 6
 
 
@@ -23,55 +24,15 @@ class Event:
     data: dict[str, Any]
 
 
-class Parser:
-    """Takes one stream apart. What is not whole when it ends is no event."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._type, self._data = "", list[str]()
-        self._id: str | None = None
-        # Of the last event that was whole; a sign of life has one too.
-        self.last_id: str | None = None
-        self.retry_s: float | None = None
-
-    def feed(self, piece: bytes) -> list[Event]:
-        """Take in more bytes; give out the events that are whole with them."""
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > EVENT_BYTES_MAX:
-            msg = "an event without an end"
-            raise ValueError(msg)
-        events = []
-        for line in lines:
-            if line.strip(b"\r"):
-                self._take(line.rstrip(b"\r").decode("utf-8", errors="replace"))
-                continue
-            self.last_id = self._id
-            if self._data:
-                kind = self._type or "message"
-                events.append(Event(self.last_id, kind, _read_data("\n".join(self._data))))
-            self._type, self._data = "", []
-        return events
-
-    def _take(self, line: str) -> None:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        match name:
-            case "event":
-                self._type = value
-            case "data":
-                self._data.append(value)
-            case "id":
-                self._id = value
-            case "retry" if value.isascii() and value.isdecimal():
-                self.retry_s = int(value) / 1000
-            case _:
-                pass  # a sign of life, or something that nobody here knows
+def read_events(parser: EventParser, piece: bytes) -> list[Event]:
+    """Return the events that are complete with these bytes; `ValueError` if one makes no sense."""
+    return [Event(told.id, told.name, _read_data(told.data)) for told in parser.feed(piece)]
 
 
 def _read_data(text: str) -> dict[str, Any]:
-    data = json.loads(text)
+    data = json.loads(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     if not isinstance(data, dict):
-        msg = "an event whose data is no object"
+        msg = "the data of an event is not an object"
         raise ValueError(msg)
     return data
 
@@ -81,24 +42,24 @@ class StreamPosition:
 
     def __init__(self, after: str | None) -> None:
         self.after = after
-        self._parser = Parser()
+        self._parser = EventParser()
         self._retry_s = RETRY_DEFAULT_S
         self._losses = 0
 
     def begin(self) -> None:
         """Begin to read another connection."""
-        self._parser = Parser()
+        self._parser = EventParser()
 
     def feed(self, piece: bytes) -> list[Event]:
         """Take in more bytes of this connection."""
-        events = self._parser.feed(piece)
+        events = read_events(self._parser, piece)
         self._losses = 0
         self.after = self._parser.last_id or self.after
         self._retry_s = self._parser.retry_s or self._retry_s
         return events
 
     def decide_wait(self) -> float | None:
-        """Decide after how long a stream that was lost is taken up again; None: never."""
+        """Decide after how long a lost stream is resumed; None: never."""
         self._losses += 1
         if self._losses > LOSSES_MAX:
             return None

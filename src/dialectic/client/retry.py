@@ -1,6 +1,6 @@
-"""Whether a request is sent again, and after how long. Pure.
+"""Whether a request is sent again, and after how long.
 
-What may have been carried out is sent again only under the name that it was sent with before.
+A request that may have been carried out is sent again only with the idempotency key it had before.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from dialectic.core.backoff import compute_delay_s
 
 TRIES_MAX = 4
 WAIT_MIN_S = 0.2
@@ -32,9 +34,9 @@ class HttpReply:
 
 
 def decide_wait(tries: int, *, can_repeat: bool, heard: HttpReply | None) -> float | None:
-    """Decide how long to wait before the next try, after so many; None: it is not tried again.
+    """Decide how long to wait before the next try, after this many; None: give up.
 
-    Where nothing was heard the connection was lost, or could not be had.
+    Where nothing was heard, the connection was lost or refused.
     """
     if not can_repeat:
         return None
@@ -55,8 +57,7 @@ def is_away(status: int, body: bytes) -> bool:
 
 
 def _grow(tries: int) -> float:
-    longest = min(WAIT_MAX_S, WAIT_MIN_S * float(2 ** min(tries, 10)))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311  spreads clients, hides nothing
+    return compute_delay_s(tries, WAIT_MIN_S, WAIT_MAX_S, random.uniform)
 
 
 def _read_wait(headers: Mapping[str, str]) -> float | None:

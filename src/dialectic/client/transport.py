@@ -12,12 +12,13 @@ import httpx2
 from pydantic import ValidationError
 
 from dialectic.client.call import PREFIX, Call
-from dialectic.client.events import Event, Parser
+from dialectic.client.events import Event, read_events
 from dialectic.client.problems import build_error
 from dialectic.client.retry import HttpReply
 from dialectic.contract.chats import ChatReply
 from dialectic.core.access import Secret
 from dialectic.core.local_trust import is_loopback
+from dialectic.core.sse import EventParser
 from dialectic.errors import (
     ConfigurationError,
     DatabaseBusy,
@@ -187,13 +188,13 @@ def name(call: Call[T]) -> Call[T]:
 
 
 def is_passing(error: DialecticError) -> bool:
-    """Say whether a stream that was refused with this may be had a little later."""
+    """Say whether a stream that was refused with this may be opened a little later."""
     return isinstance(error, PASSING)
 
 
 def read_streamed(body: bytes) -> ChatReply:
     """Read the whole reply out of an answer that streamed, when it is heard in one piece."""
-    for event in Parser().feed(body):
+    for event in read_events(EventParser(), body):
         if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(

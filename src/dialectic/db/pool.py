@@ -30,6 +30,7 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.core.backoff import iterate_delays
 from dialectic.db.counters import CounterName, Counters
 from dialectic.errors import (
     Conflict,
@@ -153,7 +154,7 @@ class Address:
             "search_path": "dialectic,public,extensions",
             "application_name": role,
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
-            # Statements go by keys: planned once a connection, not anew for each of their first
+            # Statements go by keys: planned once a connection, not again for each of their first
             # uses, which takes the server longer than to carry them out.
             "plan_cache_mode": "force_generic_plan",
         }
@@ -254,7 +255,7 @@ class Database:
         """Try until it succeeds, can never succeed, or patience is at its end."""
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + patience_s
-        collisions, delay_s = 0, DELAY_FIRST_S
+        collisions, delays = 0, iterate_delays(DELAY_FIRST_S, DELAY_MAX_S, random.uniform)
         while True:
             try:
                 return await attempt()
@@ -269,8 +270,7 @@ class Database:
                     self.counters.count(name_collision(error))
                 if clock() >= give_up_at or collisions >= COLLISION_TRIES:
                     raise translate_fault(error) from error
-            await asyncio.sleep(random.uniform(delay_s / 2, delay_s))  # noqa: S311  no secret
-            delay_s = min(delay_s * 2, DELAY_MAX_S)
+            await asyncio.sleep(next(delays))
 
     @asynccontextmanager
     async def _acquire(self) -> AsyncIterator[Connection]:
@@ -328,7 +328,7 @@ async def transact_on(
 def given_up_in_time(
     connection: asyncpg.Connection[asyncpg.Record], patience_s: float
 ) -> Iterator[None]:
-    """Hang up on a server that does not answer: whoever waits for it learns of it by that."""
+    """Hang up on a server that does not answer, which ends the wait of its callers."""
     timer = asyncio.get_running_loop().call_later(patience_s, connection.terminate)
     try:
         yield

@@ -54,15 +54,17 @@ async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
 
 
 async def load_purse(
-    connection: Connection, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
+    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
     """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
-    rows = await connection.fetch(SQL["load_purse"], wallet_id, session_id, is_play)
-    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
+    rows = await db.fetch(SQL["load_purse"], tenant_id, wallet_id, session_id, is_play)
+    if not rows:
+        raise NotFound(f"There is no wallet {wallet_id}.")
+    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
-    """Load the purse of a session, into which nobody puts anything until this transaction ends.
+    """Load the purse of a session, which stays as it is until this transaction ends.
 
     The very last statement but those that lock nothing.
     """
@@ -74,27 +76,11 @@ async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
-async def load_purse_for(
-    db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID, *, is_play: bool
-) -> Funds:
-    """Load the same of any tenant, in one round trip."""
-    rows = await db.fetch(SQL["load_purse_for"], tenant_id, wallet_id, session_id, is_play)
-    return _build_purse(rows, wallet_id, session_id, is_play=is_play)
-
-
-def _build_purse(
-    rows: list[asyncpg.Record], wallet_id: UUID, session_id: UUID | None, *, is_play: bool
-) -> Funds:
-    if not rows:
-        raise NotFound(f"There is no wallet {wallet_id}.")
-    return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deposit:
     """Money to be put into a wallet."""
 
-    # Named by whoever wants it, before it is tried: trying again puts nothing in twice.
+    # Chosen by the caller before the first try, so that another try puts nothing in twice.
     key: str
     amount_credits: int
     is_play: bool = False

@@ -1,16 +1,20 @@
-"""The seed prompt of a stage: written once, when everything that the stage reads is there.
+"""Assemble: one complete request, counted, and the parts of it that may be shortened. Pure.
 
-Assemble one complete request and count it. Pure: what leaves here is exactly what is sent.
+The result is exactly what is sent. The seed prompt of a stage is rendered here too, once everything
+that the stage reads exists.
 
 A further turn of a document opens with the same words as the first, so that providers can keep
 them; then follow, in turn, what was said and the call to go on. The last message is that call.
-What was shortened stands in the place of the whole, and says so.
+A shortened text replaces the whole one, and says so.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from uuid import UUID
 
 from dialectic.core.documents.file_locations import SeedPrompt
 from dialectic.core.documents.file_paths import build_path
@@ -21,7 +25,6 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.tables.records import NewResource
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.fit.parts import Kind, Part, Shorter
 from dialectic.pipeline.gather import Item, Material, Words, gather_stage_words
 from dialectic.pipeline.load import JobContext
 from dialectic.processes.loader import load_words
@@ -53,6 +56,58 @@ SHORTENED_LABEL = "{label}, shortened"
 SHORTENED_TURN = "(That part is shown shortened; in the document it is whole.) Go on."
 
 
+# Of a document's turns this many of the first and of the last are never shortened.
+FIRST_KEPT, LAST_KEPT = 1, 2
+
+
+class Kind(enum.StrEnum):
+    """Which texts of a prompt a part belongs to."""
+
+    CONTEXT = "context"
+    FEEDBACK = "feedback"
+    INPUT = "input"
+    TURN = "turn"
+
+
+PartKey: TypeAlias = tuple[Kind, int]
+"""Where a part is: its kind, and its place among those of that kind, from 0."""
+
+Shorter: TypeAlias = Mapping[PartKey, str]
+"""The shorter texts that replace parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One text of a prompt that may be shortened, under the label by which it is read."""
+
+    kind: Kind
+    position: int
+    label: str
+    text: str
+    source_id: UUID | None = None
+
+    @property
+    def key(self) -> PartKey:
+        return (self.kind, self.position)
+
+
+def list_parts(material: Material) -> list[Part]:
+    """List what may be shortened, in the order of the prompt.
+
+    Never shortened are the system instruction, the words of the first message with the request, the
+    first answer, which is the document's head, the last two answers, and the calls between them.
+    """
+    words, said = material.words, material.said
+    kinds = ((Kind.CONTEXT, words.context), (Kind.FEEDBACK, words.feedback))
+    parts = [
+        Part(kind, position, item.label, item.text, item.source_id)
+        for kind, items in (*kinds, (Kind.INPUT, words.inputs))
+        for position, item in enumerate(items)
+    ]
+    middle = range(FIRST_KEPT, len(said) - LAST_KEPT)
+    return parts + [Part(Kind.TURN, turn, f"Turn {turn}", said[turn]) for turn in middle]
+
+
 def assemble(material: Material, card: ModelCard, shorter: Shorter | None = None) -> Request:
     """Build the request, and make sure that it fits the model with room for an answer."""
     return fit(build_request(material, card, shorter or {}), card, gives_way=bool(material.chunks))
@@ -68,14 +123,14 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
             Message(Role.USER, compose_prompt(shorten_words(material.words, shorter))),
             *build_history(material.said, turns),
         ),
-        max_output_tokens=compute_output_cap(material, card),
+        max_output_tokens=compute_output_cap(material.max_output_tokens, card),
         variant=material.payload.variant,
     )
 
 
-def compute_output_cap(material: Material, card: ModelCard) -> int:
+def compute_output_cap(wanted_tokens: int | None, card: ModelCard) -> int:
     """Find how long the answer may be: as long as is wanted and the model can."""
-    return min(material.max_output_tokens or card.max_output_tokens, card.max_output_tokens)
+    return min(wanted_tokens or card.max_output_tokens, card.max_output_tokens)
 
 
 def shorten_words(words: Words, shorter: Shorter) -> Words:
@@ -98,7 +153,7 @@ def shorten_words(words: Words, shorter: Shorter) -> Words:
 
 
 def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tuple[str, ...]:
-    """Render what a part adds to a prompt, whole or as this shorter text, for whoever counts it."""
+    """Render what a part adds to a prompt, whole or as this shorter text, to be counted."""
     if part.kind is Kind.TURN:
         if text is None:
             return part.text, compose_instruction("".join(said[: part.position + 1]))
@@ -133,7 +188,7 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
 
 
 def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
-    """Find how long a prompt may be beside its answer, or beside the least answer of use."""
+    """Find how long a prompt may be with its answer, or with the least answer of use."""
     room = min(output_cap, ROOM_TOKENS_MIN) if gives_way else output_cap
     return min(card.max_input_tokens, card.context_window_tokens - room)
 

@@ -1,95 +1,51 @@
-"""Schedule: how long tasks take that wait for each other and share a number of slots. Pure.
+"""Price one call: what it costs as expected and at most, and how long all calls take. Pure.
 
-Tasks are taken in the order in which they are given, each as soon as a slot is free and what it
-waits for is done. In a fixed order nothing ends earlier because something takes longer, so the
-worst case is never shorter than the expected one.
-
-Author: one of a run's models, as a writer and a reader, and what a call by it costs. Pure.
-
-Knows no process: it is told what a call reads and how long the answer is. What is expected stands
-beside what cannot be exceeded.
+Knows no process: the caller says what a call reads and how long its answer will be.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import Size
-from dialectic.core.money.price import price_call
-from dialectic.core.money.quote import Amount, Duration, Figures
+from dialectic.core.money.price import count_upper_input
+from dialectic.core.money.quote import NO_AMOUNT, Amount, Duration, Figures, add_up
+from dialectic.pipeline.assemble import compute_input_max
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
+from dialectic.pipeline.outline import PlannedCall
 
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something that takes a while, after others that were given before it."""
-
-    name: Hashable
-    group: str
-    after: Sequence[Hashable]
-    expected_s: float
-    worst_s: float
-
-
-def build_durations(tasks: Sequence[Task], *, slots: int) -> dict[str, Duration]:
-    """Build how much each group adds to the time of all; groups in the order of their first task.
-
-    A group that overlaps with those before it adds only what it needs after they have ended.
-    """
-    expected = _list_ends(tasks, slots, lambda task: task.expected_s)
-    worst = _list_ends(tasks, slots, lambda task: task.worst_s)
-    durations: dict[str, Duration] = {}
-    over = Duration()
-    for group, end_s in expected.items():
-        added = Duration(max(0.0, end_s - over.expected_s), max(0.0, worst[group] - over.worst_s))
-        durations[group] = added
-        over += added
-    return durations
-
-
-def _list_ends(
-    tasks: Sequence[Task], slots: int, take_s: Callable[[Task], float]
-) -> dict[str, float]:
-    """List when the last task of each group ends."""
-    free = [0.0] * max(1, min(slots, len(tasks)))
-    ends: dict[Hashable, float] = {}
-    groups: dict[str, float] = {}
-    for task in tasks:
-        # What is not among the tasks was done before they began.
-        ready = max((ends.get(name, 0.0) for name in task.after), default=0.0)
-        end = max(ready, heapq.heappop(free)) + take_s(task)
-        heapq.heappush(free, end)
-        ends[task.name] = end
-        groups[task.group] = max(groups.get(task.group, 0.0), end)
-    return groups
-
-
-# Providers count a little differently from us; nobody is charged for more than this.
-INPUT_MARGIN_PERCENT = 110
 # What asks for the next part of an answer.
 CONTINUE_TOKENS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a session allows: room for one answer, further turns and tries, calls at a time."""
+    """What a session allows: the length of one answer, further turns, retries, calls at a time."""
 
     max_output_tokens: int | None = None
     max_continuations: int = 0
     max_retries: int = 0
     concurrency: int = 1
-    # Who reads what must be shortened; None if that costs nothing.
+    # The model that reads what must be shortened; None if that costs nothing.
     embedder: ModelCard | None = None
+
+
+class Tokens(NamedTuple):
+    """The size of a text: expected, at most, and at most if answers go on in further turns."""
+
+    expected: int
+    worst: int
+    longest: int
 
 
 @dataclass(frozen=True, eq=False)
 class Author:
-    """One of the models, as a writer and as a reader."""
+    """One of a run's models, as a writer and as a reader."""
 
     card: ModelCard
     terms: Terms
@@ -98,107 +54,101 @@ class Author:
 
     @cached_property
     def output_cap(self) -> int:
-        return min(
-            self.terms.max_output_tokens or self.card.max_output_tokens, self.card.max_output_tokens
-        )
+        most = self.card.max_output_tokens
+        return min(self.terms.max_output_tokens or most, most)
 
     @cached_property
     def input_max(self) -> int:
-        window = self.card.context_window_tokens - self.output_cap
-        return max(1, min(self.card.max_input_tokens, window))
+        return max(1, compute_input_max(self.card, self.output_cap))
 
     def count_bytes(self, size: float) -> int:
         return math.ceil(size * self.tokens_per_byte)
 
-    def price(self, input_tokens: int, output_tokens: int) -> Amount:
-        price = price_call(self.card, input_tokens, output_tokens)
-        return Amount(1, input_tokens, output_tokens, price)
+    def list_inputs(self, input_tokens: int, turns: int) -> list[int]:
+        """List what each turn of an answer reads: the prompt, and the answer so far."""
+        said = self.output_cap + CONTINUE_TOKENS
+        most = self.card.max_input_tokens
+        return [min(input_tokens + turn * said, most) for turn in range(turns)]
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
-    """How long a document is that is yet to be written; `turns` is how many calls that takes."""
-
-    output_tokens: int
-    text_bytes: float
-    turns: int
-
-
-def fit_length(size: Size, author: Author) -> Length:
-    """Fit a document into the turns that it may take; what does not fit is not written."""
-    cap = author.output_cap
-    wanted = max(1, round(size.output_tokens))
-    turns = min(-(-wanted // cap), 1 + author.terms.max_continuations)
-    written = min(wanted, turns * cap)
-    return Length(written, size.text_bytes * written / wanted, turns)
-
-
-def build_figures(
-    author: Author, length: Length, expected_input: int, bound: int, longer_bound: int
-) -> Figures:
-    """Price one call; `longer_bound` is what it reads at most where answers may go on."""
+def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:
+    """Price one planned call with all the turns and retries that it may take."""
     terms, cap = author.terms, author.output_cap
-    expected = author.price(expected_input, min(cap, length.output_tokens))
-    further = Amount()
-    for turn in range(1, length.turns):
-        rest = length.output_tokens - turn * cap
-        further += author.price(_grow(expected_input, turn, author), min(cap, rest))
-    worst = author.price(_exceed(_clamp(bound, expected_input, author)), cap)
-    continuations = Amount()
-    if terms.max_continuations:
-        # Where answers go on, what is read grows too: the planned calls cost more than before.
-        longest = _clamp(longer_bound, expected_input, author)
-        longer = author.price(_exceed(longest), cap)
-        more = longer.input_tokens - worst.input_tokens
-        continuations = Amount(0, more, 0, longer.credits - worst.credits)
-        for turn in range(1, 1 + terms.max_continuations):
-            continuations += author.price(_exceed(_grow(longest, turn, author)), cap)
+
+    def price_full_turns(bound: int, turns: int) -> Amount:
+        """Price turns with full answers, each read at the most a provider may count."""
+        most = max(expected_input, min(bound, author.input_max))
+        inputs = (count_upper_input(tokens) for tokens in author.list_inputs(most, turns))
+        return add_up(Amount.of_call(author.card, tokens, cap) for tokens in inputs)
+
+    expected_input = min(read.expected, author.input_max)
+    expected, *further = (
+        Amount.of_call(author.card, tokens, min(cap, output_tokens - turn * cap))
+        for turn, tokens in enumerate(author.list_inputs(expected_input, -(-output_tokens // cap)))
+    )
+    worst = price_full_turns(read.worst, 1)
+    # Where answers go on, what is read grows too: the first turn costs more than before.
+    continuations = price_full_turns(read.longest, 1 + terms.max_continuations) + worst * -1
     retries = (worst + continuations) * terms.max_retries
-    return Figures(expected, worst, further, continuations, retries)
+    return Figures(expected, worst, add_up(further), continuations, retries)
 
 
-def build_merges(
-    author: Author, sizes: tuple[Sequence[int], Sequence[int], Sequence[int]], room: Room
-) -> Figures:
-    """Price the calls that merge documents before they are read, where they do not fit.
-
-    Their sizes are those that are expected, those at most, and those at most where answers go on.
-    """
-    expected, bound, longer = sizes
-    likely = Amount()
-    for level in decide_tree(expected, room):
+def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures:
+    """Price the calls that merge documents before they are read, if they do not fit."""
+    likely, read = NO_AMOUNT, [size.expected for size in sizes]
+    for level in decide_tree(read, room):
         for node in level:
-            read = min(sum(expected[node.start : node.stop]), room.call_tokens)
+            text = min(sum(read[node.start : node.stop]), room.call_tokens)
             frame = author.input_max - room.call_tokens
-            likely += author.price(frame + read, node.budget_tokens)
-        expected = [node.budget_tokens for node in level]
-    full = Length(author.output_cap, 0.0, 1)
-    one = build_figures(author, full, author.input_max, author.input_max, author.input_max)
-    calls, more = _count_merges_max(bound, room), _count_merges_max(longer, room)
-    continuations = Amount()
-    if author.terms.max_continuations:
-        continuations = one.worst * (more - calls) + one.continuations * more
+            likely += Amount.of_call(author.card, frame + text, node.budget_tokens)
+        read = [node.budget_tokens for node in level]
+
+    def count_merges_max(bounds: Sequence[int]) -> int:
+        """Count the merges there can be: on no level more than there are documents."""
+        fits = sum(bounds) <= room.reader_tokens
+        return 0 if fits else len(bounds) * count_levels_max(bounds, room)
+
+    calls = count_merges_max([size.worst for size in sizes])
+    more = count_merges_max([size.longest for size in sizes])
+    full = Tokens(author.input_max, author.input_max, author.input_max)
+    one = build_figures(author, author.output_cap, full)
     worst = one.worst * calls
+    continuations = one.worst * (more - calls) + one.continuations * more
     retries = (worst + continuations) * author.terms.max_retries
-    return Figures(likely, worst, Amount(), continuations, retries)
+    return Figures(likely, worst, NO_AMOUNT, continuations, retries)
 
 
-def _count_merges_max(sizes: Sequence[int], room: Room) -> int:
-    """Count the merges there can be: on no level more than there are documents."""
-    return 0 if sum(sizes) <= room.reader_tokens else len(sizes) * count_levels_max(sizes, room)
+def build_durations(
+    calls: Sequence[tuple[PlannedCall, Duration]], *, slots: int
+) -> dict[str, Duration]:
+    """Build how much each stage adds to the time of all, in the order of their first calls.
+
+    Calls start in the order given, each as soon as a slot is free and what it reads exists. In a
+    fixed order nothing ends earlier because something takes longer, so the worst case is never
+    shorter than the expected one. A stage that overlaps with those before it adds only what it
+    needs after they have ended.
+    """
+    expected = _list_ends(((call, takes.expected_s) for call, takes in calls), slots)
+    worst = _list_ends(((call, takes.worst_s) for call, takes in calls), slots)
+    durations: dict[str, Duration] = {}
+    over = Duration()
+    for slug, end_s in expected.items():
+        added = Duration(max(0.0, end_s - over.expected_s), max(0.0, worst[slug] - over.worst_s))
+        durations[slug] = added
+        over += added
+    return durations
 
 
-def _clamp(bound: int, expected_input: int, author: Author) -> int:
-    """Keep a bound between what is expected and what the model takes."""
-    return max(expected_input, min(bound, author.input_max))
-
-
-def _grow(input_tokens: int, turn: int, author: Author) -> int:
-    """Tell what a further turn reads: what the first one did, and the answer so far."""
-    grown = input_tokens + turn * (author.output_cap + CONTINUE_TOKENS)
-    return min(grown, author.card.max_input_tokens)
-
-
-def _exceed(input_tokens: int) -> int:
-    """Tell the most that a provider may make of our count."""
-    return -(-input_tokens * INPUT_MARGIN_PERCENT // 100)
+def _list_ends(calls: Iterable[tuple[PlannedCall, float]], slots: int) -> dict[str, float]:
+    """List when the last call of each stage ends."""
+    free = [0.0] * max(1, slots)
+    ends: dict[object, float] = {}
+    stages: dict[str, float] = {}
+    for call, takes_s in calls:
+        # What is not among the calls was done before they began.
+        ready = max((ends.get(read, 0.0) for read in call.reads), default=0.0)
+        end = max(ready, heapq.heappop(free)) + takes_s
+        heapq.heappush(free, end)
+        ends[call.makes] = end
+        stages[call.makes.stage_slug] = max(stages.get(call.makes.stage_slug, 0.0), end)
+    return stages

@@ -263,8 +263,8 @@ def build_words(
 
 
 def _select(scene: JobContext, stage: Stage, rule: InputRule) -> list[Text]:
-    source = rule.stage_slug or stage.slug
-    return [t for t in scene.texts.values() if (t.stage_slug, t.type) == (source, rule.type)]
+    kind = rule.get_kind(stage)
+    return [text for text in scene.texts.values() if (text.stage_slug, text.type) == kind]
 
 
 def _sort(texts: Sequence[Text]) -> list[Text]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from dialectic.core.backoff import compute_delay_s
 from dialectic.core.documents.stitching import (
     Joined,
     is_unclosed,
@@ -56,7 +57,7 @@ RETRIES_MAX = {ProviderMalformed.code: 2}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Whether a cut-off answer is gone on with, and for how many further turns at most."""
+    """Whether a cut-off answer is continued, and for how many further turns at most."""
 
     continues: bool
     continuations_max: int
@@ -82,7 +83,7 @@ def interpret(
     """Decide what an answer means, after what was said in the turns before it.
 
     Only an answer with text can become a document, or a part of one. `has_stopped` when one of
-    those turns ended by itself and was gone on with all the same.
+    those turns ended by itself and was continued nevertheless.
     """
     match reply.finish_reason:
         case FinishReason.STOP | FinishReason.LENGTH:
@@ -161,7 +162,7 @@ def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | C
 
 
 def _join(reply: Reply, said: Sequence[str]) -> Joined:
-    """Join an answer to what was said before it; a model that begins anew may do so once."""
+    """Join an answer to what was said before it; a model that starts over may do so once."""
     joined = join([*said, reply.text])
     if joined.restarts > 1:
         raise ProviderMalformed(
@@ -174,7 +175,7 @@ def _join(reply: Reply, said: Sequence[str]) -> Joined:
 
 
 def _leave(reply: Reply) -> PartialResponse:
-    """What is known of a call whose answer is of no use; it was paid for all the same."""
+    """What is known of a call whose answer is useless; it was paid for nevertheless."""
     return PartialResponse(
         was_sent=True,
         partial_text=reply.text,
@@ -268,10 +269,10 @@ def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
     All who failed together come back at any time between, so that they do not fail together again.
     """
     asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
-    if asked_s is not None and asked_s >= 0:  # false for a wait that is no number, too
+    if asked_s is not None and asked_s >= 0:  # false for NaN, too
         return min(asked_s, RETRY_AFTER_MAX_S) * jitter.uniform(1.0, JITTER_UP)
     tried = job.retry_count
     if isinstance(error, ProviderThrottled):
         tried = job.count_repeats(error.code)
-    ceiling_s = min(BACKOFF_FIRST_S * 2.0 ** min(tried + 1, 10), BACKOFF_MAX_S)
+    ceiling_s = compute_delay_s(tried + 1, BACKOFF_FIRST_S, BACKOFF_MAX_S)
     return jitter.uniform(BACKOFF_FIRST_S, ceiling_s)

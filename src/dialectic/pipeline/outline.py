@@ -1,6 +1,6 @@
 """Outline: which jobs a process makes for n models, and how many, before the first one runs.
 
-Pure. It plays the process through with stand-in documents and the very strategies that plan the
+Pure. It plays the process through with placeholder documents and the very strategies that plan the
 real ones, so the figures cannot disagree with the work.
 """
 
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
-from dialectic.core.process.definition import InputRule, Process, Scope, Stage, Step
+from dialectic.core.process.definition import InputRule, Kind, Process, Scope, Stage, Step
 from dialectic.errors import PlanError
-from dialectic.pipeline.strategies import Document, InputSet, deal, keep_sample
+from dialectic.pipeline.strategies import Child, Document, InputSet, deal, keep_sample
 
 # Twenty models in the standard process make 8,000 pairs in one step.
 STEP_CALLS_MAX = 10_000
 
-_STAND_INS = UUID(int=0)
+_PLACEHOLDERS = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,6 @@ class StepOutline:
     # The most that one model makes; all make the same number unless something is left out.
     per_model: int
     calls: int
-    # From how many theses one model's documents descend, and those of all models together.
-    origins_per_model: int
-    origins: int
     # How many of one model's documents descend from one thesis, and how many of all models'
     # together; 0 where it is not the same number for all.
     group_own: int
@@ -47,17 +44,9 @@ class StepOutline:
         """How many documents in a scope descend from one thesis; 0 if that differs."""
         return self.group_own if scope is Scope.OWN else self.group_all
 
-    def count_of(self, model_index: int) -> int:
-        """Count the documents that one model makes."""
-        return len(self.ranks[model_index - 1])
-
-    def list_ranks(self, model_index: int) -> frozenset[int]:
-        """List the ranks of the children that are planned; others are left out."""
-        return frozenset(self.ranks[model_index - 1])
-
-    def get_rank(self, model_index: int, rank: int) -> int:
-        """Find the place of a child among its model's children of this step, from 1."""
-        return self.ranks[model_index - 1].index(rank) + 1
+    def get_ranks(self, model_index: int) -> tuple[int, ...]:
+        """Get the ranks of one model's children, in order; other ranks are left out."""
+        return self.ranks[model_index - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +80,24 @@ class DocumentKey(NamedTuple):
     model_index: int
     rank: int
 
+    @property
+    def kind(self) -> Kind:
+        return (self.stage_slug, self.output_type)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One call, before anybody makes it: what it makes, and the documents it reads."""
+    """One call before it is made: the document it makes, and those it reads."""
 
     step_name: str
     makes: DocumentKey
     reads: tuple[DocumentKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Played:
+class _Played(NamedTuple):
     figures: StepOutline
-    documents: tuple[Document, ...]
-    # What each of the documents was made from.
-    sources: tuple[tuple[UUID, ...], ...]
+    # Each placeholder document, with those it was made from.
+    documents: dict[Document, tuple[UUID, ...]]
 
 
 @functools.lru_cache(maxsize=64)  # tens of milliseconds for a dozen models, and every job asks
@@ -118,45 +109,44 @@ def build_outline(process: Process, *, models: int, until: str | None = None) ->
 
 def list_calls(process: Process, *, models: int, until: str | None = None) -> list[PlannedCall]:
     """List every call of a process, in an order in which what is read was made before."""
-    played = _play_all(process, models, until)
-    keys = {
-        document.id: DocumentKey(slug, output_type, document.model_index, document.rank)
-        for (slug, output_type), each in played.items()
-        for document in each.documents
-    }
-    return [
-        PlannedCall(each.figures.name, keys[document.id], tuple(keys[s] for s in sources))
-        for each in played.values()
-        for document, sources in zip(each.documents, each.sources, strict=True)
-    ]
+    calls: list[PlannedCall] = []
+    keys: dict[UUID, DocumentKey] = {}
+    for (slug, output_type), (figures, documents) in _play_all(process, models, until).items():
+        for document, sources in documents.items():
+            key = DocumentKey(slug, output_type, document.model_index, document.rank)
+            keys[document.id] = key
+            calls.append(PlannedCall(figures.name, key, tuple(keys[s] for s in sources)))
+    return calls
 
 
-def _play_all(process: Process, models: int, until: str | None) -> dict[tuple[str, str], _Played]:
+def _play_all(process: Process, models: int, until: str | None) -> dict[Kind, _Played]:
     assert models >= 1, "a process is played by at least one model"
-    made: dict[tuple[str, str], _Played] = {}
+    made: dict[Kind, _Played] = {}
     for stage in process.order:
-        for step in stage.steps or (None,):
-            played = _play(stage, step, made, models)
-            made[(stage.slug, played.figures.output_type)] = played
+        for part in stage.parts:
+            made[(stage.slug, part.output_type)] = _play(stage, part, made, models)
         if stage.slug == until:
             break
     return made
 
 
-def _play(
-    stage: Stage, step: Step | None, made: Mapping[tuple[str, str], _Played], models: int
-) -> _Played:
-    name, output_type = (step.name, step.output_type) if step else (stage.slug, stage.output_type)
-    documents: list[Document] = []
-    sources: list[tuple[UUID, ...]] = []
+def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models: int) -> _Played:
+    name = part.name if isinstance(part, Step) else stage.slug
+    output_type = part.output_type
+    documents: dict[Document, tuple[UUID, ...]] = {}
     ranks: list[tuple[int, ...]] = []
     for model_index in range(1, models + 1):
-        children = _play_model(stage, step, made, model_index, models)
+        inputs = [_read(rule, stage, made, model_index) for rule in part.list_sources()]
+        origins = {d.id: d.origin for read in inputs for d in read.documents}
+        if isinstance(part, Step):
+            children = _deal(stage, part, inputs, model_index, models)
+        else:
+            children = [Child(tuple(origins), 1, None, None, ())]
         for number, child in enumerate(children, start=1):
-            document_id = uuid5(_STAND_INS, f"{stage.slug}:{output_type}:{model_index}:{number}")
-            place = (output_type, model_index, number, child.source_group, child.origin)
-            documents.append(Document(document_id, *place))
-        sources.extend(child.sources for child in children)
+            document_id = uuid5(_PLACEHOLDERS, f"{stage.slug}:{output_type}:{model_index}:{number}")
+            origin = origins[child.sources[0]] if child.source_group else model_index
+            place = (output_type, model_index, number, child.source_group, origin)
+            documents[Document(document_id, *place)] = child.sources
         ranks.append(tuple(child.rank for child in children))
         if len(documents) > STEP_CALLS_MAX:
             raise PlanError(
@@ -166,52 +156,29 @@ def _play(
                 subject=name,
                 limit=STEP_CALLS_MAX,
             )
-    return _Played(
-        StepOutline(
-            stage_slug=stage.slug,
-            name=name,
-            output_type=output_type,
-            per_model=max(len(own) for own in ranks),
-            calls=len(documents),
-            origins_per_model=len({d.origin for d in documents if d.model_index == 1}),
-            origins=len({d.origin for d in documents}),
-            group_own=_get_common(Counter((d.model_index, d.origin) for d in documents).values()),
-            group_all=_get_common(Counter(d.origin for d in documents).values()),
-            ranks=tuple(ranks),
-        ),
-        tuple(documents),
-        tuple(sources),
+    figures = StepOutline(
+        stage_slug=stage.slug,
+        name=name,
+        output_type=output_type,
+        per_model=max(len(own) for own in ranks),
+        calls=len(documents),
+        group_own=_get_common(Counter((d.model_index, d.origin) for d in documents)),
+        group_all=_get_common(Counter(d.origin for d in documents)),
+        ranks=tuple(ranks),
     )
+    return _Played(figures, documents)
 
 
-def _get_common(numbers: Iterable[int]) -> int:
-    """Get the number that all of them are; 0 if they differ."""
-    found = set(numbers)
+def _get_common(counts: Mapping[object, int]) -> int:
+    """Get the number that all counts are; 0 if they differ."""
+    found = set(counts.values())
     return found.pop() if len(found) == 1 else 0
 
 
-class _PlayedChild(NamedTuple):
-    rank: int
-    source_group: UUID | None
-    origin: int
-    sources: tuple[UUID, ...]
-
-
-def _play_model(
-    stage: Stage,
-    step: Step | None,
-    made: Mapping[tuple[str, str], _Played],
-    model_index: int,
-    models: int,
-) -> list[_PlayedChild]:
-    """Deal one model's part out to children."""
-    rules = [
-        rule for rule in (stage if step is None else step).inputs_required if not rule.is_feedback
-    ]
-    inputs = [_read(rule, stage, made, model_index) for rule in rules]
-    origins = {d.id: d.origin for inputs_of_kind in inputs for d in inputs_of_kind.documents}
-    if step is None:
-        return [_PlayedChild(1, None, model_index, tuple(origins))]
+def _deal(
+    stage: Stage, step: Step, inputs: Sequence[InputSet], model_index: int, models: int
+) -> list[Child]:
+    """Deal one model's part of a step out to children."""
     dealt = deal(step.granularity_strategy, inputs, models=models)
     kept = keep_sample(step, dealt, model_index=model_index, models=models)
     if not kept:
@@ -222,26 +189,17 @@ def _play_model(
             reason="nothing_to_do",
             subject=step.name,
         )
-    return [
-        _PlayedChild(
-            child.rank,
-            child.source_group,
-            origins[child.sources[0]] if child.source_group else model_index,
-            child.sources,
-        )
-        for child in kept
-    ]
+    return kept
 
 
 def _read(
-    rule: InputRule, stage: Stage, made: Mapping[tuple[str, str], _Played], model_index: int
+    rule: InputRule, stage: Stage, made: Mapping[Kind, _Played], model_index: int
 ) -> InputSet:
-    played = made[(rule.stage_slug or stage.slug, rule.type)]
+    figures, documents = made[rule.get_kind(stage)]
+    is_all = rule.scope is Scope.ALL
     return InputSet(
-        documents=tuple(
-            d for d in played.documents if rule.scope is Scope.ALL or d.model_index == model_index
-        ),
+        documents=tuple(d for d in documents if is_all or d.model_index == model_index),
         is_complete=True,
-        per_model=played.figures.per_model,
-        group_size=played.figures.group_size(rule.scope),
+        per_model=figures.per_model,
+        group_size=figures.group_size(rule.scope),
     )

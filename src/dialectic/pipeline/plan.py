@@ -14,7 +14,7 @@ from uuid import UUID
 
 from dialectic.core.documents.file_paths import fold_sources
 from dialectic.core.job import ExecutePayload, Input, Naming, PlanPayload, derive_child_job_id
-from dialectic.core.process.definition import InputRule, Scope, Stage, Step, Strategy
+from dialectic.core.process.definition import InputRule, Kind, Scope, Stage, Step, Strategy
 from dialectic.core.slug import short_id, slugify_name
 from dialectic.errors import PlanError
 from dialectic.pipeline.outline import Outline
@@ -78,48 +78,36 @@ def list_missing(
 
 
 def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation) -> InputSet:
-    source = rule.stage_slug or stage.slug
+    kind = rule.get_kind(stage)
+    figures = situation.outline.load_step(*kind)
+    everyone = range(1, len(situation.models) + 1)
+    makers = everyone if rule.scope is Scope.ALL else [model_index]
     documents = tuple(
         document
         for document in situation.documents
-        if situation.made_in[document.id] == source
-        and document.type == rule.type
-        and (rule.scope is Scope.ALL or document.model_index == model_index)
+        if (situation.made_in[document.id], document.type) == kind
+        and document.model_index in makers
     )
-    figures = situation.outline.load_step(source, rule.type)
+    made = Counter(document.model_index for document in documents)
+    done = _list_done(kind, stage, situation)
     return InputSet(
         documents=documents,
-        is_complete=_is_complete(rule, stage, model_index, situation),
+        is_complete=all(m in done or made[m] >= len(figures.get_ranks(m)) for m in makers),
         per_model=figures.per_model,
         group_size=figures.group_size(rule.scope),
     )
 
 
-def _is_complete(rule: InputRule, stage: Stage, model_index: int, situation: Situation) -> bool:
-    """Nothing more will come once all that was planned is there, or its makers have gone on.
-
-    A maker has gone on when it has ended, or passed the step: then some of it will never come.
-    """
-    source = rule.stage_slug or stage.slug
-    producing = stage.list_outputs().index(rule.type) + 1 if source == stage.slug else None
-    gone_on = {
-        maker.model_index
-        for maker in situation.progress
-        if maker.stage_slug == source
-        and (maker.has_ended or (producing is not None and maker.current_step > producing))
-    }
-    made = Counter(
-        document.model_index
-        for document in situation.documents
-        if document.type == rule.type and situation.made_in[document.id] == source
-    )
-    figures = situation.outline.load_step(source, rule.type)
-    everyone = range(1, len(situation.models) + 1)
-    makers = everyone if rule.scope is Scope.ALL else [model_index]
-    if source != stage.slug and not gone_on.issuperset(everyone):
-        # One that ended short may have failed its stage: that is known when all of it has ended.
-        return all(made[maker] >= figures.count_of(maker) for maker in makers)
-    return all(maker in gone_on or made[maker] >= figures.count_of(maker) for maker in makers)
+def _list_done(kind: Kind, stage: Stage, situation: Situation) -> set[int]:
+    """List the models that will make no more of a kind: they have ended, or passed its step."""
+    source, output_type = kind
+    makers = [maker for maker in situation.progress if maker.stage_slug == source]
+    if source == stage.slug:
+        step = stage.list_outputs().index(output_type) + 1
+        return {m.model_index for m in makers if m.has_ended or m.current_step > step}
+    ended = {maker.model_index for maker in makers if maker.has_ended}
+    # One that ended short may have failed its stage: that is known when all of it has ended.
+    return ended if len(ended) == len(situation.models) else set()
 
 
 def decide_plan(
@@ -132,7 +120,7 @@ def decide_plan(
     for number, step in enumerate(stage.steps, start=1):
         if number < current_step:
             continue
-        rules = [rule for rule in step.inputs_required if not rule.is_feedback]
+        rules = step.list_sources()
         inputs = read_inputs(rules, stage, payload.model_index, situation)
         awaited = [
             rule.name_awaited(payload.model_index)
@@ -143,7 +131,7 @@ def decide_plan(
         dealt = _deal_step(step, rules, inputs, models=len(situation.models))
         if step.is_sampled:
             figures = situation.outline.load_step(stage.slug, step.output_type)
-            planned = figures.list_ranks(payload.model_index)
+            planned = set(figures.get_ranks(payload.model_index))
             dealt = [child for child in dealt if child.rank in planned]
         if number == current_step:
             is_step_open = bool(awaited)
@@ -201,7 +189,7 @@ def _build_child(
     """The one place where a child is given everything it needs."""
     _, first = sources[child.sources[0]]
     figures = situation.outline.load_step(stage.slug, step.output_type)
-    rank = figures.get_rank(payload.model_index, child.rank)
+    rank = figures.get_ranks(payload.model_index).index(child.rank) + 1
     return PlannedChild(
         id=derive_child_job_id(plan_id, step_name=step.name, sources=child.sources),
         step_number=stage.steps.index(step) + 1,

@@ -1,13 +1,15 @@
-"""Hold: money is set aside for one call before it is made, and what a failed one cost is paid.
+"""Reserve: money is held for one call before it is made, and what a failed one cost is paid.
 
-The hold is a commit of its own, the last before a byte leaves: a hold that is found open may have
-cost money. `save` settles it with the answer, in its one commit. Here is decided how long an answer
-money allows, and what a call that came to nothing has cost. Money itself moves in `ledger`.
+Jobs, chats and searches pay for their calls here. The hold is a commit of its own, the last before
+a byte leaves: a hold that is found open may have cost money. The commit that keeps the answer
+settles it. Decides how long an answer money allows, and what a call that came to nothing has cost.
+Money itself moves in `ledger`.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from uuid import UUID
@@ -44,8 +46,17 @@ from dialectic.tokens.counting import count_request_tokens_aside, get_counter
 
 
 @dataclass(frozen=True, slots=True)
+class DirectCaller:
+    """Who calls a model outside any job, by a chat or a search: for its limits and its money."""
+
+    tenant_id: UUID
+    id: UUID
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that is paid for: what may be sent, and the hold by which it is known."""
+    """A call that is paid for: what may be sent, and the key of its hold."""
 
     request: Request
     key: str
@@ -54,7 +65,7 @@ class Reservation:
 
 async def reserve(
     engine: Engine,
-    job: Job,
+    caller: Job | DirectCaller,
     card: ModelCard,
     request: Request,
     *,
@@ -67,25 +78,57 @@ async def reserve(
     The answer may have to be shorter than was asked for, if that is what money allows.
     """
     counted = (await count_request_tokens_aside(request, card)).upper_tokens
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
+    if isinstance(caller, Job) and caller.attempt > 1:
+        await engine.db.transact(
+            caller.tenant_id, lambda c: holds.give_up_earlier(c, caller.id, caller.attempt)
+        )
 
-    db, tenant_id = engine.db, job.tenant_id
-    if job.attempt > 1:
-        await db.transact(tenant_id, lambda c: holds.give_up_earlier(c, job.id, job.attempt))
-    build = functools.partial(build_hold, key, job, card, wallet_id, counted, purpose=purpose)
-    cap = compute_possible_output(counted, card, request.max_output_tokens)
+    def decide(purse: Funds, fraction: Decimal) -> int:
+        is_approved = isinstance(caller, Job) and caller.is_spend_approved
+        return decide_cap(purse, card, request, counted, fraction=fraction, is_approved=is_approved)
+
+    build = functools.partial(build_hold, key, caller, card, wallet_id, counted, purpose=purpose)
+    possible = compute_possible_output(counted, card, request.max_output_tokens)
+    cap = await _set_aside(engine, caller.tenant_id, build, possible, decide)
+    return Reservation(replace(request, max_output_tokens=cap), key, counted)
+
+
+async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
+    """Set aside exactly this, or raise: for a call that cannot be made smaller."""
+
+    def decide(purse: Funds, fraction: Decimal) -> int:
+        check_spend(new.amount_credits, purse, fraction)
+        return new.output_cap_tokens
+
+    await _set_aside(engine, tenant_id, lambda _cap: new, new.output_cap_tokens, decide)
+
+
+async def _set_aside(
+    engine: Engine,
+    tenant_id: UUID,
+    build: Callable[[int], NewHold],
+    cap: int,
+    decide: Callable[[Funds, Decimal], int],
+) -> int:
+    """Hold the money of one call; return how long its answer may be for that money.
+
+    `decide` is asked for a shorter answer if there is not enough for this one, and may raise.
+    """
+    db, fraction = engine.db, Decimal(str(engine.settings.max_spend_fraction))
+    new = build(cap)
     try:
         # As a rule there is plenty, and one question is enough.
-        if await holds.reserve_unasked(db, tenant_id, build(cap), fraction) is None:
-            purse = await wallets.load_purse_for(
-                db, tenant_id, wallet_id, job.session_id, is_play=is_play(card)
-            )
-            cap = decide_cap(purse, card, request, counted, job, fraction=fraction)
-            await holds.reserve_for(db, tenant_id, build(cap))
+        if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
+            return cap
+        purse = await wallets.load_purse(
+            db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
+        )
+        cap = decide(purse, fraction)
+        await holds.reserve_for(db, tenant_id, build(cap))
+        return cap
     except Conflict:
         # It was made a moment ago, although we were not told, when there was other money to go by.
-        cap = (await _load_own(engine, job, key)).output_cap_tokens
-    return Reservation(replace(request, max_output_tokens=cap), key, counted)
+        return (await _load_own(engine, tenant_id, new.key)).output_cap_tokens
 
 
 def decide_cap(
@@ -93,23 +136,23 @@ def decide_cap(
     card: ModelCard,
     request: Request,
     counted_tokens: int,
-    job: Job,
     *,
     fraction: Decimal,
+    is_approved: bool,
 ) -> int:
     """Decide how long an answer money allows; raise if someone must put in more, or approve it."""
     rates = Rates.of(card)
     cap = decide_output_cap(
         purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
     )
-    if not job.is_spend_approved:
+    if not is_approved:
         check_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
     return cap
 
 
 def build_hold(
     key: str,
-    job: Job,
+    caller: Job | DirectCaller,
     card: ModelCard,
     wallet_id: UUID,
     counted_tokens: int,
@@ -117,9 +160,9 @@ def build_hold(
     *,
     purpose: Purpose = Purpose.CALL,
 ) -> NewHold:
-    """Build the hold of one call of a job."""
+    """Build the hold of one call."""
     rates = Rates.of(card)
-    return NewHold(
+    new = NewHold(
         key=key,
         wallet_id=wallet_id,
         is_play=is_play(card),
@@ -129,10 +172,15 @@ def build_hold(
         rates=rates,
         counted_input_tokens=counted_tokens,
         output_cap_tokens=cap,
-        session_id=job.session_id,
-        stage_slug=job.stage_slug,
-        job_id=job.id,
-        attempt=job.attempt,
+    )
+    if isinstance(caller, DirectCaller):
+        return new
+    return replace(
+        new,
+        session_id=caller.session_id,
+        stage_slug=caller.stage_slug,
+        job_id=caller.id,
+        attempt=caller.attempt,
     )
 
 
@@ -156,14 +204,10 @@ class Outlook:
 async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
     """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-
-    async def work(connection: Connection) -> list[Funds]:
-        return [
-            await wallets.load_purse(connection, wallet_id, job.session_id, is_play=kind)
-            for kind in (False, True)
-        ]
-
-    for purse in await engine.db.transact(job.tenant_id, work):
+    for kind in (False, True):
+        purse = await wallets.load_purse(
+            engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
+        )
         judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
 
 
@@ -198,11 +242,8 @@ def judge_outlook(
         check_spend(needed, purse, fraction, what=what)
 
 
-async def _load_own(engine: Engine, job: Job, key: str) -> Hold:
-    async def work(connection: Connection) -> Hold:
-        return await holds.load_hold(connection, key)
-
-    found = await engine.db.transact(job.tenant_id, work)
+async def _load_own(engine: Engine, tenant_id: UUID, key: str) -> Hold:
+    found = await engine.db.transact(tenant_id, lambda c: holds.load_hold(c, key))
     if found.state is not HoldState.PENDING:
         raise Conflict(
             f"The call {key} was paid for or given up already.", reason="call_ended", subject=key
@@ -261,13 +302,35 @@ async def is_funded_now(
     return is_enough_now(error, purse, Decimal(str(engine.settings.max_spend_fraction)))
 
 
+async def resolve_open(
+    engine: Engine,
+    tenant_id: UUID,
+    keys: Sequence[str],
+    card: ModelCard,
+    error: BaseException | None,
+) -> None:
+    """Resolve the holds of calls outside any job that came to nothing, in a commit of its own.
+
+    A hold that was not made, or that was paid for in a commit of which we were not told, is passed
+    over. Without an error the answers are given up.
+    """
+
+    async def work(connection: Connection) -> None:
+        for key in keys:
+            found = await holds.find_hold(connection, key)
+            if found is not None and found.state is HoldState.PENDING:
+                await resolve_failed(connection, found, card, error)
+
+    await engine.db.transact(tenant_id, work)
+
+
 async def resolve_failed(
-    connection: Connection, each: Hold, card: ModelCard | None, error: BaseException
+    connection: Connection, each: Hold, card: ModelCard | None, error: BaseException | None
 ) -> None:
     """Resolve the hold of a call that came to nothing.
 
-    What arrived and was no answer is paid for; a call that left nothing behind is not. If it was
-    answered and we could not keep the answer, that is our loss and nobody else's.
+    What arrived and was not an answer is paid for; a call that left nothing behind is not. If it
+    was answered and we could not keep the answer, the operator bears the loss.
     """
     actual = None if card is None else price_failure(each, card, error)
     if actual is not None:
@@ -286,7 +349,7 @@ def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
     return engine.catalog.cards.get(model_name) if known is None else known.card
 
 
-def price_failure(hold: Hold, card: ModelCard, error: BaseException) -> Actual | None:
+def price_failure(hold: Hold, card: ModelCard, error: BaseException | None) -> Actual | None:
     """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
 
     An answer that has begun was worked on, also if not a word of it came.

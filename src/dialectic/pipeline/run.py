@@ -1,4 +1,4 @@
-"""The life of a job, on one page. Read this first; each verb is a module beside it.
+"""The life of a job, on one page. Read this first; each verb is a module next to it.
 
     look        what this job must know, in one transaction
 
@@ -6,16 +6,14 @@
     combine     documents that a child has no room for, dealt out to merges, level by level (pure)
 
     gather      the words of one turn: its own inputs, and nothing else of the stage (pure)
-    overflow    inputs that do not fit: combined first, or searched for what matters, if the step
-                says so
-    compress    one complete request that fits the model: if it is too long, what matters least is
-                shortened, text by text, each from itself alone
+    ladder      what is done with a prompt that does not fit its model: the inputs are combined or
+                searched, if the step says so, and what is still too long is compressed
       assemble    the request, counted in tokens (pure)
       shorten     a shorter text, found or made once, held and paid for like a call
     call        one attempt at the provider, when its endpoint has room; if it says that the prompt
                 is too long, one more
       hold        money set aside for the call: a commit, the last before any byte leaves
-    follow      what the answer means for the job: done, or cut off and to be gone on with (pure)
+    follow      what the answer means for the job: done, or cut off and to be continued (pure)
 
     save        one commit: what was planned or written, the job's move, those who wait, the news,
                 the money
@@ -41,23 +39,14 @@ from dialectic.core.job import (
     TurnPayload,
     parse_payload,
 )
-from dialectic.core.models.model import ModelCard
-from dialectic.core.process.definition import Overflow
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.pipeline.call import call
+from dialectic.pipeline.fit.combine import gather_merge, plan_level
 from dialectic.pipeline.fit.compress import Fitted, compress, decide_again
-from dialectic.pipeline.fit.merge import gather_merge
-from dialectic.pipeline.fit.overflow import (
-    deal_level,
-    decide_overflow,
-    find_combined,
-    find_need,
-    find_room,
-)
-from dialectic.pipeline.fit.retrieve import retrieve
-from dialectic.pipeline.fit.shorten import build_shortener
+from dialectic.pipeline.fit.ladder import choose_compressor, make_room
+from dialectic.pipeline.fit.shortener import Needed, Turn
 from dialectic.pipeline.gather import Material, gather
 from dialectic.pipeline.interpret import WINDOW_FULL, Limits, close, interpret
 from dialectic.pipeline.load import JobContext, load_job_context
@@ -113,7 +102,7 @@ async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: JobCon
 async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: JobContext) -> None:
     """Documents too long for their reader: merge them, and what comes of it, until they fit."""
     card = engine.catalog.load_card(payload.model_name)
-    level = await deal_level(engine, job, payload, scene, card)
+    level = await plan_level(engine, job, payload, scene, card)
     if level.merges:
         await save_level(engine, job, level)
     else:
@@ -123,17 +112,18 @@ async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: 
 async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: JobContext) -> None:
     """One document by one model, or as much of it as fits into an answer."""
     card = engine.catalog.load_card(payload.model_name)
-    material = _gather(scene, job, payload)
-    if (fitting := await make_room(engine, job, scene, material, card)) is None:
-        return  # it waits for what it needs
-    material = fitting
+    turn = await make_room(Turn(engine, job, scene, _gather(scene, job, payload), card))
+    if isinstance(turn, Needed):
+        await save_need(engine, job, turn)
+        return
+    material = turn.material
     try:
-        paid = await ask(engine, job, scene, material, card)
+        paid = await ask(turn)
     except ContextWindowError:
         if not material.chunks:
             raise
-        # There is no room for another turn, however much is shortened. What was said is paid for:
-        # it is the document.
+        # There is no room for another turn, however much is shortened. The turns so far are paid
+        # for: they are the document.
         await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
         return
     limits = Limits(scene.continues, engine.settings.max_continuations)
@@ -141,36 +131,15 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: JobCon
     await save_turn(engine, job, material, outcome, paid)
 
 
-async def make_room(
-    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
-) -> Material | None:
-    """Do with inputs that do not fit what their step says; None if the job must wait for it.
-
-    What is too long even so is compressed.
-    """
-    overflow = decide_overflow(scene, job, material)
-    if overflow is Overflow.COMPRESS or (room := await find_room(material, card)) is None:
-        return material
-    if overflow is Overflow.RETRIEVE:
-        return await retrieve(engine, job, scene, material, card, room)
-    if (needed := find_need(scene, job, material, card, room)) is None:
-        return material
-    combined = await find_combined(engine, job, scene, material, needed)
-    if combined is None:
-        await save_need(engine, job, needed)
-    return combined
-
-
-async def ask(
-    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
-) -> Paid:
+async def ask(turn: Turn) -> Paid:
     """Ask the model, with a prompt that fits; once more, with less, if it says that it does not."""
-    shortener = build_shortener(engine, job, scene, material, card)
-    fitted = await compress(material, card, shortener)
+    engine, job, material, card = turn.engine, turn.job, turn.material, turn.card
+    compressor = choose_compressor(turn)
+    fitted = await compress(material, card, compressor)
 
     async def send(fitted: Fitted, again: int) -> Paid:
         key = derive_hold_key(job.id, attempt=job.attempt, turn=len(material.chunks), again=again)
-        request, wallet_id = fitted.request, scene.wallet_id
+        request, wallet_id = fitted.request, turn.wallet_id
         held, answer = await call(
             engine,
             job,
@@ -184,10 +153,10 @@ async def ask(
         return await send(fitted, 0)
     except ContextWindowError as error:
         # It was turned away, so its money is free again.
-        await engine.db.transact(job.tenant_id, lambda connection: release(connection, job))
+        await turn.transact(lambda connection: release(connection, job))
         less = decide_again(error, fitted.counted_tokens)
         try:
-            fitted = await compress(material, card, shortener, tokens_max=less)
+            fitted = await compress(material, card, compressor, tokens_max=less)
         except ContextWindowError:
             raise error from None
     return await send(fitted, 1)

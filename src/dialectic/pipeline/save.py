@@ -23,8 +23,8 @@ from dialectic.db.tables import chunks, jobs, records
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.fit.combine import Needed
-from dialectic.pipeline.fit.overflow import Level
+from dialectic.pipeline.fit.combine import Level
+from dialectic.pipeline.fit.shortener import Needed
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.load import JobContext
@@ -95,7 +95,7 @@ async def _end_document(
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
     results = {
         "contribution_id": str(contribution.id),
-        "path": contribution.file.path,
+        "path": contribution.storage_path,
         "read": [
             {"label": item.label, "contribution_id": str(item.source_id)}
             for item in material.words.inputs

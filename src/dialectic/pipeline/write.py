@@ -29,7 +29,7 @@ from dialectic.core.documents.front_matter import render_document
 from dialectic.core.documents.manifest import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
-from dialectic.core.models.messages import Reply, Request
+from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
 from dialectic.db.tables.chunks import NewChunk
@@ -80,8 +80,19 @@ def write(
             files.append(chunk.file)
     if isinstance(outcome, Continue):
         return Written(chunk, None, tuple(files))
-    contribution, resources = build_contribution(job, material, name, said, outcome)
-    return Written(chunk, contribution, (contribution.file, *files), tuple(resources))
+    is_complete = not outcome.is_incomplete
+    cut = extract_documents(outcome.text, material.expected, is_complete=is_complete)
+    noted = [
+        *outcome.flags,
+        *(flag for turn in said for flag in turn.flags),
+        *([REPAIRED] if cut.is_repaired else []),
+        *(f"missing:{key}" for key in cut.missing),
+    ]
+    flags = tuple(dict.fromkeys(noted))
+    document = build_document(job, material, name, said, outcome, flags)
+    contribution = build_contribution(job, material, document, said, outcome, flags)
+    resources = build_resources(job, material, name, contribution.id, cut.found)
+    return Written(chunk, contribution, (document, *files), tuple(resources))
 
 
 def build_said(
@@ -141,49 +152,47 @@ def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
 
 
 def build_contribution(
-    job: Job, material: Material, name: ContributionName, said: list[Chunk], outcome: Finish
-) -> tuple[NewContribution, list[NewResource]]:
-    """Build the record of a document, and the documents that are cut out of it."""
+    job: Job,
+    material: Material,
+    document: File,
+    said: list[Chunk],
+    outcome: Finish,
+    flags: tuple[str, ...],
+) -> NewContribution:
+    """Build the record of a document."""
     contribution_id = derive_contribution_id(job.id)
-    cut = extract_documents(outcome.text, material.expected, is_complete=not outcome.is_incomplete)
-    noted = [
-        *outcome.flags,
-        *(flag for turn in said for flag in turn.flags),
-        *([REPAIRED] if cut.is_repaired else []),
-        *(f"missing:{key}" for key in cut.missing),
-    ]
-    flags = tuple(dict.fromkeys(noted))
-    payload, last = material.payload, said[-1]
-    contribution = NewContribution(
+    payload, last, usage = material.payload, said[-1], sum_usage(said)
+    return NewContribution(
         id=contribution_id,
         model_id=payload.model_id,
         model_name=payload.model_name,
         model_index=payload.model_index,
         contribution_type=material.output_type,
-        prompt_template_name=material.words.template_name,
-        reply=Reply(
-            text=outcome.text,
-            finish_reason=last.finish_reason,
-            raw_finish_reason=last.raw_finish_reason,
-            usage=sum_usage(said),
-            request_id=last.request_id,
-        ),
-        file=build_document(job, material, name, said, outcome, flags),
-        raw_path=last.raw_path,
-        is_incomplete=outcome.is_incomplete,
-        is_intermediate=material.is_intermediate,
-        flags=flags,
-        processing_time_ms=sum(turn.elapsed_ms for turn in said),
         rank=material.rank,
         origin=material.origin,
         source_group=material.source_group,
         target_contribution_id=material.target_contribution_id,
         source_contribution_ids=list_sources(material),
-        edit_version=payload.edition,
+        root_contribution_id=payload.replaces or contribution_id,
         original_model_contribution_id=payload.replaces,
+        edit_version=payload.edition,
+        is_incomplete=outcome.is_incomplete,
+        is_intermediate=material.is_intermediate,
+        flags=flags,
+        content=outcome.text,
+        storage_path=document.path,
+        raw_response_storage_path=last.raw_path,
+        size_bytes=len(document.data),
+        prompt_template_name=material.words.template_name,
+        tokens_used_input=usage.input_tokens,
+        tokens_used_output=usage.output_tokens,
+        usage_source=usage.source,
+        finish_reason=last.finish_reason,
+        raw_finish_reason=last.raw_finish_reason,
+        provider_request_id=last.request_id,
+        processing_time_ms=sum(turn.elapsed_ms for turn in said),
         manifest=last.manifest,
     )
-    return contribution, list(build_resources(job, material, name, contribution_id, cut.found))
 
 
 def list_sources(material: Material) -> tuple[UUID, ...]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from dialectic.core.models.endpoint import Endpoint
 from dialectic.core.models.messages import Message, Reply, Request
 from dialectic.core.models.model import ModelCard
+from dialectic.core.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
 from dialectic.core.strict_json import MalformedJson, parse_json, require_list, require_object
 from dialectic.errors import (
     PartialResponse,
@@ -44,7 +45,6 @@ from dialectic.providers.http import (
     TransportFailure,
 )
 from dialectic.providers.response import ResponseBuilder
-from dialectic.providers.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
 
 REASONING_FIRST_BYTE_S = 600.0
 # After the end of an answer only its usage can still come, and after the last word nothing.

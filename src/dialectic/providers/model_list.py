@@ -1,13 +1,12 @@
 """Which models the endpoints listed when they were last asked: a file in HOME. Knows no facts.
 
-It is a cache: what cannot be read counts as never seen, and asking again writes it anew.
+It is a cache: what cannot be read counts as never seen, and asking again writes it once more.
 
 The catalogue as a list for people: what is known, what was listed, what is missing. Pure.
 """
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import json
 import re
@@ -16,8 +15,8 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from dialectic.atomic_write import replacing
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ConfigurationError
 from dialectic.providers.base import ListedModel
@@ -55,14 +54,11 @@ def save_cached_models(home: Path, seen: Mapping[str, CachedModels]) -> None:
         name: {"on": part.on.isoformat(), "models": [asdict(model) for model in part.models]}
         for name, part in seen.items()
     }
-    draft = home / f".{FILE}-{uuid4().hex}"
     try:
         home.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(table, indent=1), encoding="utf-8")
-        draft.replace(home / FILE)
+        with replacing(home / FILE) as file:
+            file.write(json.dumps(table, indent=1).encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise ConfigurationError(
             f"{home / FILE} cannot be written: {error.strerror}. Put its permissions right.",
             reason="unwritable",
@@ -97,7 +93,7 @@ class Row:
 
 
 def build_listing(catalog: Catalog, seen: Mapping[str, CachedModels]) -> list[Row]:
-    """Build the list: every model of the catalogue, then what endpoints listed beside it."""
+    """Build the list: every model of the catalogue, then what else endpoints listed."""
     rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
     known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
     known |= {(e.card.provider, e.card.sent_name) for e in catalog.embeddings.values()}

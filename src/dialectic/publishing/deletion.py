@@ -1,5 +1,8 @@
-"""Take the files of deleted projects out of storage. Deleting twice is harmless, so any worker may
-finish what another process began. Knows nothing of what was in them."""
+"""Delete the files of deleted projects from storage.
+
+Deleting twice does no harm, so any worker may finish what another process began. Knows nothing of
+the content of files.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ DELETE_TIMEOUT_S = 10.0
 
 
 async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
-    """Note the files of a project that is being deleted, in its commit; list their paths.
+    """Note the files of a project in the commit that deletes it; return their paths.
 
-    Whoever commits may delete them at once; what it leaves is due a little later, for anyone.
+    The caller may delete them after its commit; any worker deletes what is left a little later.
     """
     return await discards.discard_files(
         connection,
         project_id,
         list_archives(slug),
         due_after=LEFT_BEHIND_AFTER,
-        # As long as one who writes a file has it to himself.
+        # A worker that writes a file has it to itself for this long.
         settled_after=AGAIN_AFTER,
     )
 
@@ -48,7 +51,7 @@ async def delete_files(
 ) -> int:
     """Delete files of deleted projects; return how many are gone for good.
 
-    Those that storage does not give up stay noted, and have their next turn.
+    Those that cannot be deleted stay noted, and are tried again.
     """
     done = 0
     for first in range(0, len(paths), AT_ONCE):
@@ -68,7 +71,7 @@ async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
         async with asyncio.timeout(timeout_s):
             await engine.files.delete(key)
     except (StorageUnavailable, TimeoutError) as error:
-        # The message of either may name the file, and that the project: words stay out of logs.
+        # The message may name the file and with it the project: people's words stay out of logs.
         logger.warning("a file of a deleted project stays for now: %s", type(error).__name__)
         return False
     return True

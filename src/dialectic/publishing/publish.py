@@ -1,6 +1,10 @@
-"""Carry files from their rows into storage. Writing the same bytes twice is harmless, so any worker
-may finish what another one began. Knows nothing of what the files are, but that the bytes of those
-that describe a project are made when they are carried (see `describe`)."""
+"""Write files from their rows into storage.
+
+Writing the same bytes twice does no harm, so any worker may finish what another one began. Knows
+nothing of what the files are, except for the two that describe a project, `project_readme.md` and
+`project_settings.json`. They follow from the project's rows. The end of a stage makes them due, in
+its own commit: their rows then hold a ticket instead of bytes, and this module builds the bytes.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,22 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from dialectic.core.documents.readme import build_readme
 from dialectic.core.transfer.bundle_format import is_description, readme_path, settings_path
+from dialectic.core.transfer.rows import ContentIn
 from dialectic.db.pool import Connection
 from dialectic.db.tables import descriptions
-from dialectic.db.tables.descriptions import Ticket
 from dialectic.db.tables.records import SQL, File
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
-from dialectic.publishing.snapshot import build_descriptions
+from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 
 logger = logging.getLogger(__name__)
 
-# A committing worker writes its own files at once; only what is left after this is someone else's.
+# A committing worker writes its own files at once; other workers take what is left after this.
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
-# How many files are written at a time, how long one may take, and when one that was left and could
-# not be written has its next turn. The last is longer: nobody takes one that is being written.
+# How many files are written at a time, how long one may take, and when a file that could not be
+# written is tried again. The last is longer: no worker may take a file that another one writes.
 AT_ONCE = 8
 WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
@@ -39,18 +44,17 @@ async def publish_files(
     *,
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
-    """Write files to storage and let go of their bytes in the database; say whether that worked.
+    """Write files to storage and delete their bytes in the database; say whether that worked.
 
-    Storage that is full or away loses nothing: the bytes stay in their rows and are tried again.
-    Where there are more than are written at a time, the others are looked up when their turn comes:
-    their project may have been deleted by then, and whoever deletes waits for one write, not for
-    all of them.
+    Storage that is full or unreachable loses nothing: the bytes stay in their rows, and a worker
+    tries again. Of many files the later ones are read again when their turn comes: their project
+    may have been deleted by then, and a deletion waits for one write, not for all of them.
     """
     some, others = files[:AT_ONCE], files[AT_ONCE:]
     try:
         await _write_all(engine, tenant_id, some, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
-        # Its message names the file, and that the project: people's words stay out of logs.
+        # Its message names the file and with it the project: people's words stay out of logs.
         logger.warning("files wait in the database: %s", error.code)
         return False
     engine.failpoints.reach("after_files")
@@ -66,9 +70,9 @@ async def publish_files(
 async def _write_all(
     engine: Engine, tenant_id: UUID, files: Sequence[File], *, timeout_s: float
 ) -> None:
-    """Write files side by side: each waits for a disk or a network, not for the others.
+    """Write files concurrently: each waits for a disk or a network, not for the others.
 
-    All have been tried when this raises; what was written is written again, to no harm.
+    All have been tried when this raises.
     """
     tried = await asyncio.gather(
         *(_write(engine, f"{tenant_id}/{f.path}", f.data, timeout_s=timeout_s) for f in files),
@@ -81,8 +85,8 @@ async def _write_all(
 async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
     """Write one file within its time: storage on a network may never answer.
 
-    Not by `wait_for`, which before Python 3.12 forgets that we were told to leave if the file is
-    written in the same moment: whoever waits for us to leave would wait for ever.
+    Not by `wait_for`, which before Python 3.12 loses a cancellation that comes in the moment in
+    which the file is written.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -144,30 +148,28 @@ async def require_published(
 async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> int:
     """Write what others left in the database, of all tenants; return how many files.
 
-    Workers that died leave documents; the end of a stage leaves a project to be described.
+    Workers that died leave documents; the end of a stage leaves descriptions that are due.
     """
     done = 0
     while True:
         rows = await engine.db.fetch(
             SQL["take_waiting_files"], LEFT_BEHIND_AFTER, AGAIN_AFTER, AT_ONCE
         )
-        # Each by itself: a file that cannot be written must not hold up the others.
+        due = {(row["tenant_id"], row["path"]) for row in rows}
+        descriptions_due = {
+            (tenant_id, path.partition("/")[0]) for tenant_id, path in due if is_description(path)
+        }
+        # Each by itself: a file that cannot be written must not delay the others.
         done += sum(
             await asyncio.gather(
                 *(
-                    publish_waiting(
-                        engine, row["tenant_id"], [row["path"]], write_timeout_s=write_timeout_s
-                    )
-                    for row in rows
-                    if not is_description(row["path"])
+                    publish_waiting(engine, tenant_id, [path], write_timeout_s=write_timeout_s)
+                    for tenant_id, path in due
+                    if not is_description(path)
                 )
             )
         )
-        for tenant_id, slug in {
-            (row["tenant_id"], row["path"].partition("/")[0])
-            for row in rows
-            if is_description(row["path"])
-        }:
+        for tenant_id, slug in descriptions_due:
             done += await _describe_if_possible(engine, tenant_id, slug)
         if len(rows) < AT_ONCE:
             return done
@@ -177,11 +179,8 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 
 
 async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
-    """Describe a project as it is now, or raise what is in the way; then it stays due."""
-
-    async def make_due(connection: Connection) -> str:
-        return await descriptions.make_due(connection, project_id)
-
+    """Describe a project as it is now; if that fails, the description stays due."""
+    make_due = functools.partial(descriptions.make_due, project_id=project_id)
     await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
 
 
@@ -192,25 +191,22 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
         logger.warning("a project is not described yet: %s", error.code)
         return 0
     except (LookupError, ValueError):
-        # Rows that contradict each other are a bug of ours, and no reason for a worker to end, and
-        # the next one after it: all other projects go on.
+        # Rows that contradict each other are a bug of ours. It must not end one worker after the
+        # other: all other projects continue.
         logger.exception("a project of tenant %s cannot be described", tenant_id)
         return 0
 
 
 async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
-    """Make and write the files that are due; return how many are no longer."""
-
-    async def look(connection: Connection) -> dict[str, Ticket]:
-        paths = [readme_path(slug), settings_path(slug)]
-        return await descriptions.list_tickets(connection, paths)
-
+    """Build and write the files that are due; return how many no longer are."""
+    paths = [readme_path(slug), settings_path(slug)]
+    look = functools.partial(descriptions.list_tickets, paths=paths)
     due = await engine.db.transact(tenant_id, look)
     if not due:
         return 0
     project_id = next(iter(due.values())).project_id
-    files = await build_descriptions(engine, tenant_id, project_id)
-    made = [(due[file.path], file) for file in files if file.path in due]
+    build = functools.partial(_build_descriptions, engine, tenant_id, project_id)
+    made = [(due[file.path], file) for file in await retry_if_changed(build) if file.path in due]
     for _, file in made:
         key = f"{tenant_id}/{file.path}"
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
@@ -218,7 +214,7 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     async def mark(connection: Connection) -> int:
         count = await descriptions.mark_done(connection, made)
         if count < len(made):
-            # Someone else has made newer ones meanwhile, and ours may stand in their place.
+            # Somebody else has written newer ones meanwhile, and ours may have replaced them.
             with contextlib.suppress(NotFound):
                 await descriptions.make_due(connection, project_id)
         return count
@@ -226,3 +222,22 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     count = await engine.db.transact(tenant_id, mark)
     logger.info("project %s is described", project_id)
     return count
+
+
+async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[File]:
+    """Build both files; read only those files whose rows hold another text than the file."""
+    snapshot = await take_snapshot(engine, tenant_id, project_id)
+    placed: dict[UUID, ContentIn] = {}
+    for file in snapshot.rows.dialectic_files:
+        if snapshot.is_text(file):
+            placed |= dict.fromkeys(snapshot.hashes.get(file.path, ()), "file")
+        else:
+            data = await read_file(engine, tenant_id, file)
+            placed |= snapshot.place_texts(file, data)
+    rows = await add_texts(engine, tenant_id, snapshot, placed)
+    slug = rows.project.slug
+    readme = await asyncio.to_thread(build_readme, rows)
+    return [
+        File(readme_path(slug), readme.encode(), "text/markdown"),
+        File(settings_path(slug), await asyncio.to_thread(rows.as_bytes), "application/json"),
+    ]

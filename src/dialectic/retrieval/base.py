@@ -1,18 +1,12 @@
-"""What retrieval speaks of: pieces of a text, their vectors, and those who make vectors of words.
+"""What retrieval is made of: pieces of a text, their vectors, and the port of what makes vectors.
 
-Knows no database, no money and no vendor.
-
-Vectors that can be compared: as many as asked for, of one size, finite, of unit length. Pure.
-
-Knows nobody who makes them.
-
-Files that packages carry for models to run on: found without importing, checked to the bit.
-
-Nothing here touches the network. Knows no model.
+Vectors are checked before they are used, and so are the files that packages carry for models.
+Nothing here uses the network. Knows no database, no money and no vendor.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 from collections.abc import Sequence
@@ -29,9 +23,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
     """One row of unit length for each text."""
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ class Embedder(Protocol):
     dimensions: int
     # It reads no more of a text than this, in its own tokens.
     piece_tokens_max: int
-    # What it costs and how it is counted, for whoever pays; None if it costs nothing.
+    # What it costs and how it is counted; None if it costs nothing.
     card: ModelCard | None
 
     def count(self, text: str) -> int:
@@ -80,8 +71,41 @@ class Embedder(Protocol):
         """Close the connections that are kept open."""
 
 
+class _Model(Protocol):
+    def count(self, text: str) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> Embedded: ...
+
+
+class BuiltInEmbedder:
+    """An embedder whose model runs in this process; loaded when it is first needed, and free."""
+
+    name: str
+    dimensions: int
+    piece_tokens_max: int
+    card: ModelCard | None = None
+
+    def load(self) -> _Model:
+        """Load the model, once."""
+        raise NotImplementedError
+
+    def count(self, text: str) -> int:
+        return self.load().count(text)
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        return await asyncio.to_thread(lambda: self.load().embed(texts))
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace halves of surrogates, which cannot be written as UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
-    """Take vectors in if they can be used, scaled to unit length; whatever is wrong is named."""
+    """Accept vectors that can be used, scaled to unit length; the error names what is wrong."""
     import numpy as np
 
     try:
@@ -99,7 +123,7 @@ def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
         raise _refuse(
             name, f"its vectors have {size} numbers instead of {dimensions}", "other_size"
         )
-    # In double precision, because the square of a large number may be none in single.
+    # In double precision, because in single the square of a large number may overflow.
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise _refuse(name, "a vector holds what is no number", "not_finite")
@@ -133,7 +157,7 @@ def load_file(package: str, name: str, sha256: str) -> bytes:
 
 
 def get_package(package: str) -> Path:
-    """Find the folder of an installed package; its code, which may look for the network, rests."""
+    """Find the folder of an installed package; its code may use the network and is not imported."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(

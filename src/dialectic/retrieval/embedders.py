@@ -1,11 +1,8 @@
-"""An embedder behind an endpoint that speaks as OpenAI does: batches, in order, checked.
+"""The embedders of a process by name, and those behind an endpoint that speaks as OpenAI does.
 
-Vectors that make no sense are asked for once more. What that costs is counted like the rest, also
-when it comes to nothing. Knows no wallet and no database.
-
-Which embedder a name means, and the one that is open. Opened when first asked for, never before.
-
-So a process starts without any embedder's key, and without its weights in memory.
+An embedder is opened when it is first asked for, so a process starts without any key and without
+weights in memory. Vectors that make no sense are asked for once more, and what that costs is
+counted like the rest. Knows no wallet and no database.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dialectic.retrieval.base import Piece
-from dialectic.retrieval.passages import Kind, Passages
-from dialectic.retrieval.render import Renderer
+from dialectic.retrieval.passages import Kind, Passages, render
 from dialectic.retrieval.scoring import Costs, CountEach, Weighed, read_item
 
 if TYPE_CHECKING:
@@ -29,10 +28,10 @@ FLOOR_TOKENS = 64
 FLOOR_SHARE = 40
 # What a word is still worth each time it has been kept already.
 REPEATED = 0.5
-# So many passages are rated anew, at most, before the next one is kept: where all are alike, each
+# At most this many passages are rated again before the next one is kept: where all are alike, each
 # kept one changes the rating of all others.
 LOOKS_MAX = 16
-# Frames around more passages than this are not reckoned with when one of them is chosen.
+# Frames around more passages than this do not count when one of them is chosen.
 MEMBERS_MAX = 48
 # How much more a passage of the nearest piece is worth than one of the farthest.
 NEARNESS = 0.5
@@ -40,8 +39,6 @@ NEARNESS = 0.5
 CROWDING = 0.6
 # Parts are counted one by one, which comes out a little above what they have together.
 SLACK = 1.1
-# What comes out below this share of the budget so counted fits, and is not counted as a whole.
-SURE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Extract:
 
     text: str
     tokens: int
-    # Where what was kept stands in the source, passage by passage.
+    # Where each kept passage is in the source.
     spans: tuple[tuple[int, int], ...]
     passages_kept: int
     passages_total: int
@@ -62,7 +59,7 @@ class Extract:
 
 
 def count_floor_tokens(text_tokens: int) -> int:
-    """Find the smallest budget for a text of so many tokens that leaves something meaningful."""
+    """Find the smallest budget for a text of this length that leaves something meaningful."""
     return max(FLOOR_TOKENS, -(-text_tokens // FLOOR_SHARE))
 
 
@@ -103,56 +100,27 @@ def extract(
 
 
 def _fit(
-    text: str, parts: Passages, order: _Order, budget_tokens: int, count: Count
+    text: str, parts: Passages, order: Sequence[int], budget_tokens: int, count: Count
 ) -> tuple[list[int], str]:
     """Take as much of an order as fits, exactly; return the passages and what they make.
 
     The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
     a larger one, although one more passage may make a text shorter by the mark of a gap.
     """
-    renderer, steps = Renderer(text, parts), _list_steps(len(parts.passages))
-    kept, short = _try_steps(renderer, steps, order, budget_tokens, count, SURE_SHARE)
-    if count(short) > budget_tokens:
-        kept, short = _try_steps(renderer, steps, order, budget_tokens, count, 0.0)
-    return kept, short
-
-
-def _try_steps(
-    renderer: Renderer,
-    steps: Sequence[int],
-    order: _Order,
-    budget_tokens: int,
-    count: Count,
-    sure_share: float,
-) -> tuple[list[int], str]:
-    """Take passages step by step; what comes to less than a share of the budget is not counted."""
     taken, short = 0, ""
-    for step in steps:
-        if taken + step > len(order.passages):
+    for step in _list_steps(len(parts.passages)):
+        if taken + step > len(order):
             continue
-        if order.tokens[taken + step - 1] <= budget_tokens * sure_share:
-            taken, short = taken + step, ""
-            continue
-        candidate = renderer.render(sorted(order.passages[: taken + step]))
+        candidate = render(text, parts, sorted(order[: taken + step]))
         if count(candidate) <= budget_tokens:
             taken, short = taken + step, candidate
-    kept = sorted(order.passages[:taken])
-    return kept, short or (renderer.render(kept) if kept else "")
+    return sorted(order[:taken]), short
 
 
 def _list_steps(passages: int) -> list[int]:
     """List the steps in which an order is tried: halves, down to one of five hundred."""
     least = max(1, passages // 500)
     return [1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least]
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """Passages in the order in which they are worth keeping."""
-
-    passages: list[int]
-    # About as many tokens each has together with all before it.
-    tokens: list[int]
 
 
 def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDArray[np.float64]:
@@ -179,8 +147,8 @@ class _Choice:
     """Passages in the order in which they are worth keeping: most gain for a token first.
 
     Each passage kept takes from its words half of what they are worth, so the gain of the others
-    only falls, and is reckoned anew only for the one on top. Their price can fall too: when a
-    heading they share is paid for, or a gap beside them closes. Then they are put up again.
+    only falls, and is computed again only for the one on top. Their price can fall too: when a
+    heading they share is paid for, or a gap next to them closes. Then they enter the heap again.
     """
 
     def __init__(
@@ -214,15 +182,15 @@ class _Choice:
         for number, frames in enumerate(self._frames):
             for frame in frames:
                 self._members.setdefault(frame, []).append(number)
-        # A heading over so many is paid for by one of them anyway.
+        # A heading over more than these is paid for by one of them anyway.
         for frame in [f for f, some in self._members.items() if len(some) > MEMBERS_MAX]:
             del self._members[frame]
         for frame, members in self._members.items():
             for number in members:
                 self._prices[number] += costs.frames[frame]
 
-    def order(self, tokens_max: int) -> _Order:
-        """List passages until they have so many tokens together."""
+    def order(self, tokens_max: int) -> list[int]:
+        """List passages until they have this many tokens together."""
         words, worth, prices = self._words, self._left.__getitem__, self._prices
         homes, near, spread = self._homes, self._near, self._spread
         done, may_repeat, said = self._kept, self._may_repeat, self._said
@@ -235,7 +203,7 @@ class _Choice:
 
         heap = [(rate(number), number) for number in range(len(homes))]
         heapq.heapify(heap)
-        order = _Order([], [])
+        order: list[int] = []
         spent = looks = 0
         while heap:
             rated, number = heap[0]
@@ -249,8 +217,7 @@ class _Choice:
             spent, looks = spent + prices[number], 0
             if spent > tokens_max:
                 break
-            order.passages.append(number)
-            order.tokens.append(spent)
+            order.append(number)
             for cheaper in self._keep(number):
                 if not done[cheaper]:
                     heapq.heappush(heap, (rate(cheaper), cheaper))

@@ -37,20 +37,12 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class CutSource:
-    """A source in pieces that an embedder has not read yet, or not all of them."""
-
-    source: Source
-    source_hash: str
-    pieces: tuple[NewPiece, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Missing:
     """What must be done before some sources can be searched."""
 
     embedding_model: str
-    sources: tuple[CutSource, ...]
+    # In pieces that have no vectors yet.
+    sources: tuple[NewSource, ...]
     # What the embedder must read, by the hash of it, and how long it is in its own tokens.
     readings: dict[str, str]
     tokens: int
@@ -93,14 +85,9 @@ async def prepare(
 
 async def index(db: Database, tenant_id: UUID, embedder: Embedder, missing: Missing) -> Indexed:
     """Have the missing texts read, and keep all of it. Raises what the embedder raises."""
-    embedded = await read(embedder, missing)
-    return await store(db, tenant_id, embedder, missing, embedded)
-
-
-async def read(embedder: Embedder, missing: Missing) -> Embedded:
-    """Have the embedder read what is missing, and nothing else: the only step that costs money."""
     assert missing.embedding_model == embedder.name, "an embedder reads what was cut for it"
-    return await embedder.embed(list(missing.readings.values()))
+    embedded = await embedder.embed(list(missing.readings.values()))
+    return await store(db, tenant_id, missing, embedded)
 
 
 def split(missing: Missing, embedder: Embedder, tokens_max: int) -> list[Missing]:
@@ -132,20 +119,20 @@ def split(missing: Missing, embedder: Embedder, tokens_max: int) -> list[Missing
 async def store(
     db: Database,
     tenant_id: UUID,
-    embedder: Embedder,
     missing: Missing,
     embedded: Embedded,
     pay: Pay | None = None,
 ) -> Indexed:
     """Keep each source with its pieces and vectors, in a commit of its own.
 
-    What has a price is paid in the last of them: nobody pays for what was not kept.
+    What has a price is paid in the last of them, so that only what is kept is paid for.
     """
     vectors = dict(missing.known)
     vectors |= {key: row.tolist() for key, row in zip(missing.readings, embedded.rows, strict=True)}
     kept = 0
     for entry in missing.sources:
-        new = _build_source(entry, embedder, vectors)
+        pieces = (replace(piece, vector=vectors[piece.content_hash]) for piece in entry.pieces)
+        new = replace(entry, pieces=tuple(pieces))
         paying = pay if entry is missing.sources[-1] else None
 
         async def work(
@@ -167,8 +154,8 @@ def hash_source(text: str) -> str:
 
 def _cut_all(
     sources: list[Source], hashes: dict[UUID, str], embedder: Embedder
-) -> tuple[list[CutSource], dict[str, str]]:
-    cuts: list[CutSource] = []
+) -> tuple[list[NewSource], dict[str, str]]:
+    cuts: list[NewSource] = []
     readings: dict[str, str] = {}
     for source in sources:
         pieces = []
@@ -188,20 +175,15 @@ def _cut_all(
                     vector=(),
                 )
             )
-        cuts.append(CutSource(source, hashes[source.id], tuple(pieces)))
+        cuts.append(
+            NewSource(
+                id=source.id,
+                project_id=source.project_id,
+                session_id=source.session_id,
+                source_hash=hashes[source.id],
+                embedding_model=embedder.name,
+                dimensions=embedder.dimensions,
+                pieces=tuple(pieces),
+            )
+        )
     return cuts, readings
-
-
-def _build_source(
-    entry: CutSource, embedder: Embedder, vectors: dict[str, Sequence[float]]
-) -> NewSource:
-    source = entry.source
-    return NewSource(
-        id=source.id,
-        project_id=source.project_id,
-        session_id=source.session_id,
-        source_hash=entry.source_hash,
-        embedding_model=embedder.name,
-        dimensions=embedder.dimensions,
-        pieces=tuple(replace(p, vector=vectors[p.content_hash]) for p in entry.pieces),
-    )

@@ -6,15 +6,20 @@ checked to the bit. No key, no network. Knows no database and no money.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dialectic.core.models.model import ModelCard
 from dialectic.errors import ProviderRejected
-from dialectic.retrieval.base import Embedded, check_rows, get_package, load_file
+from dialectic.retrieval.base import (
+    BuiltInEmbedder,
+    Embedded,
+    check_rows,
+    get_package,
+    load_file,
+    replace_surrogates,
+)
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -46,7 +51,7 @@ class MiniLM:
         self._session = session
 
     def count(self, text: str) -> int:
-        return self._tokenizer.count_tokens(_mend(text))
+        return self._tokenizer.count_tokens(replace_surrogates(text))
 
     def embed(self, texts: Sequence[str]) -> Embedded:
         """Make one vector of unit length of each text, of as much of it as the model reads."""
@@ -54,7 +59,7 @@ class MiniLM:
 
         # Its stubs leave it out.
         tokenizer: Any = self._tokenizer
-        flat, lengths = tokenizer.encode_batch_flat(list(map(_mend, texts)), False)
+        flat, lengths = tokenizer.encode_batch_flat(list(map(replace_surrogates, texts)), False)
         ends = np.cumsum(lengths, dtype=np.int64)
         all_ids = [
             flat[end - length : end][:PIECE_TOKENS_MAX]
@@ -69,8 +74,8 @@ class MiniLM:
         return Embedded(checked, sum(map(len, all_ids)))
 
     def _run(self, pieces: Any) -> Any:
-        """Run one text at a time: its integers are scaled by the largest number beside it, so in a
-        batch a vector would depend on its neighbours."""
+        """Run one text at a time: its integers are scaled by the largest number in the
+        batch, so a vector would depend on its neighbours."""
         import numpy as np
 
         ids = np.asarray([[FIRST, *pieces, LAST]], dtype=np.int64)
@@ -81,11 +86,6 @@ class MiniLM:
         }
         states: Any = self._session.run(None, fed)[0]
         return states[0].mean(axis=0)
-
-
-def _mend(text: str) -> str:
-    """Replace halves of surrogates: what cannot be written as UTF-8 is no text to Rust."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def load_minilm() -> MiniLM:
@@ -111,19 +111,12 @@ def _load() -> MiniLM:
     return MiniLM(tokenizer, session)
 
 
-class MiniLMEmbedder:
-    """The model as an embedder; loaded when it is first needed."""
+class MiniLMEmbedder(BuiltInEmbedder):
+    """The model as an embedder."""
 
     name = NAME
     dimensions = DIMENSIONS
     piece_tokens_max = PIECE_TOKENS_MAX
-    card: ModelCard | None = None
 
-    def count(self, text: str) -> int:
-        return load_minilm().count(text)
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        return await asyncio.to_thread(lambda: load_minilm().embed(texts))
-
-    async def close(self) -> None:
-        """Nothing is kept open."""
+    def load(self) -> MiniLM:
+        return load_minilm()

@@ -1,21 +1,21 @@
-"""A text as passages: sentences, list items, table rows, lines of code, and what frames them.
+"""A text as passages, and some of its passages as a text again. Knows nothing of what matters.
 
-Reads Markdown line by line, in one pass whatever stands in it. Knows nothing of what matters.
+Passages are sentences, list items, table rows and lines of code, with what frames them. Markdown is
+read line by line, in one pass. Passages are rendered in reading order, under their headings, with
+the gaps marked; everything in the result except the marks is the source's own text.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 # A passage is never longer: a sentence that does not end is cut between words, or anywhere.
 PASSAGE_CHARS_MAX = 480
 CODE_LINES_MAX = 8
-# No word is cut short to so many letters.
-LONG_WORD_CHARS = 7
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
@@ -34,12 +34,11 @@ _ABBREVIATIONS = frozenset(
 )
 # What a line begins with that may be more than one of a paragraph.
 _BEGINNINGS = frozenset("#-*+_=`~|0123456789")
-_ITEM_BEGINNINGS = frozenset(("- ", "* ", "+ "))
 _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
 class Kind(enum.Enum):
-    """What a passage is part of, which says how a gap beside it is shown."""
+    """What a passage is part of, which says how a gap next to it is shown."""
 
     PROSE = "prose"
     ITEM = "item"
@@ -65,7 +64,7 @@ class Passage(NamedTuple):
     kind: Kind
     # Passages of one block follow each other without a break: a paragraph, an item, a table.
     block: int
-    # Which frames it stands in, outermost first, as places in the list of frames.
+    # Which frames are around it, outermost first, as places in the list of frames.
     frames: tuple[int, ...]
 
 
@@ -101,13 +100,8 @@ class _Reader:
 
     def read(self) -> Passages:
         while self._at < len(self._lines):
-            line = self._line(self._at)
-            bare = line.lstrip()
-            if bare and bare[0] not in _BEGINNINGS:
-                self._read_prose(Kind.PROSE)
-            elif _is_plain_item(line):
-                self._read_prose(Kind.ITEM)
-            elif not bare or _RULE.match(line):
+            line = self._written[self._at]
+            if not line.strip() or _RULE.match(line):
                 self._at += 1
             elif mark := _read_fence(line):
                 self._read_code(mark)
@@ -119,9 +113,6 @@ class _Reader:
                 self._read_prose(Kind.ITEM if _ITEM.match(line) else Kind.PROSE)
             self._block += 1
         return Passages(tuple(self._frames), tuple(self._passages))
-
-    def _line(self, number: int) -> str:
-        return self._written[number]
 
     def _add(self, start: int, end: int, kind: Kind, frame: int | None = None) -> None:
         frames = self._path if frame is None else (*self._path, frame)
@@ -140,14 +131,14 @@ class _Reader:
         self._at += 1
 
     def _is_table(self) -> bool:
-        if self._at + 1 >= len(self._lines) or not _ROW.match(self._line(self._at)):
+        if self._at + 1 >= len(self._lines) or not _ROW.match(self._written[self._at]):
             return False
-        return _TABLE_RULE.match(self._line(self._at + 1)) is not None
+        return _TABLE_RULE.match(self._written[self._at + 1]) is not None
 
     def _read_table(self) -> None:
         head = self._add_frame(self._lines[self._at][0], self._lines[self._at + 1][1])
         self._at += 2
-        while self._at < len(self._lines) and _ROW.match(self._line(self._at)):
+        while self._at < len(self._lines) and _ROW.match(self._written[self._at]):
             self._add(*self._lines[self._at], Kind.ROW, head)
             self._at += 1
 
@@ -156,9 +147,9 @@ class _Reader:
         self._at += 1
         groups: list[tuple[int, int]] = []
         count = 0
-        while self._at < len(self._lines) and not _closes(self._line(self._at), mark):
+        while self._at < len(self._lines) and not _closes(self._written[self._at], mark):
             start, end = self._lines[self._at]
-            if not self._line(self._at).strip():
+            if not self._written[self._at].strip():
                 count = 0
             elif count and count < CODE_LINES_MAX and end - groups[-1][0] <= PASSAGE_CHARS_MAX:
                 groups[-1] = groups[-1][0], end
@@ -168,7 +159,9 @@ class _Reader:
                 count = 1
             self._at += 1
         is_closed = self._at < len(self._lines)
-        frame = self._add_frame(*self._lines[opening], self._line(self._at) if is_closed else mark)
+        frame = self._add_frame(
+            *self._lines[opening], self._written[self._at] if is_closed else mark
+        )
         self._at += 1
         for start, end in groups:
             for cut in _cut_long(self._text, start, end):
@@ -177,13 +170,12 @@ class _Reader:
     def _read_prose(self, kind: Kind) -> None:
         start, end = self._lines[self._at]
         self._at += 1
-        while self._at < len(self._lines) and not self._begins_block(self._line(self._at)):
+        while self._at < len(self._lines) and not self._begins_block(self._written[self._at]):
             end = self._lines[self._at][1]
             self._at += 1
-        add, block, path = self._passages.append, self._block, self._path
         for begin, stop in _find_sentences(self._text, start, end):
             if stop - begin <= PASSAGE_CHARS_MAX:
-                add(Passage(begin, stop, kind, block, path))
+                self._add(begin, stop, kind)
                 continue
             for cut in _cut_long(self._text, begin, stop):
                 self._add(*cut, kind)
@@ -191,23 +183,17 @@ class _Reader:
     def _begins_block(self, line: str) -> bool:
         bare = line.lstrip()
         if bare and bare[0] not in _BEGINNINGS:
-            return False
+            return False  # as most lines
         return (
             not bare
-            or _is_plain_item(line)
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
             or _read_fence(line) != ""
             or self._is_table()
         )
 
 
-def _is_plain_item(line: str) -> bool:
-    """Tell whether a line is an item of a list as most are, without looking for all others."""
-    return line[:2] in _ITEM_BEGINNINGS and line[2:3].isalnum()
-
-
 def _read_fence(line: str) -> str:
-    """Read the signs that open a fence; after backquotes no others may stand in their line."""
+    """Read the signs that open a fence; after backquotes their line may have no others."""
     found = _FENCE.match(line)
     return "" if found is None or (found[1][0] == "`" and "`" in found[2]) else found[1]
 
@@ -236,9 +222,6 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
         if found[0] == "." and _is_abbreviated(text, begin, found.start()):
             continue
         spans.append((begin, stop))
-        begin = stop + 1
-        if begin < end and text[stop] == " " and not text[begin].isspace():
-            continue  # as most
         after = _SIGN.search(text, stop, end)
         begin = end if after is None else after.start()
     if rest := text[begin:end].rstrip():
@@ -248,8 +231,6 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def _is_abbreviated(text: str, begin: int, point: int) -> bool:
     """Tell whether a point ends a word that was cut short, an initial or the number of an item."""
-    if point - begin >= LONG_WORD_CHARS and text[point - LONG_WORD_CHARS : point].isalpha():
-        return False  # as most
     word = _LAST_WORD.search(text, max(begin, point - 13), point)
     if word is None:
         return False
@@ -282,3 +263,98 @@ def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     begins_line = start == 0 or text[start - 1] == "\n"
     begin = start if begins_line and "\n" not in inner[:lead] else start + lead
     yield begin, start + lead + len(stripped)
+
+
+# -- rendering ------------------------------------------------------------------------------------
+
+MARK = "[…]"
+ROW_MARK = f"| {MARK} |"
+
+
+def build_last_mark(left_out: int) -> str:
+    """Build the last line of a text from which passages were left out."""
+    return f"[… {left_out} {'passage' if left_out == 1 else 'passages'} left out …]"
+
+
+def render(text: str, parts: Passages, kept: Sequence[int]) -> str:
+    """Render passages of a text, given by their places in ascending order."""
+    written: list[str] = []
+    before: int | None = None
+    for number in kept:
+        one = parts.passages[number]
+        if before is not None and number == before + 1:
+            written.append(text[parts.passages[before].end : one.end])
+        else:
+            written += _render_gap(text, parts, before, number)
+            written.append(text[one.start : one.end])
+        before = number
+    if before is not None:
+        written.append(_close(parts, parts.passages[before]))
+    left_out = len(parts.passages) - len(kept)
+    return "".join([*written, f"\n\n{build_last_mark(left_out)}\n"])
+
+
+def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> list[str]:
+    """Render what stands between two passages that do not follow each other."""
+    one = parts.passages[number]
+    previous = None if before is None else parts.passages[before]
+    if previous is not None and previous.block == one.block:
+        return [_MARKS_INSIDE[one.kind]]
+    begins = number == 0 or parts.passages[number - 1].block != one.block
+    written = []
+    if previous is not None and before is not None:
+        ends = parts.passages[before + 1].block != previous.block
+        if begins and not ends:
+            written.append(_MARKS_AFTER[previous.kind])
+        written.append(_close(parts, previous))
+        is_list = previous.kind is Kind.ITEM and one.kind is Kind.ITEM
+        if begins and ends:
+            written.append(f"\n{MARK}" if is_list else f"\n\n{MARK}")
+        new = one.frames[_count_shared(previous, one) :]
+        written.append("\n" if is_list and not new else "\n\n")
+    elif begins and number > 0:
+        written.append(f"{MARK}\n\n")
+    shared = 0 if previous is None else _count_shared(previous, one)
+    frames = [parts.frames[place] for place in one.frames[shared:]]
+    for frame in frames:
+        written.append(text[frame.start : frame.end])
+        written.append("\n" if one.kind in _LINES and frame is frames[-1] else "\n\n")
+    if not begins:
+        written.append(_MARKS_BEFORE[one.kind])
+    return written
+
+
+def _count_shared(one: Passage, other: Passage) -> int:
+    """Count the frames that are open already."""
+    shared = 0
+    for mine, theirs in zip(one.frames, other.frames, strict=False):
+        if mine != theirs:
+            break
+        shared += 1
+    return shared
+
+
+def _close(parts: Passages, one: Passage) -> str:
+    closing = parts.frames[one.frames[-1]].closing if one.kind is Kind.CODE else ""
+    return f"\n{closing}" if closing else ""
+
+
+_LINES = (Kind.ROW, Kind.CODE)
+_MARKS_INSIDE = {
+    Kind.PROSE: f" {MARK} ",
+    Kind.ITEM: f" {MARK} ",
+    Kind.ROW: f"\n{ROW_MARK}\n",
+    Kind.CODE: f"\n{MARK}\n",
+}
+_MARKS_BEFORE = {
+    Kind.PROSE: f"{MARK} ",
+    Kind.ITEM: f"{MARK} ",
+    Kind.ROW: f"{ROW_MARK}\n",
+    Kind.CODE: f"{MARK}\n",
+}
+_MARKS_AFTER = {
+    Kind.PROSE: f" {MARK}",
+    Kind.ITEM: f" {MARK}",
+    Kind.ROW: f"\n{ROW_MARK}",
+    Kind.CODE: f"\n{MARK}",
+}

@@ -1,8 +1,8 @@
 """A text cut into pieces: along its headings, then where the subject changes, never too long. Pure.
 
-Offsets are exact: what stands between two pieces is white space, and nothing else is left out.
-Everything is linear in the text, whatever it is: no counter and no splitter ever sees more than a
-bounded stretch of it at a time. Knows no database and no money.
+Offsets are exact: between two pieces is white space, and nothing else is left out. Everything is
+linear in the text, whatever it is: no counter and no splitter sees more than a bounded stretch of
+it at a time. Knows no database and no money.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dialectic.retrieval.structure import Outline, Section, build_outline, find_
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter
 
-# Raised when texts come to be cut otherwise: they are read and indexed anew.
+# Raised when texts are cut in another way: then they are read and indexed again.
 CUT_VERSION = 1
 # No piece has more characters than this per token it may have: some tokenizers call any long word
 # one token.
 CHARS_PER_TOKEN_MAX = 8
-# Few texts have so many tokens that this is too much: English ones, and others.
+# Few texts have more tokens than this: English ones, and others.
 EVEN_CHARS_PER_TOKEN, OTHER_CHARS_PER_TOKEN = 4, 3
 # What the splitter sees at a time; its work on some texts grows with the square of it.
 SLICE_CHARS = 8_000
@@ -78,7 +78,7 @@ def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
 
 
 def build_reading(piece: Piece, embedder: Embedder) -> str:
-    """Build what the embedder reads of a piece: the headings it stands under, and its text."""
+    """Build what the embedder reads of a piece: the headings above it, and its text."""
     shown, _ = decide_breadcrumb(piece.heading_path, embedder)
     if shown and piece.text.lstrip("# \t").startswith(shown[-1].removesuffix("…")):
         shown = shown[:-1]
@@ -221,7 +221,7 @@ class _Cutter:
 
 
 def _join(spans: Iterator[_Span], tokens_max: int) -> Iterator[_Span]:
-    """Join what is small to its neighbour, below the same heading or beside it."""
+    """Join what is small to its neighbour, below the same heading or next to it."""
     held: _Span | None = None
     for span in spans:
         if held is not None and _belongs_to(held, span, tokens_max):

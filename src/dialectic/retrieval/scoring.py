@@ -1,28 +1,22 @@
-"""How much a passage says that is said nowhere else in its text: words, and what each is worth.
+"""What the passages of a text are worth, by their words, and what they cost in tokens.
 
 A word is worth more the fewer passages have it and the rarer it is in language at large, which its
-rank in a token vocabulary tells in any language. Knows no vectors and no budget.
-
-An item that is shortened: its passages, what their words are worth, what they cost in tokens.
-
-All that depends on the item and its tokenizer alone, found out once for the last few. Knows no
-purpose and no budget.
+rank in a token vocabulary tells in any language. All of it depends on the text and its tokenizer
+alone, and is kept for the last few texts. Knows no vectors, no purpose and no budget.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import add
 
-from dialectic.retrieval.passages import Passages, split_passages
-from dialectic.retrieval.render import MARK
+from dialectic.retrieval.passages import MARK, Passages, split_passages
 from dialectic.tokens.encodings import load_encoding
 
 VOCABULARY = "o200k_base"
@@ -35,7 +29,7 @@ NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
 NAME_FACTOR = 1.3
 # Words that begin alike count as one: `decide` and `decided`.
 STEM_CHARS = 7
-# So many words are remembered from one text to the next.
+# How many words are remembered from one text to the next.
 KNOWN_WORDS_MAX = 20_000
 
 _WORD = re.compile(
@@ -60,87 +54,33 @@ class Weighed:
 
 def weigh(texts: Sequence[str]) -> Weighed:
     """Weigh the words of all passages of one text against each other and against language."""
-    read = _Reader()
-    words, counts = _read_words([_split_runs(text) for text in texts], read)
-    common = {number for word, number in read.written.items() if word.islower()}
-    names = {number for word, number in read.written.items() if not word[0].isdigit()} - common
-    return Weighed(words, _rate_all(list(read.numbers), counts, names))
-
-
-def _split_runs(text: str) -> list[str]:
-    """Split a passage at blanks; the number of an item is none of its words."""
-    runs = text.split()
-    return runs[1:] if runs and runs[0][-1] in ".)" and _NUMBER_MARK.match(text) else runs
-
-
-class _Reader(dict[str, int]):
-    """The word in each run of signs between blanks, as a number; most runs stand there often.
-
-    No word has white space in it. Runs of no word or several, which are few, have numbers below 0.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._others: list[list[int]] = []
-        self.numbers: dict[str, int] = {}
-        # Words as they are written.
-        self.written: dict[str, int] = {}
-
-    def __missing__(self, run: str) -> int:
-        found = []
-        for word, stem in _find_words(run):
-            number = self.numbers.setdefault(stem, len(self.numbers))
-            self.written[word] = number
-            found.append(number)
-        if len(found) != 1:
-            self._others.append(found)
-        self[run] = number = found[0] if len(found) == 1 else -len(self._others)
-        return number
-
-    def resolve(self, number: int) -> list[int]:
-        """List the words of a run of none or several."""
-        return self._others[-number - 1]
-
-
-def _read_words(
-    runs: Sequence[list[str]], read: _Reader
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Read the words of each passage, in order and each once; count the passages by word."""
-    import numpy as np
-
-    lengths = list(map(len, runs))
-    found = map(read.__getitem__, itertools.chain.from_iterable(runs))
-    words = np.fromiter(found, np.int64, sum(lengths))
-    total = max(len(read.numbers), 1)
-    # A passage and a word are one number, so that all are put in order at once.
-    pairs = words + np.repeat(np.arange(len(runs)) * total, lengths)
-    others = [
-        pair - number + word
-        for pair, number in zip(pairs[words < 0].tolist(), words[words < 0].tolist(), strict=True)
-        for word in read.resolve(number)
-    ]
-    pairs = np.sort(np.concatenate([pairs[words >= 0], np.array(others, dtype=np.int64)]))
-    owners, words = np.divmod(pairs[np.diff(pairs, prepend=-1) > 0], total)
-    ends = np.searchsorted(owners, np.arange(len(runs)), side="right").tolist()
-    flat = words.tolist()
-    passages = [tuple(flat[low:high]) for low, high in itertools.pairwise([0, *ends])]
-    return passages, np.bincount(words, minlength=total).tolist()
+    numbers: dict[str, int] = {}
+    written: dict[str, int] = {}
+    counts: Counter[int] = Counter()
+    passages = []
+    for text in texts:
+        found = set()
+        # The number of an item is not one of its words.
+        mark = _NUMBER_MARK.match(text)
+        for word in _WORD.findall(text, mark.end() if mark else 0):
+            written[word] = number = numbers.setdefault(_stem(word), len(numbers))
+            found.add(number)
+        passages.append(tuple(sorted(found)))
+        counts.update(found)
+    common = {number for word, number in written.items() if word.islower()}
+    names = {number for word, number in written.items() if not word[0].isdigit()} - common
+    return Weighed(passages, _rate_all(list(numbers), counts, names))
 
 
 # Other texts have most words too.
 @lru_cache(maxsize=KNOWN_WORDS_MAX)
-def _find_words(run: str) -> list[tuple[str, str]]:
-    """Find the words in a run, each with its stem."""
-    return [(word, _stem(word)) for word in _WORD.findall(run)]
-
-
 def _stem(word: str) -> str:
     lowered = word.lower()
     return lowered[:STEM_CHARS] if lowered.isalpha() else lowered
 
 
-def _rate_all(stems: Sequence[str], counts: Sequence[int], names: set[int]) -> list[float]:
-    """Rate words: what several passages share is worth so much less to each of them."""
+def _rate_all(stems: Sequence[str], counts: Mapping[int, int], names: set[int]) -> list[float]:
+    """Rate words: what several passages share is worth less to each of them."""
     # A column of readings is a routine, although no two are the same: figures share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Searching for a purpose: questions from several angles, one superset, diverse pieces of it.
 
-What is asked is decided here (pure), vectors are made of it by whoever pays for that, and then the
-database is asked. Knows no money.
+What is asked is decided here (pure), the caller pays for its vectors, and then the database is
+asked. Knows no money.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from dialectic.retrieval.base import Matrix
 
-# How much words count beside vectors, from 0 to 2: as measured, and for others a careful guess,
-# because strong embedders need them less.
+# How much words count compared with vectors, from 0 to 2: as measured, and for other embedders a
+# careful guess, because strong ones need words less.
 WORD_WEIGHTS = {"builtin/static": 1.1, "builtin/minilm": 1.0}
 WORD_WEIGHT = 0.7
 # Relevance against novelty. Less costs more than it gains: 0.7 loses a sixth of the quality.
@@ -64,20 +64,6 @@ class Query:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A piece that was found: where it stands and how well it fits, from 0 to 1."""
-
-    source_id: UUID
-    position: int
-    start: int
-    end: int
-    heading_path: tuple[str, ...]
-    text: str
-    tokens: int
-    score: float
-
-
 def build_queries(
     need: str, embedder: Embedder, angles: Sequence[Angle] = ALL_ANGLES
 ) -> tuple[Query, ...]:
@@ -113,10 +99,10 @@ async def find(
     rows: Matrix,
     *,
     limit: int,
-) -> list[Found]:
+) -> list[Match]:
     """Find the pieces that answer the questions best and say different things, best first.
 
-    `rows` are the questions' vectors, in their order.
+    Their scores are from 0 to 1. `rows` are the questions' vectors, in their order.
     """
     wanted = max(limit * SUPERSET_FACTOR, SUPERSET_MIN)
     questions = [
@@ -139,7 +125,7 @@ async def find(
     return await asyncio.to_thread(choose, answers, weights, limit)
 
 
-def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: int) -> list[Found]:
+def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: int) -> list[Match]:
     """Join the answers to one superset, and choose from it the best that differ. Pure."""
     import numpy as np
 
@@ -156,7 +142,7 @@ def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: 
     relevance = np.asarray([scores[key] / best for key in ids])
     rows = np.asarray([matches[key].vector for key in ids], dtype=np.float32)
     return [
-        _build_found(matches[ids[place]], float(relevance[place]))
+        replace(matches[ids[place]], score=float(relevance[place]))
         for place in choose_diverse(relevance, rows, limit)
     ]
 
@@ -186,20 +172,7 @@ def choose_diverse(
     return chosen
 
 
-def _build_found(match: Match, score: float) -> Found:
-    return Found(
-        source_id=match.source_id,
-        position=match.position,
-        start=match.start,
-        end=match.end,
-        heading_path=match.heading_path,
-        text=match.text,
-        tokens=match.tokens,
-        score=score,
-    )
-
-
-def order_for_reading(found: Sequence[Found], sources: Sequence[UUID]) -> list[Found]:
+def order_for_reading(found: Sequence[Match], sources: Sequence[UUID]) -> list[Match]:
     """Put pieces into the order of their sources, and within each into the text's own."""
     places = {source_id: place for place, source_id in enumerate(sources)}
     return sorted(found, key=lambda piece: (places[piece.source_id], piece.position))

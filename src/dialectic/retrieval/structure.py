@@ -1,12 +1,9 @@
-"""The sections of a markdown text: where each begins, and under which headings it stands. Pure.
+"""The structure of a text: its sections, and where its subject changes. Pure, linear.
 
-One pass over the lines. Headings are found as CommonMark has them (`# …`, or a line underlined by
-`===` or `---`), not within fences of code or the front matter. Knows no embedder.
-
-Where a text changes its subject: TextTiling over vectors of its sentences. Pure, linear.
-
-What stands before a gap between two sentences is compared with what stands after it. Where the two
-are far less alike than around it, the subject changes. Knows no markdown and no database.
+Headings are found as CommonMark has them (`# …`, or a line underlined by `===` or `---`), not in
+fences of code or front matter. Subjects are found by TextTiling over vectors of sentences: where
+the text before a gap between two sentences and the text after it are far less alike than around
+it, the subject changes. Knows no database.
 """
 
 from __future__ import annotations
@@ -32,14 +29,12 @@ LEVELS = 6
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
-# What those begin with, but for blanks.
-_BEGINNINGS = frozenset("#`~=-")
 _NO_PARAGRAPH = re.compile(r" {4}|\t|[ ]{0,3}(?:[>#|]|[-+*][ \t]|\d{1,9}[.)][ \t])")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it, up to the next one; or what stands before the first."""
+    """A heading and what follows it, up to the next one; or the text before the first."""
 
     start: int
     end: int
@@ -87,11 +82,6 @@ def _find_headings(text: str, fences: list[tuple[int, int]]) -> Iterator[_Headin
     follows_blank = True
     for start, line in _find_lines(text, _skip_front_matter(text)):
         bare = line.strip()
-        if bare and not fence and bare[0] not in _BEGINNINGS:
-            # As most lines: at most a heading that the next one underlines.
-            before = (start, bare) if follows_blank and not _NO_PARAGRAPH.match(line) else None
-            follows_blank = False
-            continue
         if fence:
             if _closes(fence, bare):
                 fences.append((fence_start, start + len(line)))
@@ -145,7 +135,7 @@ WINDOW = 3
 DEPTH_DEVIATIONS = 0.5
 # Shorter sentences are taken together with the next one: they say too little.
 SENTENCE_CHARS_MIN = 60
-# So many sentences are compared at a time, so that no text needs memory beyond measure.
+# No more sentences than these are compared at a time, which bounds the memory.
 SENTENCES_MAX = 2_000
 
 _SENTENCE_END = re.compile(
@@ -193,7 +183,7 @@ def decide_shifts(rows: Matrix) -> list[int]:
 
 
 def _compare(rows: Matrix) -> NDArray[np.float64]:
-    """Compare what stands on both sides of each gap that has enough on both."""
+    """Compare the sentences on both sides of each gap that has enough of them."""
     import numpy as np
 
     sums = np.concatenate((np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0, dtype=np.float64)))

@@ -1,7 +1,8 @@
-"""Archives on disk: written so that the same files make the same bytes, read so that none harms.
+"""Zip archives on disk: the same files make the same bytes, and reading one is safe.
 
-Knows zip files and manifests; it does not know what a project is. Reading trusts nothing: not the
-names, not the sizes, not the kinds of the entries, and every byte is held against the manifest.
+Knows zip files and manifests; it does not know what a project is. Reading trusts nothing: neither
+the names nor the sizes nor the kinds of the entries, and every byte is checked against the
+manifest.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import hashlib
 import os
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from dialectic.atomic_write import PRIVATE_MODE, check_plain, replacing
 from dialectic.core.transfer.bundle_format import (
     LIMITS,
     MANIFEST_NAME,
@@ -28,9 +29,9 @@ from dialectic.core.transfer.bundle_format import (
     check_size,
     is_swollen,
     parse_manifest,
+    refuse_entry,
 )
 from dialectic.errors import InvalidBundle, UsageError
-from dialectic.storage.local import flush_folder
 
 # The earliest moment a zip file can name.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -39,7 +40,7 @@ _FILE_MODE = stat.S_IFREG | 0o644
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# The record at the end of a zip file, without a comment: what it must say before more is read.
+# The record at the end of a zip file without a comment, which is checked before more is read.
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
 _ZIP64_MARK = b"PK\x06\x07"
@@ -48,7 +49,7 @@ DIRECTORY_BYTES_MAX = 16 * 2**20
 # A manifest of as many entries as there may be, with the longest names.
 MANIFEST_BYTES_MAX = 32 * 2**20
 
-# Whatever the library meets in a file that is none of ours.
+# What the library raises for a broken file.
 _BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -65,13 +66,13 @@ _BROKEN = (
 class ArchiveWriter:
     """An archive that is being written, file by file."""
 
-    def __init__(self, target: IO[bytes], limits: Limits) -> None:
+    def __init__(self, opened: zipfile.ZipFile, limits: Limits) -> None:
+        self._zip = opened
         self._limits = limits
-        self._zip = zipfile.ZipFile(target, "w", strict_timestamps=True)
         self._files: list[FileEntry] = []
 
     def add(self, path: str, data: bytes) -> None:
-        """Add a file, unless it is more than a reader would take."""
+        """Add a file, unless a reader would refuse its size."""
         check_size([len(data)], self._limits)
         digest = hashlib.sha256(data).hexdigest()
         self._files.append(FileEntry(path=path, size_bytes=len(data), sha256=digest))
@@ -87,15 +88,12 @@ class ArchiveWriter:
         self._put(MANIFEST_NAME, manifest.as_bytes())
         return manifest
 
-    def close(self) -> None:
-        self._zip.close()
-
     def _put(self, name: str, data: bytes) -> None:
         info = zipfile.ZipInfo(name, _EPOCH)
         info.create_system = _UNIX
         info.external_attr = _FILE_MODE << 16
         info.compress_type = zipfile.ZIP_DEFLATED
-        # What shrinks too well is stored as it is, for a reader would take it for a bomb.
+        # A file that shrinks too well is stored as it is: a reader would take it for a bomb.
         if is_swollen(len(data), 0) and is_swollen(len(data), len(zlib.compress(data))):
             info.compress_type = zipfile.ZIP_STORED
         self._zip.writestr(info, data)
@@ -103,66 +101,37 @@ class ArchiveWriter:
 
 @contextlib.contextmanager
 def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter]:
-    """Write an archive; its name is taken in one step, when all of it is on disk."""
-    _check_plain(path, "written")
-    draft: Path | None = None
+    """Write an archive; it gets its name in one step, when all of it is on disk."""
+    check_plain(path, "written")
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name[:100]}.", delete=False
-        ) as file:
-            draft = Path(file.name)
-            with contextlib.closing(ArchiveWriter(file, limits)) as writer:
-                yield writer
-            file.flush()
+        with replacing(path, mode=PRIVATE_MODE, durable=True) as file:
+            with zipfile.ZipFile(file, "w") as opened:
+                yield ArchiveWriter(opened, limits)
             _check_bytes(str(path), file.tell(), limits)
-            os.fsync(file.fileno())
-        draft.replace(path)
-        flush_folder(path.parent)
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror or error}.",
-            reason="unwritable",
-            subject=str(path),
-        ) from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-
-
-def _check_plain(path: Path, word: str) -> None:
-    """Refuse a device or a pipe: one would be replaced, the other be read without end."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # whoever opens it says why
-    if not stat.S_ISREG(mode):
-        raise UsageError(
-            f"{path} cannot be {word}: it is no plain file.", reason="not_a_file", subject=str(path)
-        )
+        message = f"{path} cannot be written: {error.strerror or error}."
+        raise UsageError(message, reason="unwritable", subject=str(path)) from error
 
 
 class Archive:
-    """An archive whose names and sizes are in order. A file's bytes are checked when it is read."""
+    """An archive with valid names and sizes. A file's bytes are checked when it is read."""
 
     def __init__(self, opened: zipfile.ZipFile, limits: Limits) -> None:
         self._zip = opened
         self._infos = _check_entries(opened.infolist(), limits)
         if MANIFEST_NAME not in self._infos:
-            message = (
-                f"The archive has no {MANIFEST_NAME}. Give a project exported by this program."
-            )
+            message = f"The archive has no {MANIFEST_NAME}. Give an exported project."
             raise InvalidBundle(message, reason="no_manifest")
         self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX), limits)
         self._entries = {entry.path: entry for entry in self.manifest.files}
         self._check_complete()
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes if they are the ones that the manifest promises."""
+        """Read a file's bytes, and check them against the manifest."""
         entry = self._entries.get(path)
         if entry is None:
-            raise InvalidBundle(
-                f"The archive has no file {path!r}.", reason="no_file", subject=path
-            )
+            message = f"The archive has no file {path!r}."
+            raise InvalidBundle(message, reason="no_file", subject=path)
         data = self._unpack(path, entry.size_bytes)
         if len(data) != entry.size_bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
             message = f"{path!r} is damaged: its bytes are not those that {MANIFEST_NAME} names."
@@ -170,40 +139,29 @@ class Archive:
         return data
 
     def verify(self) -> None:
-        """Read every file once, and keep none."""
+        """Read every file once."""
         for path in self._entries:
             self.read(path)
 
     def _check_complete(self) -> None:
-        there = self._infos.keys() - {MANIFEST_NAME}
-        for path in sorted(self._entries.keys() - there):
-            raise InvalidBundle(
-                f"{path!r} stands in {MANIFEST_NAME} but not in the archive.",
-                reason="missing_file",
-                subject=path,
-            )
-        for path in sorted(there - self._entries.keys()):
-            raise InvalidBundle(
-                f"{path!r} stands in the archive but not in {MANIFEST_NAME}.",
-                reason="unlisted_file",
-                subject=path,
-            )
+        packed, listed = self._infos.keys() - {MANIFEST_NAME}, self._entries.keys()
+        for path in sorted(listed - packed):
+            message = f"{MANIFEST_NAME} lists {path!r}, which the archive does not hold."
+            raise InvalidBundle(message, reason="missing_file", subject=path)
+        for path in sorted(packed - listed):
+            message = f"The archive holds {path!r}, which {MANIFEST_NAME} does not list."
+            raise InvalidBundle(message, reason="unlisted_file", subject=path)
 
     def _unpack(self, name: str, bytes_max: int) -> bytes:
         try:
             with self._zip.open(self._infos[name]) as file:
                 data = file.read(bytes_max + 1)
         except _BROKEN as error:
-            raise InvalidBundle(
-                f"{name!r} cannot be unpacked: {error}.", reason="not_unpackable", subject=name
-            ) from None
+            message = f"{name!r} cannot be unpacked: {error}."
+            raise InvalidBundle(message, reason="not_unpackable", subject=name) from None
         if len(data) > bytes_max:
-            raise InvalidBundle(
-                f"{name!r} is larger than the {bytes_max:,} bytes it may have.",
-                reason="too_many_bytes",
-                subject=name,
-                limit=bytes_max,
-            )
+            message = f"{name!r} has more than the {bytes_max:,} bytes that it may have."
+            raise InvalidBundle(message, reason="too_many_bytes", subject=name, limit=bytes_max)
         return data
 
 
@@ -211,91 +169,72 @@ class Archive:
 def open_archive(
     path: Path, limits: Limits = LIMITS, *, name: str | None = None
 ) -> Iterator[Archive]:
-    """Open an archive for reading; refuse it if its form alone is wrong.
+    """Open an archive for reading; refuse it if its form is wrong.
 
-    `name` is what whoever gave it calls it, if that is not its path.
+    `name` is what its sender calls it, if that is not its path.
     """
     shown = name or str(path)
-    _check_plain(path, "read")
+    check_plain(path, "read")
     try:
         file = path.open("rb")
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}.", reason="unreadable", subject=str(path)
-        ) from None
+        message = f"{path} cannot be read: {error.strerror}."
+        raise UsageError(message, reason="unreadable", subject=str(path)) from None
     with file:
         _check_end(shown, file, limits)
         try:
             opened = zipfile.ZipFile(file)
         except _BROKEN as error:
-            raise InvalidBundle(f"{shown} is no zip file: {error}.", reason="not_a_zip") from None
+            raise InvalidBundle(
+                f"{shown} is not a zip file: {error}.", reason="not_a_zip"
+            ) from None
         with opened:
             yield Archive(opened, limits)
 
 
 def _check_end(name: str, file: IO[bytes], limits: Limits) -> None:
-    """Look at the archive's last record, before the library makes an object of every entry."""
+    """Check the archive's last record, before the library makes an object of every entry."""
     size = file.seek(0, os.SEEK_END)
     _check_bytes(name, size, limits)
     file.seek(max(0, size - _END.size - _ZIP64_BYTES))
     tail = file.read()
     if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
-        raise InvalidBundle(
-            f"{name} is no zip file, or something is missing at its end.", reason="not_a_zip"
-        )
+        raise InvalidBundle(f"{name} is not a zip file, or its end is missing.", reason="not_a_zip")
     if tail.startswith(_ZIP64_MARK):
-        raise InvalidBundle(
-            f"{name} is a zip file of the 64-bit kind, which no bundle is.", reason="zip64"
-        )
+        raise InvalidBundle(f"{name} is a 64-bit zip file, which no bundle is.", reason="zip64")
     _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
     # The manifest is one more, and tools add an entry for every folder.
     if count > 2 * limits.entries_max or directory_bytes > DIRECTORY_BYTES_MAX:
-        raise InvalidBundle(
-            f"{name} has {count:,} entries; a bundle may have at most {limits.entries_max:,}.",
-            reason="too_many_files",
-            limit=limits.entries_max,
-        )
+        message = f"{name} has {count:,} entries; a bundle allows {limits.entries_max:,}."
+        raise InvalidBundle(message, reason="too_many_files", limit=limits.entries_max)
 
 
 def _check_bytes(name: str, size: int, limits: Limits) -> None:
     if size > limits.archive_bytes_max:
-        raise InvalidBundle(
-            f"{name} has {size:,} bytes; a bundle may have at most {limits.archive_bytes_max:,}.",
-            reason="too_many_bytes",
-            limit=limits.archive_bytes_max,
-        )
+        message = f"{name} has {size:,} bytes; a bundle allows {limits.archive_bytes_max:,}."
+        raise InvalidBundle(message, reason="too_many_bytes", limit=limits.archive_bytes_max)
 
 
 def _check_entries(infos: list[zipfile.ZipInfo], limits: Limits) -> dict[str, zipfile.ZipInfo]:
-    # The library cuts a name at a NUL; the name as it came is the one to judge.
+    # The library cuts a name at a NUL; the original name must be checked.
     check_names([info.orig_filename for info in infos])
     for info in infos:
-        if trouble := _find_trouble(info, limits.entry_bytes_max):
-            words, reason = trouble
-            raise InvalidBundle(
-                f"The archive's entry {info.filename[:200]!r} {words}.",
-                reason=reason,
-                subject=info.filename,
-            )
+        refuse_entry(info.filename, _list_entry_faults(info, limits.entry_bytes_max))
     files = {info.filename: info for info in infos if not info.is_dir()}
     check_size((info.file_size for name, info in files.items() if name != MANIFEST_NAME), limits)
     return files
 
 
-def _find_trouble(info: zipfile.ZipInfo, bytes_max: int) -> tuple[str, str] | None:
-    """Find what is wrong with an entry, for people and for programs."""
+def _list_entry_faults(info: zipfile.ZipInfo, bytes_max: int) -> dict[str, tuple[str, bool]]:
     kind = stat.S_IFMT(info.external_attr >> 16)
     packed, size = info.compress_size, info.file_size
-    troubles = {
-        ("is a symbolic link", "link"): stat.S_ISLNK(kind),
-        ("is neither a file nor a folder", "not_a_file"): kind
-        not in (0, stat.S_IFDIR, stat.S_IFREG),
-        ("is a folder with content", "full_folder"): info.is_dir() and size > 0,
-        ("is encrypted", "encrypted"): bool(info.flag_bits & _ENCRYPTED),
-        ("is packed in a way that bundles are not", "other_packing"): (
-            info.compress_type not in _METHODS
-        ),
-        (f"has {size:,} bytes; {bytes_max:,} are allowed", "file_too_large"): size > bytes_max,
-        (f"swells from {packed:,} to {size:,} bytes", "swollen"): is_swollen(size, packed),
+    is_plain = kind in (0, stat.S_IFDIR, stat.S_IFREG)
+    return {
+        "link": ("is a symbolic link", stat.S_ISLNK(kind)),
+        "not_a_file": ("is neither a file nor a folder", not is_plain),
+        "full_folder": ("is a folder with content", info.is_dir() and size > 0),
+        "encrypted": ("is encrypted", bool(info.flag_bits & _ENCRYPTED)),
+        "other_packing": ("is packed by another method", info.compress_type not in _METHODS),
+        "file_too_large": (f"has {size:,} bytes; {bytes_max:,} are allowed", size > bytes_max),
+        "swollen": (f"swells from {packed:,} to {size:,} bytes", is_swollen(size, packed)),
     }
-    return next((told for told, holds in troubles.items() if holds), None)

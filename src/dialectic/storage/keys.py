@@ -1,15 +1,15 @@
-"""Keys of files: `{tenant}/{path}`. Pure. A store trusts no key, whoever built it: each is checked.
+"""Keys of files: `{tenant}/{path}`. Pure. A store checks every key, also one that we have built.
 
-Knows nothing of where or how a file is kept, but that a draft of one has a name no key can have.
+Knows nothing of where or how a file is kept, except that a key never names a draft.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.atomic_write import DRAFT_PREFIX
 from dialectic.errors import UsageError
 
 PART_BYTES_MAX = 255
@@ -17,7 +17,6 @@ PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
 # At the root of a store, where no key leads: a key has at least two parts.
 ID_NAME = "store-id"
-_DRAFT_PREFIX = ".draft-"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 Keys: TypeAlias = list[str]
@@ -44,7 +43,7 @@ def check_prefix(prefix: str) -> Parts:
 
 def is_part(text: str) -> bool:
     """Whether a key may have this between two slashes."""
-    if text in ("", ".", "..") or "\\" in text or text.startswith(_DRAFT_PREFIX):
+    if text in ("", ".", "..") or "\\" in text or text.startswith(DRAFT_PREFIX):
         return False
     # Stores of objects know no names with them.
     if _CONTROL.search(text) is not None:
@@ -56,13 +55,8 @@ def is_part(text: str) -> bool:
 
 
 def parse_id(data: bytes) -> UUID | None:
-    """Parse what a store keeps under `ID_NAME`; None if that is no id."""
+    """Parse what a store keeps under `ID_NAME`; None if that is not an id."""
     try:
         return UUID(data.decode("ascii").strip())
     except ValueError:
         return None
-
-
-def build_draft_name(name: str) -> str:
-    """Build the name of a file's draft: a hash, since the file's own may be as long as can be."""
-    return _DRAFT_PREFIX + hashlib.sha256(name.encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
 """Token counts of what is really sent: text in, number out. Knows no provider and no database.
 
 A count carries its method. It is exact where the model's own vocabulary is at hand, the provider's
-where it was asked, and otherwise an estimate with a margin. Counting is linear in the text whatever
-stands in it, and a text that was counted before is not counted again.
+where it was asked, and otherwise an estimate with a margin. Counting is linear in any text, and a
+text that was counted before is not counted again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING
 from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard, Tokenizer, parse_tokenizer
 from dialectic.errors import ConfigurationError
-from dialectic.tokens.encodings import count_each, count_text, load_encoding, split_paragraphs
+from dialectic.tokens.encodings import (
+    count_bytes,
+    count_each,
+    count_text,
+    load_encoding,
+    split_paragraphs,
+)
 
 if TYPE_CHECKING:
     import tiktoken
@@ -42,7 +48,7 @@ ASIDE_CHARS = 20_000
 REMEMBERED_CHARS_MIN = 500
 REMEMBERED_BYTES_MAX = 8_000_000
 # So are texts whose paragraphs are shorter than this, on average. When those that are remembered
-# have so many characters, a new beginning is made.
+# have more characters than this, all are forgotten.
 PARAGRAPH_CHARS_MIN = 40
 PARAGRAPHS_CHARS_MAX = 2_000_000
 # What one remembered count takes: key, value and their place in the table.
@@ -73,20 +79,7 @@ class TokenCount:
 def get_counter(tokenizer: str) -> Count:
     """Find the counting function of a tokenizer by its name, the same each time."""
     parsed = parse_tokenizer(tokenizer)
-    if parsed.vocabulary is None or parsed.factor is not None:
-        return lambda text: _count(text, parsed)
-    vocabulary = parsed.vocabulary
-
-    def count(text: str) -> int:
-        # Short texts are counted by the thousand.
-        if (
-            len(text) < REMEMBERED_CHARS_MIN
-            and (encoding := _find_encoding(vocabulary)) is not None
-        ):
-            return len(encoding.encode_ordinary(text))
-        return _count(text, parsed)
-
-    return count
+    return lambda text: _count(text, parsed)
 
 
 @cache
@@ -128,7 +121,7 @@ def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
 
 
 def bound_tokens(tokens: int, tokenizer: str) -> int:
-    """Find how many tokens something has at most of which we count so many."""
+    """Find how many tokens something has at most of which we count this many."""
     return ceil(tokens * _compute_margin(parse_tokenizer(tokenizer)))
 
 
@@ -155,7 +148,7 @@ def _count(text: str, tokenizer: Tokenizer) -> int:
     if tokenizer.vocabulary is None:
         tokens = -(-len(text) // tokenizer.chars_per_token)
     elif (encoding := _find_encoding(tokenizer.vocabulary)) is None:
-        tokens = -(-len(text.encode("utf-8", "surrogatepass")) // BLIND_BYTES_PER_TOKEN)
+        tokens = -(-count_bytes(text) // BLIND_BYTES_PER_TOKEN)
     else:
         tokens = _remembered.count(encoding, text)
     return tokens if tokenizer.factor is None else ceil(tokens * tokenizer.factor)

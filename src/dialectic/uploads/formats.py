@@ -1,12 +1,8 @@
-"""Why a document is not read, and its text as it grows. Pure.
+"""The text of PDF and DOCX files, within limits. Knows the two libraries, and nothing of who asks.
 
-The text of a PDF file, page by page. Knows the library for it, and nothing of who asks.
-
-The text of a DOCX file as markdown: headings, lists, tables. Knows the library for it.
-
-The body is walked element by element, because the library passes over what stands in content
-controls and over what was inserted while changes are tracked; nothing that is read as text on
-paper may be lost. What was deleted is no text.
+A PDF file is read page by page. A DOCX file becomes markdown with headings, lists and tables. Its
+body is walked element by element, because the library skips content controls and tracked
+insertions; no text that a printed page would show may be lost. Deleted text is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import docx
@@ -26,65 +22,52 @@ from pypdf.errors import DependencyError
 
 from dialectic.uploads.kinds import Limits
 
+TOO_MUCH_TEXT = "too_much_text"
+
 
 class Refused(Exception):
-    """The document has no text for us; the message goes on from its name."""
+    """The document cannot be read; the message continues a sentence that begins with its name."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-class Excess(Exception):
-    """The document has more text than is taken."""
+def _take(parts: Iterable[str], limits: Limits) -> list[str]:
+    """Take the parts that have text; refuse the first one over the limit before more are made."""
+    taken, left_bytes = [], limits.text_bytes_max
+    for part in filter(None, parts):
+        left_bytes -= len(part.encode(errors="replace"))
+        if left_bytes < 0:
+            raise Refused("has too much text.", TOO_MUCH_TEXT)
+        taken.append(part)
+    return taken
 
 
-class Words:
-    """The paragraphs of a document so far, within the limit."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._left_bytes = limits.text_bytes_max
-        self._parts: list[str] = []
-
-    def add(self, part: str) -> None:
-        self._left_bytes -= len(part.encode(errors="replace"))
-        if self._left_bytes < 0:
-            raise Excess
-        self._parts.append(part)
-
-    def join(self) -> str:
-        return "\n\n".join(self._parts) + "\n"
+def _join(parts: list[str]) -> str:
+    return "\n\n".join(parts) + "\n"
 
 
 def read_pdf(data: bytes, limits: Limits) -> tuple[str, list[str]]:
-    """Read the text of all pages, and note which have none."""
+    """Read the text of all pages, and note how many have none."""
     reader = PdfReader(io.BytesIO(data), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise Refused("is encrypted. Save it without a password.", "encrypted")
     count = len(reader.pages)
     if count > limits.pages_max:
-        raise Refused(
-            f"has {count:,} pages; {limits.pages_max:,} are the most. Split it.", "too_many_pages"
-        )
-    words, silent = Words(limits), 0
-    for page in reader.pages:
-        text = page.extract_text().strip()
-        if text:
-            words.add(text)
-        else:
-            silent += 1
-    if silent == count:
-        raise Refused(
-            "has no text: its pages are pictures, as a scanner makes them. Let a program for text"
-            " recognition go over it first.",
-            "no_text",
-        )
+        message = f"has {count:,} pages; {limits.pages_max:,} are allowed. Split it."
+        raise Refused(message, "too_many_pages")
+    texts = _take((page.extract_text().strip() for page in reader.pages), limits)
+    if not texts:
+        message = "has no text: its pages are scanned pictures. Run text recognition on it first."
+        raise Refused(message, "no_text")
+    silent = count - len(texts)
     notes = [f"{silent} of {count} pages have no text; what they show is left out"]
-    return words.join(), notes if silent else []
+    return _join(texts), notes if silent else []
 
 
 def _opens_without_password(reader: PdfReader) -> bool:
-    # Many files are encrypted with an empty one, only to forbid printing.
+    # Many files are encrypted with an empty password, only to forbid printing.
     try:
         return reader.decrypt("") is not PasswordType.NOT_DECRYPTED
     except DependencyError:
@@ -95,7 +78,7 @@ _HEADING = re.compile(r"Heading (\d)")
 _LEVEL_MAX = 6
 _NESTING_MAX = 8
 _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
-# Deleted, moved away, or a second form of what is there already.
+# Deleted text, moved text, or a second form of the same text.
 _PASSED_OVER = {
     qn("w:del"),
     qn("w:moveFrom"),
@@ -107,42 +90,41 @@ _CHARACTERS = {
     qn("w:cr"): "\n",
     qn("w:noBreakHyphen"): "-",
 }
-# What has no place in a text, and is told of.
+# Parts that are not text; a note counts them.
 _LEFT_OUT = {"picture": qn("w:drawing"), "footnote": qn("w:footnoteReference")}
 
 
 def read_docx(data: bytes, limits: Limits) -> tuple[str, list[str]]:
-    """Read the body as markdown, and note what was left out."""
+    """Read the body as markdown, and note what is left out."""
     _check_archive(data, limits)
     document = docx.Document(io.BytesIO(data))
-    body, words = document.element.body, Words(limits)
-    for block in _list_blocks(body):
-        text = _build_table(block) if block.tag == _TABLE else _build_paragraph(block, document)
-        if text:
-            words.add(text)
+    body = document.element.body
+    texts = (
+        _build_table(block) if block.tag == _TABLE else _build_paragraph(block, document)
+        for block in _list_blocks(body)
+    )
+    taken = _take(texts, limits)
     notes = []
     for noun, tag in _LEFT_OUT.items():
         if found := sum(1 for _ in body.iter(tag)):
             notes.append(f"{found} {noun}{'' if found == 1 else 's'} left out")
-    return words.join(), notes
+    return _join(taken), notes
 
 
 def _check_archive(data: bytes, limits: Limits) -> None:
-    """Refuse what would swell, by the sizes it declares: no more than those is ever unpacked."""
+    """Refuse a zip bomb by the sizes it declares: no more than those is ever unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
     if len(parts) > limits.parts_max:
-        raise Refused(
-            f"has {len(parts):,} parts; a DOCX file of ours has fewer. Save it anew.",
-            "too_many_parts",
-        )
+        message = f"has {len(parts):,} parts; {limits.parts_max:,} are allowed. Save it again."
+        raise Refused(message, "too_many_parts")
     if any(part.flag_bits & 0x1 for part in parts):
         raise Refused("is encrypted. Save it without a password.", "encrypted")
     if sum(part.file_size for part in parts) > limits.unpacked_bytes_max:
-        raise Excess
+        raise Refused("has too much text.", TOO_MUCH_TEXT)
     large = [part for part in parts if part.file_size > limits.small_bytes]
     if any(part.file_size > limits.swelling_max * part.compress_size for part in large):
-        raise Refused("swells like no text does when it is unpacked. Save it anew.", "swollen")
+        raise Refused("swells more than text does when it is unpacked. Save it again.", "swollen")
 
 
 def _list_blocks(parent: Any) -> Iterator[Any]:
@@ -181,7 +163,7 @@ def _build_paragraph(element: Any, document: Document) -> str:
 
 
 def _find_depth(element: Any, style: str) -> int | None:
-    """Find how deep in a list a paragraph stands; None if it stands in none."""
+    """Find the depth of a paragraph in its list; None if it is not in a list."""
     levels = element.findall(f"{qn('w:pPr')}/{qn('w:numPr')}/{qn('w:ilvl')}")
     if levels:
         text = str(levels[0].get(qn("w:val"), ""))

@@ -1,13 +1,14 @@
-"""Read what somebody gave as text: `read_upload`. Blocks until it is read, so call it in a thread.
+"""Read an uploaded file as text: `read_upload`. It blocks, so call it in a thread.
 
-Text is read here. Documents are taken apart by libraries, in a process of its own: a hostile file
-is slow or large, not clever, and that process may take only so much time and memory, is given
-nothing of our environment, and can write nowhere but into its pipe. However it ends, the caller
-gets a text or one of our errors. Knows nothing of prompts or projects.
+Plain text is read here. Libraries read documents in a child process: a hostile file is slow or
+large, and the child has limited time and memory, nothing of our environment, and can write only
+into its pipe. However it ends, the caller gets a text or one of our errors. Knows nothing of
+prompts or projects.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,7 +18,6 @@ import sys
 import tempfile
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 from dialectic.core.text import clean_text
 from dialectic.errors import ConfigurationError, InvalidUpload, UploadTooLarge
@@ -30,7 +30,7 @@ from dialectic.uploads.kinds import (
     decode_text,
 )
 
-# JSON may need six bytes for one of the text.
+# JSON may need six bytes for one byte of text.
 _SPELLING = 6
 _NOTES_BYTES = 100_000
 
@@ -45,20 +45,17 @@ class Uploaded:
 
 
 def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
-    """Read a file as clean text; `InvalidUpload` says what is wrong with one that has none."""
+    """Read a file as clean text; `InvalidUpload` says why a file has none."""
     shown = clean_text(name)[0][:200] or "The file"
     if len(data) > limits.file_bytes_max:
-        raise UploadTooLarge(
-            f"{shown} has {len(data):,} bytes; {limits.file_bytes_max:,} are the most. Shorten it.",
-            reason="too_many_bytes",
-            subject=shown,
-            limit=limits.file_bytes_max,
-        )
+        limit = limits.file_bytes_max
+        message = f"{shown} has {len(data):,} bytes; {limit:,} are allowed. Shorten it."
+        raise UploadTooLarge(message, reason="too_many_bytes", subject=shown, limit=limit)
     kind = decide_kind(shown, data)
     if kind in (UploadKind.PDF, UploadKind.DOCX):
-        text, found = _take_apart(shown, kind, data, limits)
+        text, found = _read_document(shown, kind, data, limits)
     else:
-        # Before anything is done with it: what is too long may be far too long.
+        # Before decoding: what is too long may be far too long.
         if len(data) > limits.text_bytes_max + MARK_BYTES_MAX:
             raise _refuse_excess(shown, limits)
         text, found = decode_text(shown, data), []
@@ -66,9 +63,8 @@ def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
         raise _refuse_excess(shown, limits)
     text, removed = clean_text(text)
     if not text.strip():
-        raise InvalidUpload(
-            f"{shown} is empty. Give a file with words in it.", reason="empty", subject=shown
-        )
+        message = f"{shown} is empty. Give a file with words in it."
+        raise InvalidUpload(message, reason="empty", subject=shown)
     return Uploaded(text, kind, (*found, *removed))
 
 
@@ -82,55 +78,48 @@ def _refuse_excess(name: str, limits: Limits) -> UploadTooLarge:
     )
 
 
-def _take_apart(name: str, kind: UploadKind, data: bytes, limits: Limits) -> tuple[str, list[str]]:
-    """Let a process of its own find the text in a document."""
+def _read_document(
+    name: str, kind: UploadKind, data: bytes, limits: Limits
+) -> tuple[str, list[str]]:
+    """Let a child process read the text of a document."""
     answer_bytes_max = _SPELLING * limits.text_bytes_max + _NOTES_BYTES
     try:
         code, out = _run_reader(kind, data, limits, answer_bytes_max)
     except OSError as error:
-        # A full disk, no process to be had: the file is not to blame.
+        # A full disk or no room for a process: the file is not to blame.
         raise ConfigurationError(
-            f"{name} cannot be taken apart just now: {error.strerror}. Make room on this machine, "
+            f"{name} cannot be read now: {error.strerror}. Make room on this machine, "
             "for files and for processes, and try again.",
             reason="no_room",
             subject=name,
         ) from None
     if code in (-signal.SIGKILL, -signal.SIGXCPU):
-        raise InvalidUpload(
-            f"{name} takes more than {limits.cpu_s} s to read. Save it anew, without pictures, or"
-            " give its text.",
-            reason="too_slow",
-            subject=name,
-            limit=limits.cpu_s,
-        )
-    answer = _parse_answer(out) if code == 0 and len(out) <= answer_bytes_max else None
+        message = f"{name} takes more than {limits.cpu_s} s to read. Save it without pictures."
+        raise InvalidUpload(message, reason="too_slow", subject=name, limit=limits.cpu_s)
+    answer = None
+    if code == 0 and len(out) <= answer_bytes_max:
+        with contextlib.suppress(ValueError):
+            answer = json.loads(out)
     match answer:
         case {"text": str(text), "notes": list(notes)}:
             return text, [str(note) for note in notes]
-        case {"excess": True}:
+        case {"reason": "too_much_text"}:
             raise _refuse_excess(name, limits)
         case {"refused": str(words), "reason": str(reason)}:
             raise InvalidUpload(f"{name} {words}", reason=reason, subject=name)
         case _:
             raise InvalidUpload(
-                f"{name} cannot be read as {kind.upper()}: it is damaged, only a part of one, or"
-                " needs too much memory. Save it anew, or give its text.",
+                f"{name} cannot be read as {kind.upper()}: it is damaged, incomplete, or needs too"
+                " much memory. Save it again, or give its text.",
                 reason="damaged",
                 subject=name,
             )
 
 
-def _parse_answer(out: bytes) -> Any:
-    try:
-        return json.loads(out)
-    except ValueError:
-        return None
-
-
 def _run_reader(
     kind: UploadKind, data: bytes, limits: Limits, answer_bytes_max: int
 ) -> tuple[int, bytes]:
-    """Run the reader to its end or until its time is over; return its code and what it said."""
+    """Run the child until it ends or its time is over; return its exit code and its answer."""
     words = json.dumps(dataclasses.asdict(limits))
     with tempfile.TemporaryFile() as given:
         given.write(data)
@@ -141,10 +130,10 @@ def _run_reader(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            # Where it finds its modules, and no key.
+            # The path of its modules, and no key.
             env={"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"},
         )
-        # Its own limit counts work; this one, also waiting.
+        # Its own limit counts processor time; this one also counts waiting.
         killing = threading.Timer(2 * limits.cpu_s, reader.kill)
         killing.start()
         try:

@@ -1,4 +1,4 @@
-"""Chores: what a worker does again and again beside its jobs. Knows no job.
+"""Chores: what a worker does at intervals, apart from its jobs. Knows no job.
 
 What asks the database has a connection of its own, and opens a new one when it is lost: a full
 pool never keeps it waiting.
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 
+from dialectic.core.backoff import iterate_delays
 from dialectic.db.pool import (
     CONNECTION_LOST,
     WORKER_ROLE,
@@ -44,7 +45,7 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
     another one would not be. After a failure it is soon tried again, since a lease may depend on
     it; but what goes on failing is not tried without a rest.
     """
-    delay_s = RECONNECT_FIRST_S
+    delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
     while True:
         with contextlib.suppress(*CONNECTION_LOST, asyncpg.PostgresError):
             connection = await connect(address, WORKER_ROLE)
@@ -52,14 +53,13 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
                 while not connection.is_closed():
                     with given_up_in_time(connection, patience_s):
                         await look(connection)
-                    delay_s = RECONNECT_FIRST_S
+                    delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
                     await asyncio.sleep(interval_s)
             except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
                 logger.warning("interrupted: %s", error)
             finally:
                 connection.terminate()
-        await asyncio.sleep(min(delay_s, interval_s))
-        delay_s = min(delay_s * 2, RECONNECT_MAX_S)
+        await asyncio.sleep(min(next(delays), interval_s))
 
 
 async def publish(engine: Engine, *, interval_s: float) -> None:

@@ -24,6 +24,7 @@ import asyncpg
 from pgqueuer.domain.errors import PgqException
 from pgqueuer.domain.models import Job as Message
 
+from dialectic.core.backoff import iterate_delays
 from dialectic.core.job import Job, JobKey
 from dialectic.db.migrate import find_upgrade
 from dialectic.db.pool import CONNECTION_LOST, WORKER_ROLE, WRONG_STATEMENT, Connection, has_code
@@ -172,17 +173,16 @@ class Worker:
     # -- messages in ------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen, and again whenever the connection is lost: a return nobody asked for is one."""
-        delay_s = RECONNECT_FIRST_S
+        """Listen, and again whenever the connection is lost, which an unasked return is too."""
+        delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
-                delay_s = RECONNECT_FIRST_S
+                delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
                 logger.warning("the queue is out of reach: %s", error)
             if not self._stopping.is_set():
-                await self._nap(delay_s)
-                delay_s = min(delay_s * 2, RECONNECT_MAX_S)
+                await self._nap(next(delays))
 
     async def _listen_once(self) -> None:
         # Messages are hints: those that a server forgot to take away come once more.
@@ -193,7 +193,7 @@ class Worker:
 
         async def on_message(message: Message) -> None:
             # The job does not end with the connection that brought it: when that is lost, only
-            # the waiting ends, and a new connection can be opened beside the running jobs.
+            # the waiting ends, and a new connection can be opened while the jobs run.
             task = self._begin(message)
             waiting = asyncio.create_task(lost.wait())
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -231,7 +231,7 @@ class Worker:
             connection.terminate()
 
     def _list_shared_limits(self) -> Iterator[tuple[str, int]]:
-        """List the endpoints that bear only so many calls at a time, of all workers together."""
+        """List the endpoints that limit the calls in flight of all workers together."""
         for name, endpoint in self.engine.catalog.endpoints.items():
             if endpoint.max_concurrency is not None:
                 yield name, endpoint.max_concurrency
@@ -314,7 +314,7 @@ class Worker:
         self._lanes.narrow(lane, until_s=asyncio.get_running_loop().time() + closed_s)
 
     async def _give_back(self, job: Job) -> None:
-        # Without the server the lease simply runs out; nobody who leaves waits for that.
+        # Without the server the lease simply runs out; a worker that leaves does not wait for it.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(record_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
 

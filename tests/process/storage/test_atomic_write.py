@@ -28,7 +28,7 @@ DIE_BEFORE_THE_RENAME = """
 import asyncio, os, sys
 from pathlib import Path
 from dialectic.storage.local import DiskStore
-os.rename = lambda *names, **folders: os._exit(9)
+Path.rename = lambda *names: os._exit(9)
 asyncio.run(DiskStore(Path(sys.argv[1])).write(sys.argv[2], b"half-way" * 1000))
 """
 

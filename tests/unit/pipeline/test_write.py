@@ -107,10 +107,11 @@ def test_the_last_turn_leaves_its_chunk_and_the_document_of_all() -> None:
     assert written.stored_id == derive_chunk_id(JOB.id, turn=2)
     document = written.contribution
     assert document is not None
-    assert document.reply.text == "Half a text."
-    assert document.reply.usage == Usage(30, 15, UsageSource.REPORTED)
+    assert document.content == "Half a text."
+    usage = (document.tokens_used_input, document.tokens_used_output, document.usage_source)
+    assert usage == (30, 15, UsageSource.REPORTED)
     assert document.processing_time_ms == 21
-    assert document.raw_path.endswith("_continuation_2_raw.json")
+    assert document.raw_response_storage_path.endswith("_continuation_2_raw.json")
     assert document.flags == ("self_critique", "cleaned: removed 1 NUL character"), "each once"
     fields, _ = split_document(written.files[0].data.decode())
     assert (fields["turns"], fields["finish_reason"], fields["incomplete"]) == (3, "stop", False)
@@ -121,7 +122,7 @@ def test_without_another_answer_the_document_is_what_was_said() -> None:
     assert written.chunk is None
     assert list_names(written) == [f"{BASE}.md"]
     assert written.contribution is not None
-    assert written.contribution.raw_path.endswith("_continuation_1_raw.json")
+    assert written.contribution.raw_response_storage_path.endswith("_continuation_1_raw.json")
     assert written.contribution.is_incomplete
     assert written.contribution.flags[0] == "window_full"
 

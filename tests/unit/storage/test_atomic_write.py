@@ -68,7 +68,7 @@ async def test_a_draft_in_a_writer_s_hands_is_not_taken_for_a_leftover(
 async def test_a_draft_lost_before_it_was_locked_is_begun_again(
     store: DiskStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock, rename = fcntl.flock, os.rename
+    flock, rename = fcntl.flock, Path.rename
     renamed: list[bool] = []
 
     def let_another_come_first(descriptor: int, operation: int) -> None:
@@ -76,13 +76,13 @@ async def test_a_draft_lost_before_it_was_locked_is_begun_again(
         asyncio.run(DiskStore(root).write(KEY, b"other"))
         flock(descriptor, operation)
 
-    def watch(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+    def watch(source: Path, target: Path) -> None:
         renamed.append(False)
-        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        rename(source, target)
         renamed[-1] = True
 
     monkeypatch.setattr(fcntl, "flock", let_another_come_first)
-    monkeypatch.setattr(os, "rename", watch)
+    monkeypatch.setattr(Path, "rename", watch)
     await store.write(KEY, b"ours")
     assert renamed == [True, True]
     assert await store.read(KEY) == b"ours"

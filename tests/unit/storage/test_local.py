@@ -1,4 +1,4 @@
-"""Files on a disk: written, read, listed, deleted, durable; and a store that knows its id."""
+"""Files on a disk: durable, private, never through a link; and a store that knows its id."""
 
 from __future__ import annotations
 
@@ -17,18 +17,14 @@ from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
 
-async def test_what_is_written_can_be_read(store: DiskStore, root: Path) -> None:
-    await store.write(KEY, b"bytes \x00\xff")
-    assert await store.read(KEY) == b"bytes \x00\xff"
-    assert (root / KEY).read_bytes() == b"bytes \x00\xff"
+async def test_a_file_lies_under_its_key_and_nothing_lies_beside_it(
+    store: DiskStore, root: Path
+) -> None:
+    for data in (b"old and longer", b"bytes \x00\xff"):
+        await store.write(KEY, data)
+        assert (root / KEY).read_bytes() == data
+        assert all_files(root) == [KEY]
     assert store.locate(KEY) == str(root / KEY)
-
-
-async def test_other_bytes_replace_what_was_there(store: DiskStore, root: Path) -> None:
-    await store.write(KEY, b"old and longer")
-    await store.write(KEY, b"new")
-    assert await store.read(KEY) == b"new"
-    assert all_files(root) == [KEY]
 
 
 async def test_the_same_bytes_leave_the_file_as_it_is(store: DiskStore, root: Path) -> None:
@@ -157,6 +153,87 @@ async def test_a_write_flushes_the_file_its_folder_and_every_folder_above(
     assert set(above) - {root.parent.stat().st_ino, root.parent.parent.stat().st_ino} <= set(
         flushed
     )
+
+
+async def test_a_disk_that_hangs_takes_no_thread_from_the_rest_of_the_program(
+    tmp_path: Path,
+) -> None:
+    store = DiskStore(tmp_path)
+    answers = threading.Event()
+    hanging = [asyncio.create_task(store._run("key", answers.wait)) for _ in range(60)]
+    await asyncio.sleep(0)
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "here"), 10) == "here"
+    finally:
+        answers.set()
+    assert all(await asyncio.gather(*hanging))
+
+
+# -- links and pipes -------------------------------------------------------------------------------
+
+
+async def test_a_link_planted_in_place_of_a_folder_is_not_followed(
+    store: DiskStore, root: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.md").write_bytes(b"precious")
+    await store.write("tenant/here/x.md", b"x")
+    (root / "tenant" / "link").symlink_to(outside, target_is_directory=True)
+    (root / "linked-tenant").symlink_to(outside, target_is_directory=True)
+
+    for folder in ("tenant/link", "linked-tenant"):
+        for call in (
+            store.write(f"{folder}/new.md", b"x"),
+            store.write(f"{folder}/x.md", b"x"),
+            store.read(f"{folder}/x.md"),
+            store.delete(f"{folder}/x.md"),
+            store.list(folder),
+        ):
+            with refusing(StorageUnavailable, reason="enotdir"):
+                await call
+    assert await store.list("") == ["tenant/here/x.md"]
+    assert all_files(outside) == ["x.md"]
+    assert (outside / "x.md").read_bytes() == b"precious"
+
+
+async def test_the_root_itself_may_be_a_link(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(root)
+    await DiskStore(root).identify(uuid4())
+    store = DiskStore(tmp_path / "link")
+    await store.write(KEY, b"x")
+    assert await store.read(KEY) == b"x"
+    assert await store.list("") == [KEY]
+    assert (root / KEY).read_bytes() == b"x"
+    await store.delete(KEY)
+    assert names_in(root) == [store.id_name]
+
+
+async def test_a_link_planted_in_place_of_a_file_is_not_followed(
+    store: DiskStore, root: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_bytes(b"precious")
+    await store.write("tenant/a.md", b"x")
+    (root / "tenant" / "link.md").symlink_to(outside)
+
+    with refusing(StorageUnavailable, reason="eloop"):
+        await store.read("tenant/link.md")
+    assert await store.list("tenant") == ["tenant/a.md"]
+
+    await store.write("tenant/link.md", b"ours")
+    assert outside.read_bytes() == b"precious"
+    assert await store.read("tenant/link.md") == b"ours"
+
+
+async def test_a_pipe_in_place_of_a_file_does_not_hold_up_a_reader(
+    store: DiskStore, root: Path
+) -> None:
+    await store.write("tenant/a.md", b"x")
+    os.mkfifo(root / "tenant" / "pipe.md")
+    with refusing(StorageUnavailable, reason="einval"):
+        await store.read("tenant/pipe.md")
+    assert await store.list("tenant") == ["tenant/a.md"]
 
 
 # -- identity --------------------------------------------------------------------------------------

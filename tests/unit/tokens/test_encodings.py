@@ -15,6 +15,7 @@ from dialectic.errors import ConfigurationError
 from dialectic.tokens import encodings
 from dialectic.tokens.encodings import (
     ENCODINGS,
+    count_bytes,
     count_text,
     load_encoding,
     split_paragraphs,
@@ -104,11 +105,26 @@ def test_a_vocabulary_whose_package_is_not_installed_is_refused(
 ODD = "aAzZ'sé世\u0627\u0301ʰ09²/!-(\n\r\t \x0b\x85\xa0\u2003\u2028\u3000\u200d👩\x1c<|>"
 
 
+odd_texts = st.text(st.sampled_from(ODD), max_size=300) | st.text(max_size=100)
+
+
 @every_encoding
-@given(text=st.text(st.sampled_from(ODD), max_size=300) | st.text(max_size=100))
-def test_a_text_counted_in_slices_has_as_many_tokens_as_in_one(name: str, text: str) -> None:
+@given(text=odd_texts)
+def test_a_text_counted_in_slices_never_has_fewer_tokens_than_in_one(name: str, text: str) -> None:
     encoding = load_encoding(name)
-    assert count_text(encoding, text, slice_chars=3) == len(encoding.encode_ordinary(text))
+    whole = len(encoding.encode_ordinary(text))
+    assert whole <= count_text(encoding, text, slice_chars=3) <= count_bytes(text)
+
+
+@every_encoding
+@given(words=st.lists(st.text(st.sampled_from(ODD), max_size=4), max_size=60))
+def test_a_text_with_blanks_in_it_has_as_many_tokens_in_slices_as_in_one(
+    name: str, words: list[str]
+) -> None:
+    encoding, text = load_encoding(name), "x ".join(words)
+    blanks = max(map(len, text.split("x ")), default=0) + 2
+    counted = count_text(encoding, text, slice_chars=2 * blanks + 2)
+    assert counted == len(encoding.encode_ordinary(text))
 
 
 @every_encoding

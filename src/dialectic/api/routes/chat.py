@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
 from typing import Annotated, Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
 from starlette.responses import StreamingResponse
@@ -26,9 +26,9 @@ from dialectic.api.dependencies import (
 from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import Paging, list_page
 from dialectic.api.problems import build_problem
-from dialectic.api.routes.projects import build_view as build_project
 from dialectic.app import chat, projects
 from dialectic.app.idempotency import LongRequests
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.chats import (
     Chat,
@@ -42,7 +42,6 @@ from dialectic.contract.chats import (
     RewindRequest,
 )
 from dialectic.contract.projects import Project
-from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, lists
 from dialectic.db.tables.idempotency import StoredResponse
 from dialectic.errors import DialecticError, NotFound, UsageError
@@ -202,10 +201,10 @@ async def list_chats(context: Reading, paging: Paging) -> Page[ChatSummary]:
     return await list_page(context, "chats", paging, lists.list_chats, ChatSummary.model_validate)
 
 
-async def load_view(connection: Connection, chat_id: UUID) -> Chat:
-    """Load the view of a chat in the caller's transaction."""
-    found = await chats.load_chat(connection, chat_id)
-    messages = await chats.list_messages(connection, chat_id)
+async def _load(tx: Transaction, chat_id: UUID) -> Chat:
+    """Load a chat with its messages."""
+    found = await chats.load_chat(tx.connection, chat_id)
+    messages = await chats.list_messages(tx.connection, chat_id)
     return Chat(
         id=found.id,
         title=found.title,
@@ -218,30 +217,30 @@ async def load_view(connection: Connection, chat_id: UUID) -> Chat:
 @router.get("/chats/{chat_id}")
 async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
     """Read a chat."""
-    return await context.transact(lambda c: load_view(c, chat_id))
+    return await context.run(_load, chat_id)
 
 
 @router.patch("/chats/{chat_id}", response_model=Chat)
 async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Response:
     """Give a chat another title."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> Chat:
-        await chats.load_chat(connection, chat_id)
-        await chats.rename(connection, chat_id, chat.check_title(body.title))
-        return await load_view(connection, chat_id)
+    async def rename(tx: Transaction) -> Chat:
+        await chats.load_chat(tx.connection, chat_id)
+        await chats.rename(tx.connection, chat_id, chat.check_title(body.title))
+        return await _load(tx, chat_id)
 
-    return await act.answer(work)
+    return await act.answer(rename)
 
 
 @router.delete("/chats/{chat_id}", status_code=204)
 async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
     """Delete a chat. What was paid stays in the books."""
 
-    async def work(connection: Connection) -> None:
-        await chats.load_chat(connection, chat_id)
-        await chats.delete(connection, chat_id)
+    async def delete(tx: Transaction) -> None:
+        await chats.load_chat(tx.connection, chat_id)
+        await chats.delete(tx.connection, chat_id)
 
-    await act.context.transact(work)
+    await act.context.run(delete)
     return Response(status_code=204)
 
 
@@ -249,34 +248,31 @@ async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
 async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Response:
     """Take a message and all that followed it out of the thread; they stay on record."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> Chat:
-        await chats.load_chat(connection, chat_id)
-        if not await chats.rewind(connection, chat_id, body.message_id):
+    async def rewind(tx: Transaction) -> Chat:
+        await chats.load_chat(tx.connection, chat_id)
+        if not await chats.rewind(tx.connection, chat_id, body.message_id):
             raise NotFound(f"There is no message {body.message_id} in the thread of this chat.")
-        return await load_view(connection, chat_id)
+        return await _load(tx, chat_id)
 
-    return await act.answer(work)
+    return await act.answer(rewind)
 
 
 @router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
 async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: Writing) -> Response:
     """Make a project whose prompt is what was said in a chat."""
-    project_ids: list[UUID] = []
 
-    async def work(connection: Connection, effect_id: UUID) -> Project:
-        title = (await chats.load_chat(connection, chat_id)).title
-        thread = await chats.list_messages(connection, chat_id)
+    async def create(tx: Transaction) -> Project:
+        title = (await chats.load_chat(tx.connection, chat_id)).title
+        thread = await chats.list_messages(tx.connection, chat_id)
         new = projects.NewProject(
             prompt=chat.build_prompt(_choose(thread, body.message_ids)),
             name=body.name or title,
             domain=body.domain,
-            id=uuid5(effect_id, "project"),
         )
-        await projects.create_project_in(act.engine, connection, act.account, new)
-        project_ids.append(new.id)
-        return build_project(await projects.load_in(connection, new.id))
+        project_id, _, _ = await projects.create_project(tx, new)
+        return await projects.get(tx, project_id)
 
-    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
+    return await act.answer(create, status=201)
 
 
 def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
@@ -14,6 +14,7 @@ from dialectic.api.pagination import Paging, list_page, list_whole
 from dialectic.api.routes.projects import build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, feedback
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, ResponseBody, Slug
 from dialectic.contract.contributions import (
     Contribution,
@@ -25,7 +26,6 @@ from dialectic.contract.contributions import (
 )
 from dialectic.contract.projects import Document, Resource
 from dialectic.contract.sessions import CreatedJobs, SavedFeedback
-from dialectic.db.pool import Connection
 from dialectic.db.tables import lists, records
 from dialectic.errors import PreconditionFailed
 
@@ -44,45 +44,6 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you
 MARKDOWN: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/markdown": {"schema": {"type": "string"}}}, "description": "The text."}
 }
-
-
-def build_line(row: dict[str, Any]) -> ContributionSummary:
-    """Build the view of a contribution in a list."""
-    return ContributionSummary(
-        **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
-    )
-
-
-def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    same = (
-        "id", "stage", "is_incomplete", "is_intermediate", "is_stale", "flags", "finish_reason",
-        "created_at",
-    )  # fmt: skip
-    return {
-        **{key: row[key] for key in same},
-        "model": row["model_name"],
-        "iteration": row["iteration_number"],
-        "type": row["contribution_type"],
-        "path": row["storage_path"],
-        "version": row["edit_version"],
-        "input_tokens": row["tokens_used_input"],
-        "output_tokens": row["tokens_used_output"],
-    }
-
-
-def build_view(row: dict[str, Any]) -> Contribution:
-    """Build the view of a contribution."""
-    return Contribution(
-        **_columns(row),
-        session_id=row["session_id"],
-        job_id=row["job_id"],
-        original_id=row["original_model_contribution_id"] or row["id"],
-        is_latest=row["is_latest_edit"],
-        is_by_user=row["user_id"] is not None,
-        about_id=row["target_contribution_id"],
-        source_ids=row["source_contribution_ids"],
-        content=row["content"],
-    )
 
 
 def build_job(row: dict[str, Any]) -> Job:
@@ -124,8 +85,8 @@ async def list_contributions(
         "contributions",
         paging,
         lambda connection, page: lists.list_contributions(connection, page, session_id, stage),
-        build_line,
-        within=lambda connection: records.load_session(connection, session_id),
+        contributions.build_summary,
+        within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
 
@@ -134,15 +95,15 @@ async def get_contribution(
     contribution_id: ContributionId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Read one version of a contribution."""
-    row = await context.transact(lambda c: contributions.load_in(c, contribution_id))
-    return answer_if_new(build_view(row), if_none_match)
+    found = await context.run(contributions.get, contribution_id)
+    return answer_if_new(found, if_none_match)
 
 
 @router.get("/contributions/{contribution_id}/content", response_class=Response, responses=MARKDOWN)
 async def read_contribution(contribution_id: ContributionId, context: Reading) -> Response:
     """Read the text of a contribution alone."""
-    row = await context.transact(lambda c: contributions.load_in(c, contribution_id))
-    return Response(row["content"], media_type="text/markdown; charset=utf-8")
+    found = await context.run(contributions.get, contribution_id)
+    return Response(found.content, media_type="text/markdown; charset=utf-8")
 
 
 @router.get("/contributions/{contribution_id}/versions")
@@ -151,10 +112,9 @@ async def list_versions(
 ) -> Page[ContributionVersion]:
     """List all versions of a contribution, the first one first."""
 
-    async def work(connection: Connection) -> lists.Rows:
-        row = await contributions.load_in(connection, contribution_id)
-        first_id = row["original_model_contribution_id"] or row["id"]
-        return await lists.list_versions(connection, first_id)
+    async def read(tx: Transaction) -> lists.Rows:
+        found = await contributions.get(tx, contribution_id)
+        return await lists.list_versions(tx.connection, found.original_id)
 
     return list_whole(
         [
@@ -165,7 +125,7 @@ async def list_versions(
                 is_by_user=row["is_by_user"],
                 created_at=row["created_at"],
             )
-            for row in await context.transact(work)
+            for row in await context.run(read)
         ]
     )
 
@@ -179,22 +139,17 @@ async def edit_contribution(
     contribution_id: ContributionId, body: EditRequest, act: Writing, if_match: IfMatch = None
 ) -> Response:
     """Put your version in the place of a contribution; the old one is kept."""
-    project_ids: list[UUID] = []
 
-    async def work(connection: Connection, effect_id: UUID) -> Contribution:
-        await contributions.lock_in(connection, contribution_id)
-        seen = build_view(await contributions.load_in(connection, contribution_id))
+    async def edit(tx: Transaction) -> Contribution:
+        await contributions.lock(tx, contribution_id)
+        seen = await contributions.get(tx, contribution_id)
         etag = build_etag(seen.model_dump_json(by_alias=True).encode())
         if if_match is not None and not matches(if_match, etag):
             raise PreconditionFailed
-        new_id = uuid5(effect_id, "contribution")
-        edited = await contributions.edit_in(
-            act.engine, connection, act.account, contribution_id, body.content, new_id
-        )
-        project_ids.append(edited.project_id)
-        return build_view(await contributions.load_in(connection, edited.id))
+        edited = await contributions.edit(tx, contribution_id, body.content)
+        return await contributions.get(tx, edited.id)
 
-    return await act.answer(work, has_etag=True, then=lambda: act.publish(project_ids))
+    return await act.answer(edit, has_etag=True)
 
 
 @router.post(
@@ -205,13 +160,11 @@ async def edit_contribution(
 )
 async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
     """Let the same model write a contribution anew, from what it reads now."""
-    asked = contributions.Regeneration()
 
-    async def work(connection: Connection, _effect_id: UUID) -> CreatedJobs:
-        job_id = await contributions.regenerate_in(connection, act.account, contribution_id, asked)
-        return CreatedJobs(job_ids=[job_id])
+    async def regenerate(tx: Transaction) -> CreatedJobs:
+        return CreatedJobs(job_ids=[await contributions.regenerate(tx, contribution_id)])
 
-    return await act.answer(work, status=202)
+    return await act.answer(regenerate, status=202)
 
 
 @router.post(
@@ -221,15 +174,7 @@ async def rate_contribution(
     contribution_id: ContributionId, body: RatingRequest, act: Writing
 ) -> Response:
     """Rate a contribution; later prompts tell it."""
-    project_ids: list[UUID] = []
-
-    async def work(connection: Connection, effect_id: UUID) -> SavedFeedback:
-        rated = feedback.Rating(contribution_id, body.rating, uuid5(effect_id, "rating"))
-        kept = await feedback.rate_in(act.engine, connection, act.account, rated)
-        project_ids.append(kept.project_id)
-        return SavedFeedback(path=kept.path)
-
-    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
+    return await act.answer(lambda tx: feedback.rate(tx, contribution_id, body.rating), status=201)
 
 
 @router.get("/sessions/{session_id}/jobs")
@@ -241,7 +186,7 @@ async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> 
         paging,
         lambda connection, page: lists.list_jobs(connection, page, session_id),
         build_job,
-        within=lambda connection: records.load_session(connection, session_id),
+        within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
 
@@ -254,7 +199,7 @@ async def list_documents(session_id: SessionId, context: Reading, paging: Paging
         paging,
         lambda connection, page: lists.list_documents(connection, page, session_id),
         build_resource,
-        within=lambda connection: records.load_session(connection, session_id),
+        within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
 

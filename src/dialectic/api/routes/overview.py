@@ -36,7 +36,6 @@ from dialectic.core.money.quote import Quote
 from dialectic.db.pool import Connection
 from dialectic.db.tables import chats, records
 from dialectic.db.tables.notifications import EventPage, read_events
-from dialectic.db.tables.records import get_id
 from dialectic.errors import NotFound
 from dialectic.publishing.publish import describe_project, publish_project
 
@@ -59,17 +58,15 @@ async def find_by_beginning(
     ],
 ) -> FoundId:
     """Find what the beginning of an id stands for, if that is one thing only."""
-    engine, account = context.engine, context.account
     match kind:
         case Kind.PROJECT:
-            return FoundId(id=await transfer.resolve_project_id(engine, account, text))
+            return FoundId(id=await context.run(transfer.resolve_project_id, text))
         case Kind.SESSION:
-            return FoundId(id=await sessions.resolve_id(engine, account, text))
+            return FoundId(id=await context.run(sessions.resolve_id, text))
         case Kind.CONTRIBUTION:
-            return FoundId(id=await contributions.resolve_id(engine, account, text))
+            return FoundId(id=await context.run(contributions.resolve_id, text))
         case Kind.CHUNK:
-            found = await context.transact(lambda c: get_id(c, contributions.CHUNK, text))
-            return FoundId(id=found)
+            return FoundId(id=await context.run(contributions.resolve_chunk_id, text))
         case Kind.CHAT:
             found = await context.transact(lambda c: chats.get_chat_id(c, text))
             return FoundId(id=found)
@@ -91,7 +88,7 @@ async def look_at_session(
 
     # Taken first: what happens in between is looked at, and told as an event as well.
     news = await context.transact(load_news)
-    seen = await sessions.load_overview(context.engine, context.account, session_id)
+    seen = await context.run(sessions.load_overview, session_id)
     left = await quote_session(context.engine, context.account, session_id) if quote else None
     return SessionDetail(
         session=seen.session,
@@ -107,7 +104,7 @@ async def look_at_session(
 @router.get("/contributions/{contribution_id}/record")
 async def get_contribution_record(contribution_id: ContributionId, context: Reading) -> Record:
     """Read a contribution with all that is known of it, and the turns that it took."""
-    row = await contributions.load_record(context.engine, context.account, contribution_id)
+    row = await context.run(contributions.load_record, contribution_id)
     return Record(record=row)
 
 
@@ -116,7 +113,7 @@ async def get_chunk(
     chunk_id: Annotated[UUID, Path(description="The id of one turn.")], context: Reading
 ) -> Record:
     """Read one turn of a contribution that took several."""
-    row = await contributions.get_chunk(context.engine, context.account, str(chunk_id))
+    row = await context.run(contributions.load_chunk, str(chunk_id))
     del row["opening"]  # the request it was asked with, which stands in a file of its own
     return Record(record=row)
 
@@ -155,10 +152,10 @@ async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
 @router.get("/projects/{project_id}/files")
 async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFile]:
     """List all files of a project; what waits for storage is brought there first."""
-    project = await context.transact(lambda c: projects.load_in(c, project_id))
+    slug = (await context.run(projects.get, project_id)).slug
     await publish_project(context.engine, context.account.tenant_id, project_id)
     await describe_project(context.engine, context.account.tenant_id, project_id)
-    paths = await projects.list_files(context.engine, context.account, project_id, project["slug"])
+    paths = await context.run(projects.list_files, project_id, slug)
     return list_whole([ProjectFile(path=path) for path in paths])
 
 
@@ -173,8 +170,8 @@ async def read_file(
     path: Annotated[str, Query(min_length=1, max_length=2000, description="As `files` tells it.")],
 ) -> Response:
     """Read one file of a project, as it is in storage."""
-    project = await context.transact(lambda c: projects.load_in(c, project_id))
-    known = await projects.list_files(context.engine, context.account, project_id, project["slug"])
+    slug = (await context.run(projects.get, project_id)).slug
+    known = await context.run(projects.list_files, project_id, slug)
     if path not in known:
         raise NotFound(f"There is no such file in project {project_id}.")
     data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
-from dialectic.api.dependencies import Reading, WriteRequest, Writing, run_after_response
+from dialectic.api.dependencies import Reading, WriteRequest, Writing
 from dialectic.api.pagination import Paging, list_page
 from dialectic.app import projects
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.projects import (
     Project,
@@ -20,27 +21,10 @@ from dialectic.contract.projects import (
     ResourceRequest,
 )
 from dialectic.core.run_request import Given
-from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
-from dialectic.publishing.deletion import delete_files
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
-
-
-def build_line(row: dict[str, Any]) -> ProjectSummary:
-    """Build the view of a project in a list."""
-    return ProjectSummary(**_columns(row))
-
-
-def build_view(row: dict[str, Any]) -> Project:
-    """Build the view of a project."""
-    return Project(**_columns(row), prompt=row["initial_user_prompt"])
-
-
-def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    same = {key: row[key] for key in ("id", "slug", "domain", "status", "created_at")}
-    return {**same, "name": row["project_name"]}
 
 
 def build_resource(row: dict[str, Any]) -> Resource:
@@ -83,53 +67,47 @@ async def create_project(body: ProjectRequest, act: Writing) -> Response:
 async def create(body: ProjectRequest, act: WriteRequest) -> Response:
     """Make a project, in one commit with its answer."""
 
-    async def work(connection: Connection, effect_id: UUID) -> Project:
+    async def run(tx: Transaction) -> Project:
         new = projects.NewProject(
             prompt=body.prompt,
             name=body.name,
             domain=body.domain,
             resources=tuple(build_given(one) for one in body.resources),
-            id=uuid5(effect_id, "project"),
         )
-        await projects.create_project_in(act.engine, connection, act.account, new)
-        made.append(new.id)
-        return build_view(await projects.load_in(connection, new.id))
+        project_id, _, _ = await projects.create_project(tx, new)
+        return await projects.get(tx, project_id)
 
-    made: list[UUID] = []
-    return await act.answer(work, status=201, then=lambda: act.publish(made))
+    return await act.answer(run, status=201)
 
 
 @router.get("/projects")
 async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
     """List projects, the newest first."""
-    return await list_page(context, "projects", paging, lists.list_projects, build_line)
+    return await list_page(context, "projects", paging, lists.list_projects, projects.build_summary)
 
 
 @router.get("/projects/{project_id}")
 async def get_project(project_id: ProjectId, context: Reading) -> Project:
     """Look at a project and its prompt."""
-    return build_view(await context.transact(lambda c: projects.load_in(c, project_id)))
+    return await context.run(projects.get, project_id)
 
 
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
     """Rename a project, put it away, or take it out again."""
 
-    async def work(connection: Connection, _effect_id: UUID) -> Project:
-        await projects.change_in(
-            connection, project_id, name=body.name, is_archived=body.is_archived
-        )
-        return build_view(await projects.load_in(connection, project_id))
+    async def run(tx: Transaction) -> Project:
+        await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
+        return await projects.get(tx, project_id)
 
-    return await act.answer(work)
+    return await act.answer(run)
 
 
 @router.delete("/projects/{project_id}", status_code=204)
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
     """Delete a project with everything in it. What was paid stays in the books."""
-    paths = await act.context.transact(lambda c: projects.delete_in(c, project_id))
-    behind = run_after_response(lambda: delete_files(act.engine, act.account.tenant_id, paths))
-    return Response(status_code=204, background=behind)
+    await act.context.run(projects.delete, project_id)
+    return Response(status_code=204)
 
 
 @router.get("/projects/{project_id}/resources")
@@ -141,5 +119,5 @@ async def list_resources(project_id: ProjectId, context: Reading, paging: Paging
         paging,
         lambda connection, page: lists.list_resources(connection, page, project_id),
         build_resource,
-        within=lambda connection: projects.load_in(connection, project_id),
+        within=lambda tx: projects.load(tx, project_id),
     )

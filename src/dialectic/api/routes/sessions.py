@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-from uuid import UUID, uuid5
+from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
@@ -12,9 +12,9 @@ from dialectic.api.pagination import Paging, list_page
 from dialectic.api.routes.projects import ProjectId
 from dialectic.app import projects, sessions
 from dialectic.app.quotes import quote_session as find_quote
+from dialectic.app.transaction import Transaction
 from dialectic.contract.base import (
     Page,
-    show_dollars,
 )
 from dialectic.contract.sessions import (
     Session,
@@ -22,66 +22,17 @@ from dialectic.contract.sessions import (
     SessionQuote,
     SessionRequest,
     SessionSummary,
-    StageProgress,
 )
 from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import RunRequest
-from dialectic.db.pool import Connection
-from dialectic.db.tables import lists, records
+from dialectic.db.tables import lists
 from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
 
 router = APIRouter(tags=["sessions"])
 SessionId = Annotated[UUID, Path(description="The id of a session.")]
-
-
-def build_line(row: dict[str, Any]) -> SessionSummary:
-    """Build the view of a session in a list."""
-    return SessionSummary(**_columns(row), model_count=row["model_count"])
-
-
-def _columns(row: Any) -> dict[str, Any]:
-    same = ("id", "project_id", "project_name", "status", "created_at")
-    return {
-        **{key: row[key] for key in same},
-        "current_stage": row["current_stage_slug"],
-        "iteration": row["iteration_count"],
-    }
-
-
-async def load_view(connection: Connection, session_id: UUID) -> Session:
-    """Load the view of a session in the caller's transaction."""
-    row = await records.load_session(connection, session_id)
-    stages = await sessions.list_stages_in(connection, session_id)
-    same = ("is_autopilot", "continue_until_complete", "max_output_tokens")
-    budget = row["budget_credits"]
-    return Session(
-        **_columns(row),
-        **{key: row[key] for key in same},
-        models=row["model_names"],
-        model_count=len(row["model_names"]),
-        lead=row["model_names"][row["lead_model_index"] - 1],
-        process=row["process_name"],
-        until=row["until_stage_slug"],
-        budget=None if budget is None else show_dollars(budget),
-        spent=show_dollars(row["spent_credits"]),
-        play_spent=show_dollars(row["play_spent_credits"]),
-        stages=[_build_stage(stage) for stage in stages],
-    )
-
-
-def _build_stage(row: dict[str, Any]) -> StageProgress:
-    return StageProgress(
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        status=row["status"],
-        planned=row["planned_units"],
-        finished=row["finished_units"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-    )
 
 
 def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
@@ -111,16 +62,12 @@ def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
 async def create_session(project_id: ProjectId, body: SessionRequest, act: Writing) -> Response:
     """Give a project a session. Nothing is asked of any model until it generates."""
 
-    async def work(connection: Connection, effect_id: UUID) -> Session:
-        project = await projects.load_in(connection, project_id)
+    async def create(tx: Transaction) -> Session:
+        project = await projects.load(tx, project_id)
         ask = projects.build_run_request(project, build_ask(act.context, body))
-        session_id = uuid5(effect_id, "session")
-        await projects.add_session_in(
-            act.engine, connection, act.account, project_id, ask, session_id
-        )
-        return await load_view(connection, session_id)
+        return await sessions.get(tx, await projects.add_session(tx, project_id, ask))
 
-    return await act.answer(work, status=201)
+    return await act.answer(create, status=201)
 
 
 @router.get("/projects/{project_id}/sessions")
@@ -133,8 +80,8 @@ async def list_sessions_of_project(
         "sessions",
         paging,
         lambda connection, page: lists.list_sessions(connection, page, project_id),
-        build_line,
-        within=lambda connection: projects.load_in(connection, project_id),
+        sessions.build_summary,
+        within=lambda tx: projects.load(tx, project_id),
     )
 
 
@@ -146,14 +93,14 @@ async def list_sessions(context: Reading, paging: Paging) -> Page[SessionSummary
         "sessions",
         paging,
         lambda connection, page: lists.list_sessions(connection, page, None),
-        build_line,
+        sessions.build_summary,
     )
 
 
 @router.get("/sessions/{session_id}")
 async def get_session(session_id: SessionId, context: Reading) -> Session:
     """Look at a session and how far its stages are."""
-    return await context.transact(lambda c: load_view(c, session_id))
+    return await context.run(sessions.get, session_id)
 
 
 @router.patch("/sessions/{session_id}", response_model=Session)
@@ -169,11 +116,11 @@ async def change_session(session_id: SessionId, body: SessionChange, act: Writin
         has_no_budget=body.is_taken_away("budget"),
     )
 
-    async def work(connection: Connection, _effect_id: UUID) -> Session:
-        await sessions.change_in(act.engine, connection, act.account, session_id, change)
-        return await load_view(connection, session_id)
+    async def run(tx: Transaction) -> Session:
+        await sessions.change(tx, session_id, change)
+        return await sessions.get(tx, session_id)
 
-    return await act.answer(work)
+    return await act.answer(run)
 
 
 @router.get("/sessions/{session_id}/quote")

@@ -14,6 +14,7 @@ from dialectic.api.dependencies import Reading, RequestContext, WriteRequest, al
 from dialectic.api.pagination import list_whole
 from dialectic.app import accounts
 from dialectic.app.accounts import BrowserSession
+from dialectic.app.transaction import Transaction
 from dialectic.contract.accounts import (
     BrowserLogin,
     IssuedToken,
@@ -28,7 +29,6 @@ from dialectic.contract.accounts import (
 from dialectic.contract.base import Page
 from dialectic.core.access import Scope, build_csrf_token, parse_authorization
 from dialectic.core.local_trust import RequestOrigin, build_set_cookie, find_cookie
-from dialectic.db.pool import Connection
 from dialectic.errors import NotFound
 
 router = APIRouter(tags=["access"])
@@ -133,11 +133,10 @@ async def create_organization(
     """Make an organisation that you own."""
     caller = act.context.visitor.caller
 
-    async def work(connection: Connection, _effect_id: UUID) -> Organization:
-        made = await accounts.create_organization_in(connection, caller, body.name)
-        return Organization(id=made)
+    async def create(tx: Transaction) -> Organization:
+        return Organization(id=await accounts.create_organization(tx.connection, caller, body.name))
 
-    return await act.answer(work, status=201)
+    return await act.answer(create, status=201)
 
 
 @router.get("/members")

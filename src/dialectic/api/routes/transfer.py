@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import hashlib
 import os
 import tempfile
@@ -15,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -38,6 +38,7 @@ from dialectic.api.middleware.body_limits import is_json, read_media_type, wrong
 from dialectic.api.routes.projects import ProjectId, build_given, build_resource, create
 from dialectic.app import projects, search, transfer
 from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
+from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import (
     ImportedProject,
     Project,
@@ -49,9 +50,8 @@ from dialectic.contract.projects import (
 )
 from dialectic.core.access import Scope
 from dialectic.core.transfer.rows import ProjectRows
-from dialectic.db.pool import Connection
 from dialectic.db.tables import lists
-from dialectic.publishing.publish import describe_project
+from dialectic.publishing.publish import describe_project, publish_project
 from dialectic.storage.archive import open_archive
 
 router = APIRouter(tags=["projects"])
@@ -103,17 +103,12 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
     """Give a project a text beside its prompt, as JSON or as a file: text, Markdown, PDF, DOCX."""
     body = await read_resource(request)
     act = name_by(act, body.model_dump(mode="json"))
-    project_ids: list[UUID] = []
 
-    async def work(connection: Connection, _effect_id: UUID) -> Resource:
-        given = build_given(body)
-        resource_id = await projects.add_resource_in(
-            act.engine, connection, act.account, project_id, given
-        )
-        project_ids.append(project_id)
-        return build_resource(await lists.load_document(connection, resource_id))
+    async def add(tx: Transaction) -> Resource:
+        resource_id = await projects.add_resource(tx, project_id, build_given(body))
+        return build_resource(await lists.load_document(tx.connection, resource_id))
 
-    return await act.answer(work, status=201, then=lambda: act.publish(project_ids))
+    return await act.answer(add, status=201)
 
 
 async def read_resource(request: Request) -> ResourceRequest:
@@ -238,19 +233,16 @@ async def import_project(request: Request, act: Writing) -> Response:
 
 
 async def _import(act: WriteRequest, path: Path) -> Response:
-    taken: list[ProjectRows] = []
     with ExitStack() as opened, transfer.refusing_broken_rules():
         archive = await asyncio.to_thread(
             opened.enter_context, open_archive(path, name="The archive")
         )
         intake = await transfer.inspect(archive)
 
-        async def work(connection: Connection, effect_id: UUID) -> ImportedProject:
-            copy_id = uuid5(effect_id, "project")
-            arrival = dataclasses.replace(intake.arrival, copy_id=copy_id)
-            bound = dataclasses.replace(intake, arrival=arrival)
-            rows = await bound.write_in(connection, act.account)
-            taken.append(rows)
+        async def write(tx: Transaction) -> ImportedProject:
+            bound = dataclasses.replace(intake, copy_id=tx.derive_id("project"))
+            rows = await bound.write(tx.connection, act.account)
+            tx.after_commit[rows.project.id] = functools.partial(_publish, act, rows)
             told = bound.describe(rows)
             return ImportedProject(
                 project_id=told.project_id,
@@ -261,13 +253,12 @@ async def _import(act: WriteRequest, path: Path) -> Response:
                 is_copy=told.is_copy,
             )
 
-        return await act.answer(work, status=201, then=lambda: _publish(act, taken))
+        return await act.answer(write, status=201)
 
 
-async def _publish(act: WriteRequest, taken: list[ProjectRows]) -> None:
-    for rows in taken[-1:]:
-        await transfer.publish_rows(act.engine, act.account, rows)
-        await describe_project(act.engine, act.account.tenant_id, rows.project.id)
+async def _publish(act: WriteRequest, rows: ProjectRows) -> None:
+    await publish_project(act.engine, act.account.tenant_id, rows.project.id)
+    await describe_project(act.engine, act.account.tenant_id, rows.project.id)
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -295,7 +286,7 @@ async def search_project(
     """
     if context.engine.embedder.card is not None:
         context.visitor.caller.require(Scope.SPEND)
-    await context.transact(lambda connection: projects.load_in(connection, project_id))
+    await context.run(projects.load, project_id)
     found = await search.search_project(context.engine, context.account, project_id, q, limit)
     return SearchResults(
         items=[SearchHit(**asdict(hit)) for hit in found.hits],

@@ -35,7 +35,11 @@ def create(name: str, acting: str) -> None:
 
     async def act(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
-        click.echo(str(await accounts.create_organization(db, await _act_as(db, acting), name)))
+        caller = await _act_as(db, acting)
+        made = await db.transact(
+            caller.tenant_id, lambda c: accounts.create_organization(c, caller, name)
+        )
+        click.echo(str(made))
         return ExitCode.DONE
 
     run_local(act)

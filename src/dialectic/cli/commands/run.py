@@ -10,7 +10,7 @@ import click
 
 from dialectic.app.quotes import QuotedRun
 from dialectic.cli.backend import Backend, Wanted, open_backend
-from dialectic.cli.display.quote import Budget, check_funds, has_money, is_wanted, show_quote
+from dialectic.cli.display.quote import check_funds, is_wanted, show_quote
 from dialectic.cli.display.results import prepare_out, telling_unstarted, work_and_follow
 from dialectic.cli.input import read_prompt, read_resource
 from dialectic.cli.options import name_command
@@ -201,7 +201,7 @@ def _check_fit(wish: RunOptions, ask: RunRequest, quoted: QuotedRun) -> None:
     """Refuse what never fits its budget, whatever is left out; say so if that is only asked."""
     if quoted.fits or ask.budget_credits is None:
         return
-    budget = format_credits(ask.budget_credits, is_play=not has_money(quoted.quote))
+    budget = format_credits(ask.budget_credits, is_play=quoted.quote.is_play_money)
     reason = (
         f"Even with all left out that process {ask.process.name!r} can do without, the run is "
         f"expected to cost more than the budget of {budget}."
@@ -236,7 +236,8 @@ async def _begin(backend: Backend, wish: RunOptions, wanted: Wanted) -> ExitCode
         show_quote(
             quote,
             quoted.smaller,
-            budget=Budget(wanted.ask.budget_credits, fits=quoted.fits),
+            budget_credits=wanted.ask.budget_credits,
+            fits=quoted.fits,
             as_json=wish.as_json,
         )
         return ExitCode.DONE

@@ -19,7 +19,7 @@ from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Display, JsonDisplay, LineDisplay, describe_event
 from dialectic.cli.display.quote import describe_forecast
 from dialectic.cli.terminal import count, printable, say
-from dialectic.core.money.price import format_roughly, is_play, price_call
+from dialectic.core.money.price import format_roughly, is_play
 from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_forecast
 
 
@@ -42,9 +42,9 @@ class ProgressCounts:
         self.documents[name] = self.documents.get(name, 0) + 1
         read, written = row["tokens_used_input"] or 0, row["tokens_used_output"] or 0
         card = backend.find_model(name)
-        price = price_call(card, read, written) if card is not None else 0
+        amount = Amount(1, read, written) if card is None else Amount.of_call(card, read, written)
         key = (row["stage"], row["contribution_type"], row["model_index"])
-        self.done[key] = self.done.get(key, Amount()) + Amount(1, read, written, price)
+        self.done[key] = self.done.get(key, Amount()) + amount
         if card is not None and is_play(card):
             self.played.add(key)
 
@@ -60,7 +60,7 @@ class ProgressCounts:
     def _describe_cost(self) -> str:
         is_all_play = self.done.keys() <= self.played
         if self.quote is not None:
-            is_all_play = all(line.is_play for line in self.quote.lines)
+            is_all_play = self.quote.is_play_money
         paid = {key: a for key, a in self.done.items() if (key in self.played) is is_all_play}
         if self.quote is not None:
             forecast = build_forecast(self.quote.only(is_play=is_all_play), paid)

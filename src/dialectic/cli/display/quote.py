@@ -1,6 +1,6 @@
-"""A quote as a table, and the question whether that much may be spent.
+"""Show a quote as a table, and ask whether that much may be spent.
 
-What a run says of money before it begins, and when it stops for want of it.
+Also what a run says about money before it begins, and when it pauses for lack of it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import click
 
@@ -28,16 +27,7 @@ from dialectic.core.money.price import (
     format_credits,
     format_roughly,
 )
-from dialectic.core.money.quote import (
-    Amount,
-    Duration,
-    Figures,
-    Forecast,
-    Line,
-    Quote,
-    add_figures,
-    list_steps,
-)
+from dialectic.core.money.quote import Amount, Forecast, Line, Quote, add_figures, list_steps
 from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError, read_remedy
 
 # With the longest name of a step that is shipped, as wide as a terminal is at least.
@@ -54,19 +44,13 @@ def format_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """The most a run may spend of each kind of money, if there is a limit, and whether it fits."""
-
-    credits: int | None = None
-    fits: bool = True
-
-
-NO_BUDGET = Budget()
-
-
 def show_quote(
-    quote: Quote, smaller: Sequence[CheaperRun], *, budget: Budget = NO_BUDGET, as_json: bool
+    quote: Quote,
+    smaller: Sequence[CheaperRun],
+    *,
+    budget_credits: int | None = None,
+    fits: bool = True,
+    as_json: bool,
 ) -> None:
     """Print a quote and what could be left out: tables for people, one object for programs."""
     if as_json:
@@ -79,24 +63,25 @@ def show_quote(
             }
             for one in smaller
         ]
-        told = {"shrink": rungs, "budget_credits": budget.credits, "fits": budget.fits}
-        click.echo(json.dumps(quote.as_dict() | told, ensure_ascii=False))
+        more = {"shrink": rungs, "budget_credits": budget_credits, "fits": fits}
+        click.echo(json.dumps(quote.as_dict() | more, ensure_ascii=False))
         return
-    echo_lines([*draw_quote(quote, budget), *_draw_smaller(smaller)])
-
-
-def _draw_smaller(smaller: Sequence[CheaperRun]) -> Iterator[str]:
+    lines = [*draw_quote(quote, budget_credits)]
     if smaller:
-        yield "\nWhat can be left out with --shrink N, each with all before it:"
+        lines.append("\nWhat can be left out with --shrink N, each with all before it:")
     for one in smaller:
-        is_play = not has_money(one.quote)
-        price = one.quote.only(is_play=is_play).figures.likely.credits
         calls = count(one.quote.planned_calls, "call")
-        shown = format_roughly(price, is_play=is_play)
-        yield f"  {one.rungs} {calls:>10} {shown:>12}  {one.left_out}"
+        price = _format(one.quote, one.quote.paid.likely)
+        lines.append(f"  {one.rungs} {calls:>10} {price:>12}  {one.left_out}")
+    echo_lines(lines)
 
 
-def draw_quote(quote: Quote, budget: Budget = NO_BUDGET) -> Iterator[str]:
+def _format(quote: Quote, amount: Amount) -> str:
+    """Write a price of a quote in its money: play money only where nothing costs real money."""
+    return format_roughly(amount.credits, is_play=quote.is_play_money)
+
+
+def draw_quote(quote: Quote, budget_credits: int | None = None) -> Iterator[str]:
     """Draw a quote as a table per stage and step, with what it rests on below."""
     yield f"Process {quote.process_name}, {count(len(quote.models), 'model')}: " + ", ".join(
         quote.models
@@ -107,79 +92,58 @@ def draw_quote(quote: Quote, budget: Budget = NO_BUDGET) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {figures}".rstrip() for name, figures in rows)
     yield ""
-    yield from _draw_bounds(quote, budget)
+    yield from _draw_bounds(quote, budget_credits)
     yield from _draw_notes(quote)
 
 
 def _list_rows(quote: Quote) -> Iterator[tuple[str, str]]:
     for slug, lines in quote.list_stages():
-        yield slug, _draw_figures(quote, lines, quote.durations[slug])
-        steps = list(list_steps(lines))
-        if len(steps) > 1:
+        yield slug, _draw_figures(quote, lines, format_time(quote.durations[slug].expected_s))
+        if len(steps := list_steps(lines)) > 1:
             for name, some in steps:
-                yield f"  {name}", _draw_figures(quote, some, None)
-    yield "in all", _draw_figures(quote, quote.lines, quote.duration)
+                yield f"  {name}", _draw_figures(quote, some, "")
+    yield "in all", _draw_figures(quote, quote.lines, format_time(quote.duration.expected_s))
 
 
-def has_money(quote: Quote) -> bool:
-    """Say whether any of it is paid in money."""
-    return any(not line.is_play for line in quote.lines)
-
-
-def _draw_figures(quote: Quote, lines: tuple[Line, ...], duration: Duration | None) -> str:
+def _draw_figures(quote: Quote, lines: tuple[Line, ...], time: str) -> str:
     """Draw a row: calls and tokens of all models, and the price of those that cost money."""
     figures = add_figures(lines)
-    is_play = not has_money(quote)
-    paid = add_figures(line for line in lines if line.is_play is is_play)
+    paid = add_figures(line for line in lines if line.is_play is quote.is_play_money)
     return _ROW.format(
         f"{figures.planned_calls:,}",
         f"{figures.expected.input_tokens:,}",
         f"{figures.expected.output_tokens:,}",
-        format_roughly(paid.expected.credits, is_play=is_play),
-        format_roughly(paid.worst.credits, is_play=is_play),
-        format_time(duration.expected_s) if duration else "",
+        _format(quote, paid.expected),
+        _format(quote, paid.worst),
+        time,
     )
 
 
-def _draw_bounds(quote: Quote, budget: Budget) -> Iterator[str]:
+def _draw_bounds(quote: Quote, budget_credits: int | None) -> Iterator[str]:
     """Draw what can come on top of the planned calls, which has a limit and no expectation."""
-    is_play = not has_money(quote)
-    figures, paid = quote.figures, quote.only(is_play=is_play).figures
-    planned = figures.planned_calls
+    figures, paid = quote.figures, quote.paid
+    planned, turns, retries = figures.planned_calls, figures.continuations, figures.retries
     yield f"On top of {count(planned, 'planned call')}, only where it is needed:"
-    yield _draw_bound(
-        "continuations",
-        figures.continuations,
-        format_roughly(paid.continuations.credits, is_play=is_play),
-        f"{_divide(figures.continuations.calls, planned)} for each cut-off answer",
-    )
-    yield _draw_bound(
-        "retries",
-        figures.retries,
-        format_roughly(paid.retries.credits, is_play=is_play),
-        f"{_divide(figures.retries.calls, planned + figures.continuations.calls)} "
-        "for each failed call",
-    )
-    ceiling = format_roughly(paid.ceiling.credits, is_play=is_play)
-    stop = ""
-    if budget.credits is not None and budget.credits < paid.ceiling.credits:
-        stop = f", and the budget stops it at {format_credits(budget.credits, is_play=is_play)}"
-    yield f"With all of that it cannot cost more than {ceiling}{stop}."
-    if figures.further.calls:
-        price = format_roughly(paid.further.credits, is_play=is_play)
-        verb = "is" if figures.further.calls == 1 else "are"
+    for name, bound, price, among, reason in (
+        ("continuations", turns, paid.continuations, planned, "cut-off answer"),
+        ("retries", retries, paid.retries, planned + turns.calls, "failed call"),
+    ):
+        each = bound.calls // among if among else 0
         yield (
-            f"Expected {verb} {count(figures.further.calls, 'continuation')} for {price}: answers "
-            "are longer than the cap."
+            f"  {name:<14}at most {bound.calls:>6,} calls {_format(quote, price):>13}   "
+            f"{each} for each {reason}"
         )
-
-
-def _draw_bound(name: str, bound: Amount, price: str, reason: str) -> str:
-    return f"  {name:<14}at most {bound.calls:>6,} calls {price:>13}   {reason}"
-
-
-def _divide(calls: int, among: int) -> int:
-    return calls // among if among else 0
+    stop = ""
+    if budget_credits is not None and budget_credits < paid.ceiling.credits:
+        budget = format_credits(budget_credits, is_play=quote.is_play_money)
+        stop = f", and the budget stops it at {budget}"
+    yield f"With all of that it cannot cost more than {_format(quote, paid.ceiling)}{stop}."
+    if further := figures.further.calls:
+        verb = "is" if further == 1 else "are"
+        yield (
+            f"Expected {verb} {count(further, 'continuation')} for "
+            f"{_format(quote, paid.further)}: answers are longer than the cap."
+        )
 
 
 def _draw_notes(quote: Quote) -> Iterator[str]:
@@ -197,9 +161,10 @@ def _draw_notes(quote: Quote) -> Iterator[str]:
     )
     played = quote.only(is_play=True)
     if played.lines:
-        apart = format_roughly(played.figures.likely.credits, is_play=True)
-        yield "Offline models cost play money, which is worth nothing" + (
-            f"; it is not in the prices above: {apart}." if has_money(quote) else "."
+        apart = f"; it is not in the prices above: {_format(played, played.paid.likely)}"
+        yield (
+            "Offline models cost play money, which is worth nothing"
+            f"{'' if quote.is_play_money else apart}."
         )
     for line in quote.lines:
         if line.too_long:
@@ -224,27 +189,24 @@ def describe_forecast(forecast: Forecast, *, is_play: bool) -> str:
 async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
     """Ask the person at the terminal whether a run may cost what it is expected to.
 
-    Play money and small change are not asked about. Where nobody can be asked, it is refused.
+    Play money and small amounts are not asked about. Without a terminal, the run is refused.
     """
     figures = quote.only(is_play=False).figures
-    if figures.likely.credits <= confirm_above_usd * CREDITS_PER_USD:
+    expected = figures.likely.credits
+    if expected <= confirm_above_usd * CREDITS_PER_USD:
         return True
-    price = _describe_price(figures)
+    worst = format_roughly(max(figures.worst.credits, expected))
+    price = f"{format_roughly(expected)} (worst case {worst})"
     if not sys.stdin.isatty():
         raise UsageError(
-            f"This run is expected to cost {price}, and nobody is there to be asked. Say --yes to "
-            "let it run, --budget USD to cap it, or --dry-run to see what it is made of. "
+            f"This run is expected to cost {price}, and standard input is not a terminal, so it "
+            "cannot ask. Say --yes to let it run, --budget USD to cap it, or --dry-run to see what "
+            "it is made of. "
             f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)",
             reason="unconfirmed",
             subject="--yes",
         )
     return await _ask(f"This run is expected to cost {price}. Go on? [y/N] ")
-
-
-def _describe_price(figures: Figures) -> str:
-    expected = format_roughly(figures.likely.credits, is_play=False)
-    worst = max(figures.worst.credits, figures.likely.credits)
-    return f"{expected} (worst case {format_roughly(worst, is_play=False)})"
 
 
 async def _ask(question: str) -> bool:

@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import click
 
 from dialectic.app.sessions import Overview
+from dialectic.atomic_write import replacing
 from dialectic.cli.backend import Backend
 from dialectic.cli.display.follow import Seen, follow_session
 from dialectic.cli.display.progress import open_display
@@ -205,20 +206,11 @@ async def copy_out(backend: Backend, project_id: UUID, slug: str, out: Path) -> 
         data = await backend.read_file(project_id, path)
         target = out / path
         try:
-            _put(target, data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as file:
+                file.write(data)
         except OSError as error:
             raise UsageError(
                 f"{target} cannot be written: {error.strerror}. The documents are safe in "
                 f"{backend.locate(slug)}."
             ) from None
-
-
-def _put(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all: an interruption leaves no half of one under its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".draft-{uuid4().hex}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)

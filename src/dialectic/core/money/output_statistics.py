@@ -1,8 +1,7 @@
-"""What documents have come to so far: how long they are and how fast they are written. Pure.
+"""Statistics of documents: how long they are and how fast they are written. Pure.
 
-Knows samples, whoever took them: sums over documents of one kind by one model. What the same model
-wrote tells more than what others did, and what was written in the same session more than what was
-written in earlier ones.
+Knows samples and not where they come from: sums over documents of one kind by one model. What the
+same model wrote counts more than what others did, and this session more than earlier ones.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-Kind: TypeAlias = tuple[str, str]
-"""A stage's slug and the type of what is made in it."""
+from dialectic.core.process.definition import Kind
 
 # Beyond this a length says nothing about how much a model writes elsewhere.
 SCALE_MAX = 4.0
@@ -50,20 +47,14 @@ class OutputStatistics:
         """Count the documents that something is learned from."""
         return sum(s.documents for s in self.samples if s.is_here is is_here)
 
-    def find_size(self, kind: Kind, model_name: str) -> Size | None:
-        """Find how long a kind of document is when this model writes it."""
-        found = self._select(lambda s: s.kind == kind and s.model_name == model_name)
+    def find_size(self, kind: Kind, model_name: str | None = None) -> Size | None:
+        """Find how long a kind of document is when this model writes it, or when any does."""
+        found = self._select(lambda s: s.kind == kind and model_name in (None, s.model_name))
         documents = sum(s.documents for s in found)
         if not documents:
             return None
         tokens, text_bytes = sum(s.output_tokens for s in found), sum(s.text_bytes for s in found)
         return Size(tokens / documents, text_bytes / documents)
-
-    def find_bytes(self, kind: Kind) -> float | None:
-        """Find how long a kind of document is, whoever writes it."""
-        found = self._select(lambda s: s.kind == kind)
-        documents = sum(s.documents for s in found)
-        return sum(s.text_bytes for s in found) / documents if documents else None
 
     def find_density(self, model_name: str) -> float | None:
         """Find how many tokens a model is paid for per byte of its documents."""
@@ -78,10 +69,9 @@ class OutputStatistics:
         return sum(s.output_tokens for s in found) / elapsed_ms * 1000 if elapsed_ms else None
 
     def compute_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
-        """Find how much longer than expected a model will write, by what it wrote elsewhere.
+        """Compute how much longer than expected a model will write, by what it wrote elsewhere.
 
-        Of a surprise, half is taken to be the model's way, and half that of the one document: the
-        square root says so.
+        Of a surprise, half is put down to the model and half to the one document: the square root.
         """
         known = self._select(lambda s: s.model_name == model_name and s.kind in expected_bytes)
         found = known or self._select(lambda s: s.kind in expected_bytes)

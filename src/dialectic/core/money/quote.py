@@ -1,19 +1,20 @@
 """A quote: what a run will cost and how long it will take, in figures. Knows no process.
 
-Figures are whole tokens and whole credits; a line stands for the calls of one step by one model,
-and all else is sums of lines. What is certain stands apart from what is bounded: planned calls are
-counted exactly, and further turns and tries, of which nobody knows how many there will be, only
-have a limit.
+A line holds the calls of one step by one model, in whole tokens and whole credits; everything else
+is a sum of lines. Planned calls are counted exactly. Further turns and retries, which may or may
+not happen, are bounded and kept apart.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeAlias
 
-from dialectic.core.money.price import CREDITS_PER_USD
+from dialectic.core.models.model import ModelCard
+from dialectic.core.money.price import CREDITS_PER_USD, price_call
 
 LineKey: TypeAlias = tuple[str, str, int]
 """A stage's slug, the type of what is made in it, and which of the models makes it, from 1."""
@@ -28,60 +29,49 @@ class Amount:
     output_tokens: int = 0
     credits: int = 0
 
+    @classmethod
+    def of_call(cls, card: ModelCard, input_tokens: int, output_tokens: int) -> Amount:
+        """Price one call by what its model costs now."""
+        price = price_call(card, input_tokens, output_tokens)
+        return cls(1, input_tokens, output_tokens, price)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self.calls, self.input_tokens, self.output_tokens, self.credits))
+
     def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.credits + other.credits,
-        )
+        return Amount(*(mine + more for mine, more in zip(self, other, strict=True)))
 
     def __mul__(self, times: int) -> Amount:
-        return Amount(
-            self.calls * times,
-            self.input_tokens * times,
-            self.output_tokens * times,
-            self.credits * times,
-        )
+        return Amount(*(value * times for value in self))
 
     def share(self, part: int, whole: int) -> Amount:
         """Take a part of it, rounded up."""
-        return Amount(
-            -(-self.calls * part // whole),
-            -(-self.input_tokens * part // whole),
-            -(-self.output_tokens * part // whole),
-            -(-self.credits * part // whole),
-        )
+        return Amount(*(-(-value * part // whole) for value in self))
 
-    def as_dict(self) -> dict[str, int]:
-        return {
-            "calls": self.calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "credits": self.credits,
-        }
+
+NO_AMOUNT = Amount()
 
 
 def add_up(amounts: Iterable[Amount]) -> Amount:
     """Add amounts up."""
-    return sum(amounts, start=Amount())
+    return sum(amounts, start=NO_AMOUNT)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is reckoned for some calls.
+    """What is estimated for some calls.
 
     `expected` and `worst` are the planned calls, one turn each; in the worst case every document
-    is as long as its author may make it. `further` are turns that are expected on top because
-    answers are longer than the cap. `continuations` and `retries` bound what can come on top of
-    the worst case: every turn and every try that the settings allow.
+    is as long as its author may make it. `further` are the turns expected on top because answers
+    are longer than the cap. `continuations` and `retries` bound what can come on top of the worst
+    case: every turn and every retry that the settings allow.
     """
 
-    expected: Amount = field(default_factory=Amount)
-    worst: Amount = field(default_factory=Amount)
-    further: Amount = field(default_factory=Amount)
-    continuations: Amount = field(default_factory=Amount)
-    retries: Amount = field(default_factory=Amount)
+    expected: Amount = NO_AMOUNT
+    worst: Amount = NO_AMOUNT
+    further: Amount = NO_AMOUNT
+    continuations: Amount = NO_AMOUNT
+    retries: Amount = NO_AMOUNT
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(
@@ -98,7 +88,7 @@ class Figures:
 
     @property
     def likely(self) -> Amount:
-        """What will be paid if all goes as expected."""
+        """What will be paid if everything goes as expected."""
         return self.expected + self.further
 
     @property
@@ -109,13 +99,13 @@ class Figures:
     def as_dict(self) -> dict[str, Any]:
         return {
             "planned_calls": self.planned_calls,
-            "expected": self.expected.as_dict(),
-            "worst": self.worst.as_dict(),
-            "expected_continuations": self.further.as_dict(),
+            "expected": asdict(self.expected),
+            "worst": asdict(self.worst),
+            "expected_continuations": asdict(self.further),
             "bound": {
-                "continuations": self.continuations.as_dict(),
-                "retries": self.retries.as_dict(),
-                "ceiling": self.ceiling.as_dict(),
+                "continuations": asdict(self.continuations),
+                "retries": asdict(self.retries),
+                "ceiling": asdict(self.ceiling),
             },
         }
 
@@ -134,14 +124,29 @@ class Line:
     # Calls whose prompt is not expected to fit the model's window.
     too_long: int = 0
 
+    def __add__(self, other: Line) -> Line:
+        """Add more calls of the same step by the same model."""
+        figures, too_long = self.figures + other.figures, self.too_long + other.too_long
+        return replace(self, figures=figures, too_long=too_long)
+
     @property
     def key(self) -> LineKey:
         return (self.stage_slug, self.output_type, self.model_index)
 
 
+def list_steps(lines: Iterable[Line]) -> list[tuple[str, tuple[Line, ...]]]:
+    """List the steps of a stage with their lines, in order."""
+    return [(name, tuple(some)) for name, some in groupby(lines, key=attrgetter("step_name"))]
+
+
+def add_figures(lines: Iterable[Line]) -> Figures:
+    """Add the figures of lines up."""
+    return sum((line.figures for line in lines), start=Figures())
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long something takes, as far as one can tell."""
+    """How long something takes, as an estimate."""
 
     expected_s: float = 0.0
     worst_s: float = 0.0
@@ -155,7 +160,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """What is still to be done, in lines; how long each stage adds; what the sizes rest on."""
+    """What is still to be done, in lines; the time each stage adds; what the lengths rest on."""
 
     process_name: str
     models: tuple[str, ...]
@@ -176,14 +181,24 @@ class Quote:
     def duration(self) -> Duration:
         return sum(self.durations.values(), start=Duration())
 
+    @property
+    def is_play_money(self) -> bool:
+        """Whether none of it is paid in money."""
+        return all(line.is_play for line in self.lines)
+
     def only(self, *, is_play: bool) -> Quote:
         """Keep what is paid in money, or in play money."""
         return replace(self, lines=tuple(ln for ln in self.lines if ln.is_play is is_play))
 
-    def list_stages(self) -> Iterator[tuple[str, tuple[Line, ...]]]:
-        """Tell stages with their lines, in order."""
-        for slug, lines in itertools.groupby(self.lines, key=lambda line: line.stage_slug):
-            yield slug, tuple(lines)
+    @property
+    def paid(self) -> Figures:
+        """The figures of what is paid in money; where nothing is, of play money."""
+        return self.only(is_play=self.is_play_money).figures
+
+    def list_stages(self) -> list[tuple[str, tuple[Line, ...]]]:
+        """List the stages with their lines, in order."""
+        stages = groupby(self.lines, key=attrgetter("stage_slug"))
+        return [(slug, tuple(lines)) for slug, lines in stages]
 
     def as_dict(self) -> dict[str, Any]:
         """Build the quote as programs read it. Credits are millionths of a US dollar."""
@@ -194,38 +209,27 @@ class Quote:
             "money": self.money(),
             "time_s": self.duration.as_dict(),
             "learned_from": {"here": self.documents_here, "earlier": self.documents_earlier},
-            "stages": [self._describe_stage(slug, lines) for slug, lines in self.list_stages()],
+            "stages": [
+                {
+                    "stage_slug": slug,
+                    **add_figures(lines).as_dict(),
+                    "time_s": self.durations.get(slug, Duration()).as_dict(),
+                    "steps": [_describe_step(name, some) for name, some in list_steps(lines)],
+                }
+                for slug, lines in self.list_stages()
+            ],
         }
 
     def money(self) -> dict[str, Any]:
-        """Tell dollars from play money."""
+        """Build the prices, dollars apart from play money."""
         paid, played = (self.only(is_play=is_play).figures for is_play in (False, True))
         return {
-            "is_play_money": all(line.is_play for line in self.lines),
+            "is_play_money": self.is_play_money,
             "expected_usd": paid.likely.credits / CREDITS_PER_USD,
             "worst_usd": paid.worst.credits / CREDITS_PER_USD,
             "ceiling_usd": paid.ceiling.credits / CREDITS_PER_USD,
             "expected_play_credits": played.likely.credits,
         }
-
-    def _describe_stage(self, slug: str, lines: tuple[Line, ...]) -> dict[str, Any]:
-        return {
-            "stage_slug": slug,
-            **add_figures(lines).as_dict(),
-            "time_s": self.durations.get(slug, Duration()).as_dict(),
-            "steps": [_describe_step(name, some) for name, some in list_steps(lines)],
-        }
-
-
-def list_steps(lines: Iterable[Line]) -> Iterator[tuple[str, tuple[Line, ...]]]:
-    """Tell the steps of a stage with their lines, in order."""
-    for name, some in itertools.groupby(lines, key=lambda line: line.step_name):
-        yield name, tuple(some)
-
-
-def add_figures(lines: Iterable[Line]) -> Figures:
-    """Add the figures of lines up."""
-    return sum((line.figures for line in lines), start=Figures())
 
 
 def _describe_step(name: str, lines: tuple[Line, ...]) -> dict[str, Any]:
@@ -246,12 +250,9 @@ def _describe_step(name: str, lines: tuple[Line, ...]) -> dict[str, Any]:
     }
 
 
-# -- while it runs --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run has cost so far, and what the rest of it is expected to."""
+    """What a run has cost so far, and what the rest of it is expected to cost."""
 
     spent: Amount
     rest: Amount
@@ -261,21 +262,14 @@ class Forecast:
         return self.spent + self.rest
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "spent": self.spent.as_dict(),
-            "rest": self.rest.as_dict(),
-            "whole": self.whole.as_dict(),
-        }
+        return {**asdict(self), "whole": asdict(self.whole)}
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
-    """Hold what was done against a quote: actual so far, and of each line the expected rest."""
-    rest = [
-        line.figures.likely.share(
-            max(0, line.figures.planned_calls - done.get(line.key, Amount()).calls),
-            line.figures.planned_calls,
-        )
-        for line in quote.lines
-        if line.figures.planned_calls
-    ]
-    return Forecast(add_up(done.values()), add_up(rest))
+    """Compare a quote with what was done: actual so far, and of each line the expected rest."""
+    rest = NO_AMOUNT
+    for line in quote.lines:
+        if planned := line.figures.planned_calls:
+            open_calls = max(0, planned - done.get(line.key, NO_AMOUNT).calls)
+            rest += line.figures.likely.share(open_calls, planned)
+    return Forecast(add_up(done.values()), rest)

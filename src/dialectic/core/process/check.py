@@ -1,14 +1,14 @@
 """Check a process as a whole: what no single field can tell. Pure; every error names its place.
 
-A place is the file, then the stage and the step by their names, then the field. The first fault
-that is found is the one that is told.
+A place is the file, then the stage and the step by their names, then the field. The first error
+that is found is the one that is raised.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,6 +20,7 @@ from dialectic.core.process.definition import (
     FORMS,
     ExpectedDocument,
     InputRule,
+    Kind,
     OnChildFailure,
     Overflow,
     Overlay,
@@ -47,7 +48,7 @@ KINDS_READ = {
     Strategy.PER_MODEL: None,
 }
 
-# What stands in a list, by the name of the list: its word, and what an entry must look like.
+# The entries of lists, by the name of the list: what an entry is called, and its model.
 _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "stages": ("stage", Stage),
     "steps": ("step", Step),
@@ -57,8 +58,7 @@ _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "expected_output_artifacts": ("expected_output_artifacts", ExpectedDocument),
 }
 
-Kind: TypeAlias = tuple[str, str]
-"""A kind of contribution: the stage that makes it, and its type."""
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def build_process(
@@ -70,24 +70,38 @@ def build_process(
     overlay_places: Sequence[str] = (),
 ) -> Process:
     """Check a process and put its stages in order."""
-    try:
-        file = ProcessFile.model_validate(content)
-    except ValidationError as error:
-        raise InvalidProcess(
-            f"{place}: {_describe(error, content, ProcessFile)}", reason="bad_form", subject=place
-        ) from None
-    for trouble in _find_troubles(file, prompts):
-        raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
+    file = _parse(ProcessFile, content, place)
+    _raise_first(place, _list_errors(file, prompts))
     order = _order_stages(file, place)
-    for trouble in _find_input_troubles(order):
-        raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
+    _raise_first(place, _list_input_errors(order))
     used = {name: prompts[name] for name in sorted(_list_prompts(file))}
     places = overlay_places or [f"{place}: overlay {n}" for n in range(1, len(overlays) + 1)]
-    return Process(file, used, _build_overlays(file, overlays, places, used), order)
+    built: dict[str, Overlay] = {}
+    for overlay_content, overlay_place in zip(overlays, places, strict=True):
+        overlay = _parse(Overlay, overlay_content, overlay_place)
+        _raise_first(overlay_place, _list_overlay_errors(file, overlay, built, used))
+        built[overlay.domain] = overlay
+    return Process(file, used, dict(sorted(built.items())), order)
+
+
+def _build_error(place: str, message: str, reason: str) -> InvalidProcess:
+    return InvalidProcess(f"{place}: {message}", reason=reason, subject=place)
+
+
+def _raise_first(place: str, errors: Iterator[str]) -> None:
+    for error in errors:
+        raise _build_error(place, error, "broken_rule")
+
+
+def _parse(model: type[Model], content: dict[str, Any], place: str) -> Model:
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise _build_error(place, _describe(error, content, model), "bad_form") from None
 
 
 def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> str:
-    """Tell the first fault of form: where it is, by names, and what should stand there."""
+    """Describe the first error of form: where it is, by names, and what is expected there."""
     first = error.errors(include_url=False, include_input=False)[0]
     words: list[str] = []
     holder, last_list = whole, ""
@@ -127,33 +141,33 @@ def _find_double(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _find_troubles(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
+def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
     if double := _find_double(file.domains):
         yield f"`domains`: {double!r} stands there twice; remove one."
     if double := _find_double(stage.slug for stage in file.stages):
         yield f"stage {double!r}: two stages have this `slug`; rename one."
     for stage in file.stages:
         where = f"stage {stage.slug!r}"
-        yield from _find_name_troubles(where, stage.slug, stage.output_type)
-        yield from _find_prompt_troubles(where, stage, prompts)
-        yield from _find_step_list_troubles(where, stage)
-        yield from _find_document_troubles(where, stage.expected_output_artifacts)
+        yield from _list_name_errors(where, stage.slug, stage.output_type)
+        yield from _list_prompt_errors(where, stage, prompts)
+        yield from _list_step_order_errors(where, stage)
+        yield from _list_document_errors(where, stage.expected_output_artifacts)
         for step in stage.steps:
             inner = f"{where}: step {step.name!r}"
-            yield from _find_name_troubles(inner, stage.slug, step.output_type)
-            yield from _find_template_troubles(
+            yield from _list_name_errors(inner, stage.slug, step.output_type)
+            yield from _list_template_errors(
                 f"{inner}: `prompt_template_name`",
                 step.prompt_template_name,
                 prompts,
                 needed=("request", "inputs"),
             )
-            yield from _find_step_troubles(inner, step)
+            yield from _list_step_errors(inner, step)
             yield from list_sample_errors(inner, step)
     yield from list_shrink_errors(file)
 
 
-def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
-    """Hold names against the rules for paths, which a form cannot tell: devices, lengths."""
+def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
+    """Check names by the rules for paths, which no pattern tells: device names, lengths."""
     try:
         StageFolder("project", "0" * 8, 1, 1, stage_slug)
     except UsageError as error:
@@ -168,24 +182,23 @@ def _find_name_troubles(where: str, stage_slug: str, output_type: str) -> Iterat
         yield f"{where}: `output_type`: {COMBINED!r} is what `overflow` makes; choose another word."
 
 
-def _find_prompt_troubles(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
-    yield from _find_template_troubles(
+def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
+    yield from _list_template_errors(
         f"{where}: `system_prompt_name`", stage.system_prompt_name, prompts
     )
     needed: tuple[str, ...] = ()
     if not stage.steps:  # then this prompt is what is sent, and not just a summary for the reader
-        reads = any(not rule.is_feedback for rule in stage.inputs_required)
-        needed = ("request", "inputs") if reads else ("request",)
-    yield from _find_template_troubles(
+        needed = ("request", "inputs") if stage.list_sources() else ("request",)
+    yield from _list_template_errors(
         f"{where}: `prompt_template_name`", stage.prompt_template_name, prompts, needed=needed
     )
 
 
-def _find_template_troubles(
+def _list_template_errors(
     where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
 ) -> Iterator[str]:
     if name not in prompts:
-        yield f"{where} is {name!r}, but there is no prompts/{name}.md beside the process file."
+        yield f"{where} is {name!r}, but there is no prompts/{name}.md next to the process file."
         return
     try:
         found = list_variables(name, prompts[name])
@@ -194,7 +207,7 @@ def _find_template_troubles(
         return
     if unknown := sorted(found - VARIABLES):
         known = ", ".join(sorted(VARIABLES))
-        yield f"{where}: prompts/{name}.md uses {unknown[0]!r}, which nobody gives. Given: {known}."
+        yield f"{where}: prompts/{name}.md uses {unknown[0]!r}, which is not given. Given: {known}."
     if lost := [variable for variable in needed if variable not in found]:
         yield (
             f"{where}: prompts/{name}.md never uses {lost[0]!r}, so the model would not see it; "
@@ -202,7 +215,7 @@ def _find_template_troubles(
         )
 
 
-def _find_step_list_troubles(where: str, stage: Stage) -> Iterator[str]:
+def _list_step_order_errors(where: str, stage: Stage) -> Iterator[str]:
     if not stage.steps:
         return
     if stage.expected_output_tokens is not None:
@@ -232,7 +245,7 @@ def _find_step_list_troubles(where: str, stage: Stage) -> Iterator[str]:
             )
 
 
-def _find_document_troubles(where: str, documents: Sequence[ExpectedDocument]) -> Iterator[str]:
+def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> Iterator[str]:
     field = f"{where}: `expected_output_artifacts`"
     for document in documents:
         if (document.heading is None) == (document.json_key is None):
@@ -245,7 +258,7 @@ def _find_document_troubles(where: str, documents: Sequence[ExpectedDocument]) -
         yield f"{field}: two documents are cut by the `json_key` {double!r}; change one."
 
 
-def _find_step_troubles(where: str, step: Step) -> Iterator[str]:
+def _list_step_errors(where: str, step: Step) -> Iterator[str]:
     if step.overflow is Overflow.RETRIEVE and not _begins_lineage(step):
         yield (
             f"{where}: `overflow`: {Overflow.RETRIEVE.value!r} searches all inputs together, so it "
@@ -254,7 +267,7 @@ def _find_step_troubles(where: str, step: Step) -> Iterator[str]:
         )
     if (step.on_child_failure is OnChildFailure.QUORUM) != (step.quorum_min is not None):
         yield f"{where}: `quorum_min`: it goes with on_child_failure = 'quorum', and only with it."
-    kinds = [rule for rule in step.inputs_required if not rule.is_feedback]
+    kinds = step.list_sources()
     wanted = KINDS_READ[step.granularity_strategy]
     if wanted is not None and len(kinds) != wanted:
         yield (
@@ -272,99 +285,81 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
     for arrow in file.transitions:
         for end in (arrow.source, arrow.target):
             if end not in stages:
-                raise InvalidProcess(
-                    f"{place}: a transition names {end!r}, which is no stage.",
-                    reason="no_stage",
-                    subject=place,
-                )
+                message = f"a transition names {end!r}, which is not a stage."
+                raise _build_error(place, message, "no_stage")
         if arrow.source in following:
-            raise InvalidProcess(
-                f"{place}: stage {arrow.source!r} has two transitions out of it; remove one.",
-                reason="two_transitions",
-                subject=place,
-            )
+            message = f"stage {arrow.source!r} has two transitions out of it; remove one."
+            raise _build_error(place, message, "two_transitions")
         following[arrow.source] = arrow.target
-    order: list[Stage] = []
     slug: str | None = file.starting_stage
+    if slug not in stages:
+        message = f"`starting_stage` is {slug!r}, which is not a stage."
+        raise _build_error(place, message, "no_stage")
+    order: dict[str, Stage] = {}
     while slug is not None:
-        if slug not in stages:
-            raise InvalidProcess(
-                f"{place}: `starting_stage` is {slug!r}, which is no stage.",
-                reason="no_stage",
-                subject=place,
-            )
-        if stages[slug] in order:
-            raise InvalidProcess(
-                f"{place}: the transitions lead in a circle to {slug!r}.",
-                reason="circle",
-                subject=place,
-            )
-        order.append(stages[slug])
+        if slug in order:
+            message = f"the transitions lead in a circle to {slug!r}."
+            raise _build_error(place, message, "circle")
+        order[slug] = stages[slug]
         slug = following.get(slug)
-    if lost := stages.keys() - {stage.slug for stage in order}:
-        raise InvalidProcess(
-            f"{place}: stage {min(lost)!r} is not reached from the start; add a transition to it.",
-            reason="unreached_stage",
-            subject=place,
-        )
-    return tuple(order)
+    if lost := stages.keys() - order.keys():
+        message = f"stage {min(lost)!r} is not reached from the start; add a transition to it."
+        raise _build_error(place, message, "unreached_stage")
+    return tuple(order.values())
 
 
-def _find_input_troubles(order: Sequence[Stage]) -> Iterator[str]:
-    """Every input must have been made by then, and stand in the lineage its strategy goes by."""
+def _list_input_errors(order: Sequence[Stage]) -> Iterator[str]:
+    """Check that every input was made before, and has the lineage that its strategy needs."""
     origins: dict[Kind, Kind] = {}
+    earlier: list[str] = []
     for stage in order:
         where = f"stage {stage.slug!r}"
-        yield from _find_rule_troubles(where, stage.inputs_required, stage, order, origins)
+        yield from _list_rule_errors(where, stage.inputs_required, stage, earlier, origins)
         for step in stage.steps:
             inner = f"{where}: step {step.name!r}"
-            yield from _find_rule_troubles(inner, step.inputs_required, stage, order, origins)
-            kinds = [
-                (rule.stage_slug or stage.slug, rule.type)
-                for rule in step.inputs_required
-                if not rule.is_feedback
-            ]
-            yield from _find_lineage_troubles(inner, step, kinds, origins)
+            yield from _list_rule_errors(inner, step.inputs_required, stage, earlier, origins)
+            kinds = [rule.get_kind(stage) for rule in step.list_sources()]
+            yield from _list_lineage_errors(inner, step, kinds, origins)
             made = (stage.slug, step.output_type)
             origins[made] = made if _begins_lineage(step) else origins[kinds[0]]
         if not stage.steps:
             made = (stage.slug, stage.output_type)
             origins[made] = made
+        earlier.append(stage.slug)
 
 
 def _begins_lineage(step: Step) -> bool:
     return step.granularity_strategy in (Strategy.ALL_TO_ONE, Strategy.PER_MODEL)
 
 
-def _find_rule_troubles(
+def _list_rule_errors(
     where: str,
     rules: Sequence[InputRule],
     stage: Stage,
-    order: Sequence[Stage],
+    earlier: Sequence[str],
     made: Mapping[Kind, Kind],
 ) -> Iterator[str]:
     where = f"{where}: `inputs_required`"
     named: set[Kind] = set()
-    earlier = [other.slug for other in order[: order.index(stage)]]
     for rule in rules:
-        source = rule.stage_slug or stage.slug
-        if (source, rule.type) in named:
+        source, _ = kind = rule.get_kind(stage)
+        if kind in named:
             yield f"{where}: {rule.type!r} of stage {source!r} is named twice; remove one."
-        named.add((source, rule.type))
+        named.add(kind)
         if source != stage.slug and source not in earlier:
             known = ", ".join(earlier) or "none"
             yield f"{where}: stage {source!r} does not come before this one. Earlier are: {known}."
         elif rule.is_feedback and source == stage.slug:
             yield f"{where}: {FEEDBACK!r}: name the earlier stage it is about with `stage_slug`."
-        elif not rule.is_feedback and (source, rule.type) not in made:
-            known = ", ".join(kind for slug, kind in made if slug == source) or "nothing"
+        elif not rule.is_feedback and kind not in made:
+            known = ", ".join(type_ for slug, type_ in made if slug == source) or "nothing"
             yield (
-                f"{where}: nobody makes {rule.type!r} in stage {source!r} before this. "
+                f"{where}: nothing makes {rule.type!r} in stage {source!r} before this. "
                 f"Made by then: {known}."
             )
 
 
-def _find_lineage_troubles(
+def _list_lineage_errors(
     where: str, step: Step, kinds: Sequence[Kind], origins: Mapping[Kind, Kind]
 ) -> Iterator[str]:
     where = f"{where}: `inputs_required`"
@@ -386,27 +381,7 @@ def _find_lineage_troubles(
             pass
 
 
-def _build_overlays(
-    file: ProcessFile,
-    contents: Sequence[dict[str, Any]],
-    places: Sequence[str],
-    prompts: Mapping[str, str],
-) -> dict[str, Overlay]:
-    built: dict[str, Overlay] = {}
-    for content, place in zip(contents, places, strict=True):
-        try:
-            overlay = Overlay.model_validate(content)
-        except ValidationError as error:
-            raise InvalidProcess(
-                f"{place}: {_describe(error, content, Overlay)}", reason="bad_form", subject=place
-            ) from None
-        for trouble in _find_overlay_troubles(file, overlay, built, prompts):
-            raise InvalidProcess(f"{place}: {trouble}", reason="broken_rule", subject=place)
-        built[overlay.domain] = overlay
-    return dict(sorted(built.items()))
-
-
-def _find_overlay_troubles(
+def _list_overlay_errors(
     file: ProcessFile, overlay: Overlay, built: Mapping[str, Overlay], prompts: Mapping[str, str]
 ) -> Iterator[str]:
     if overlay.domain not in file.domains:

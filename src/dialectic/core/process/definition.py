@@ -1,12 +1,10 @@
 """A process: stages, steps, their inputs and their words, as data. Knows no files and no database.
 
 A process is checked as a whole when it is loaded, and pinned to a session by the hash of its whole
-content: what a session started with is what it goes on with, whatever happens to the files.
+content: a session ends with the process it started with, whatever happens to the files.
 
-A stage as the tables hold it: its recipe and its promised documents as JSON. Pure.
-
-The keys are those of the process file; what a file leaves to its default is written out, so that
-a query need not know the defaults.
+The tables hold a stage's recipe and its promised documents as JSON, with the keys of the process
+file; defaults are written out, so that a query need not know them.
 """
 
 from __future__ import annotations
@@ -16,11 +14,14 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from dialectic.errors import NotFound
+
+Kind: TypeAlias = tuple[str, str]
+"""A kind of contribution: the slug of the stage that makes it, and its type."""
 
 FEEDBACK = "feedback"
 STAGES_MAX = 20
@@ -108,10 +109,14 @@ class InputRule(_Part):
     def is_feedback(self) -> bool:
         return self.type == FEEDBACK
 
+    def get_kind(self, stage: Stage) -> Kind:
+        """Get the kind of contribution that is read by this rule in a stage."""
+        return (self.stage_slug or stage.slug, self.type)
+
     def name_awaited(self, model_index: int) -> str:
         """Name what a model's plan job awaits by this rule: a type, or its own of that type.
 
-        By the name those who make something find those who are to look again.
+        By this name a job that made something finds the plan jobs that are to plan again.
         """
         return self.type if self.scope is Scope.ALL else f"{self.type}@{model_index}"
 
@@ -141,12 +146,16 @@ class Step(_Part):
     quorum_min: StrictInt | None = Field(default=None, ge=1)
     overflow: Overflow = Overflow.COMPRESS
     compressor: Compressor = Compressor.EXTRACT
-    # Of all models, so many do each of its jobs; of what descends from one document, each model
-    # reads so much. `pipeline.strategies` chooses.
+    # How many of the models do each of its jobs; how many of the documents that descend from one
+    # document each model reads. `pipeline.strategies` chooses.
     readers_max: StrictInt | None = Field(default=None, ge=1)
     per_source_max: StrictInt | None = Field(default=None, ge=1)
     # About how long one answer is, for a quote that can rest on nothing better.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
+
+    def list_sources(self) -> list[InputRule]:
+        """List the rules that ask for contributions, not for feedback."""
+        return [rule for rule in self.inputs_required if not rule.is_feedback]
 
     @property
     def is_sampled(self) -> bool:
@@ -171,17 +180,22 @@ class Stage(_Part):
     compressor: Compressor = Compressor.EXTRACT
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
+    @property
+    def parts(self) -> tuple[Step, ...] | tuple[Stage]:
+        """Its steps; the stage itself if it has none."""
+        return self.steps or (self,)
+
     def list_sources(self) -> list[InputRule]:
         """List the rules that ask for contributions, not for feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
 
     def list_awaited(self, model_index: int) -> tuple[str, ...]:
         """List what other stages must make before a model's work can begin."""
-        rules = [*self.inputs_required, *(r for step in self.steps for r in step.inputs_required)]
+        rules = [*self.list_sources(), *(r for step in self.steps for r in step.list_sources())]
         names = [
             rule.name_awaited(model_index)
             for rule in rules
-            if not rule.is_feedback and rule.stage_slug not in (None, self.slug)
+            if rule.stage_slug not in (None, self.slug)
         ]
         return tuple(dict.fromkeys(names))
 
@@ -190,7 +204,7 @@ class Stage(_Part):
 
     def list_outputs(self) -> list[str]:
         """List the types of contribution that the stage makes, in order."""
-        return [step.output_type for step in self.steps] or [self.output_type]
+        return [part.output_type for part in self.parts]
 
 
 class Transition(_Part):
@@ -239,7 +253,7 @@ class Process:
     overlays: dict[str, Overlay]
     order: tuple[Stage, ...]
 
-    # Two with the same content are one process: whoever remembers something by it asks often.
+    # Two with the same content are equal: caches are keyed by a process.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Process):
             return NotImplemented
@@ -286,7 +300,7 @@ class Process:
         return self.order[position] if position < len(self.order) else None
 
     def get_guidance(self, domain: str, prompt_name: str) -> str:
-        """Find what a domain adds to a prompt; nothing if it adds none."""
+        """Get what a domain adds to a prompt; nothing if it adds none."""
         overlay = self.overlays.get(domain)
         return overlay.guidance.get(prompt_name, "") if overlay else ""
 

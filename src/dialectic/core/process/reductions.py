@@ -1,7 +1,7 @@
 """How a process shrinks when money is short: what may be left out, in the order it declares. Pure.
 
-Leaving something out makes another version of the process, in which steps read less. Whatever reads
-a process, planning, quotes, documents, needs to know no more than that.
+Leaving something out makes another version of the process, in which steps read less. Planning,
+quotes and documents need to know no more than that.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ def list_sample_errors(where: str, step: Step) -> Iterator[str]:
         if step.granularity_strategy not in _CAN_SAMPLE:
             known = " and ".join(_CAN_SAMPLE)
             yield f"{where}: `{key}`: only steps with {known} can read less."
-    if step.readers_max is not None and any(
-        rule.scope is Scope.OWN for rule in step.inputs_required if not rule.is_feedback
-    ):
+    if step.readers_max is not None and any(r.scope is Scope.OWN for r in step.list_sources()):
         yield (
             f"{where}: `readers_max`: a document of scope 'own' has one reader only; read those of "
             "all models, or leave it out."
@@ -46,7 +44,7 @@ def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
         stage = stages.get(rung.stage_slug)
         if stage is None:
             known = ", ".join(stages)
-            yield f"{where}: `stage_slug` is {rung.stage_slug!r}, which is no stage of {known}."
+            yield f"{where}: `stage_slug` is {rung.stage_slug!r}, which is not a stage of {known}."
             return
         before = next((step for step in stage.steps if step.name == rung.step), None)
         if before is None:
@@ -59,26 +57,25 @@ def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
             now, then = getattr(before, key), getattr(rung, key)
             if now is not None and now <= then:
                 yield f"{where}: `{key}` is {then}, but {now} is what is left before it; give less."
-        after = _change_step(before, rung)
-        yield from list_sample_errors(where, after)
-        stages[stage.slug] = _change_stage(stage, after)
+        yield from list_sample_errors(where, _apply(rung, stages))
 
 
 def _list_keys(part: Step | Shrink) -> list[str]:
     return [key for key in ("readers_max", "per_source_max") if getattr(part, key) is not None]
 
 
-def _change_step(step: Step, rung: Shrink) -> Step:
-    return step.model_copy(update={key: getattr(rung, key) for key in _list_keys(rung)})
-
-
-def _change_stage(stage: Stage, changed: Step) -> Stage:
+def _apply(rung: Shrink, stages: dict[str, Stage]) -> Step:
+    """Put the step that reads less into its stage, and return it."""
+    stage = stages[rung.stage_slug]
+    update = {key: getattr(rung, key) for key in _list_keys(rung)}
+    changed = stage.load_step(rung.step).model_copy(update=update)
     steps = tuple(changed if step.name == changed.name else step for step in stage.steps)
-    return stage.model_copy(update={"steps": steps})
+    stages[stage.slug] = stage.model_copy(update={"steps": steps})
+    return changed
 
 
 def shrink_process(process: Process, rungs: int) -> Process:
-    """Build the version of a process that leaves out the first so many of what it may."""
+    """Build the version of a process that leaves out the first things of what it may."""
     if not 0 <= rungs <= len(process.file.shrink):
         raise UsageError(
             f"Process {process.name!r} can leave out {len(process.file.shrink)} things at most, "
@@ -90,8 +87,7 @@ def shrink_process(process: Process, rungs: int) -> Process:
         )
     stages = {stage.slug: stage for stage in process.file.stages}
     for rung in process.file.shrink[:rungs]:
-        stage = stages[rung.stage_slug]
-        stages[stage.slug] = _change_stage(stage, _change_step(stage.load_step(rung.step), rung))
+        _apply(rung, stages)
     update = {"stages": tuple(stages.values()), "shrink": process.file.shrink[rungs:]}
     return Process(
         file=process.file.model_copy(update=update),
@@ -119,7 +115,7 @@ def describe_reduction(process: Process, rung: int, *, models: int) -> str:
 
 
 def describe_sample(step: Step, *, models: int) -> str | None:
-    """Say what a step leaves out with so many models; None if it is nothing."""
+    """Say what a step leaves out with this number of models; None if it is nothing."""
     said = []
     if step.readers_max is not None and step.readers_max < models:
         said.append(f"each document is read by {step.readers_max} of {models} models")

@@ -1,15 +1,15 @@
-"""The form of an export: what stands in the archive, under which names, and how much of it.
+"""The format of an exported project: the names in the archive, its manifest and its limits. Pure.
 
-Pure. An archive holds the project's folder as it stands in storage, and beside it `manifest.json`,
-which names every file with its size and hash. What does not fit this form is refused before a byte
-of it is used; each refusal names the entry.
+An archive holds the project's folder as it is in storage, and `manifest.json`, which names every
+file with its size and hash. What breaks the format is refused before any of it is used; each
+refusal names the entry.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -38,7 +38,7 @@ FINISHED_NAME = "finished"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an archive may be at most; an export that would be more says so, and is not made."""
+    """The limits of an archive; an export that would exceed one fails."""
 
     entries_max: int = 20_000
     archive_bytes_max: int = 512 * 2**20
@@ -47,7 +47,7 @@ class Limits:
 
 
 LIMITS = Limits()
-# Text shrinks to a fifth. What shrinks to a two-hundredth was made to swell.
+# Text shrinks to a fifth. A file that shrinks to a two-hundredth is a zip bomb.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 2**20
 
@@ -56,7 +56,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 T = TypeVar("T")
 FormT = TypeVar("FormT", bound=BaseModel)
 FIELDS_MAX = 100
-# Of millions of wrong entries one is told.
+# Of millions of wrong entries the first is reported.
 Several: TypeAlias = Annotated[tuple[T, ...], FailFast()]
 
 
@@ -71,13 +71,13 @@ class FileEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself."""
+    """The list of an archive's files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["dialectic-bundle"] = FORMAT
     version: Literal[1] = VERSION
-    # All of the project, or finished documents only.
+    # The whole project, or finished documents only.
     contents: Literal["all", "finished"]
     project: str
     files: Annotated[Several[FileEntry], Field(max_length=LIMITS.entries_max)]
@@ -103,61 +103,50 @@ def parse_manifest(data: bytes, limits: Limits = LIMITS) -> Manifest:
         message = f"{MANIFEST_NAME} is not the manifest of a {FORMAT}. Give an exported project."
         raise InvalidBundle(message, reason="not_a_manifest") from None
     if claim.version != VERSION:
-        message = (
-            f"The bundle has version {claim.version}; this program reads version {VERSION}."
-            + (" Update this program." if claim.version > VERSION else "")
-        )
-        raise InvalidBundle(message, reason="other_version", subject=str(claim.version))
+        message = f"The bundle has version {claim.version}; this program reads version {VERSION}."
+        advice = " Update this program." if claim.version > VERSION else ""
+        raise InvalidBundle(message + advice, reason="other_version", subject=str(claim.version))
     manifest = read_form(Manifest, data, MANIFEST_NAME)
     check_names([entry.path for entry in manifest.files])
     for entry in manifest.files:
-        if project_of(parse_entry(entry.path)) != manifest.project:
-            message = f"{entry.path!r} does not stand in the project's folder {manifest.project!r}."
-            raise InvalidBundle(message, reason="other_folder", subject=entry.path)
+        check_folder(entry.path, manifest.project)
     check_size((entry.size_bytes for entry in manifest.files), limits)
     return manifest
 
 
 def check_values(data: bytes, name: str, values_max: int) -> None:
-    """Refuse JSON that is made of more values than this, before they are made."""
+    """Refuse JSON that consists of more values than this, before they are parsed."""
     if has_too_many(data, values_max):
-        raise InvalidBundle(
-            f"{name} has more than the {values_max:,} values that it may have.",
-            reason="too_many_values",
-            subject=name,
-            limit=values_max,
-        )
+        message = f"{name} has more than {values_max:,} values."
+        raise InvalidBundle(message, reason="too_many_values", subject=name, limit=values_max)
 
 
 def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
-    """Read JSON into its form, or say where its first fault is.
+    """Read JSON into its form, or report its first fault.
 
-    Whoever wrote it may be nobody's friend. Each fault that is found takes far more room than what
-    is wrong, so that only so many can be found.
+    Its author may be hostile: each fault that the validation finds takes far more memory than the
+    JSON that caused it, so their number is limited first.
     """
     try:
-        # Parsed by itself, since each fault in what is parsed and judged at once keeps a copy of
-        # all that stands around it.
+        # Parsed separately: a fault that is found while parsing keeps a copy of all the input.
         parsed = from_json(data)
     except ValueError as error:
-        raise InvalidBundle(
-            f"{name} is no JSON: {error}.", reason="not_json", subject=name
-        ) from None
+        message = f"{name} is not JSON: {error}."
+        raise InvalidBundle(message, reason="not_json", subject=name) from None
     if any(len(entry) > FIELDS_MAX for entry in _list_entries(parsed)):
-        raise InvalidBundle(
-            f"{name} has an entry of more than {FIELDS_MAX} fields, as none has.",
-            reason="too_many_fields",
-            subject=name,
-            limit=FIELDS_MAX,
-        )
+        message = f"{name} has an entry of more than {FIELDS_MAX} fields."
+        raise InvalidBundle(message, reason="too_many_fields", subject=name, limit=FIELDS_MAX)
     try:
         return kind.model_validate(parsed)
     except ValidationError as error:
-        raise InvalidBundle(f"{name}: {describe(error)}", reason="bad_form", subject=name) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        message = f"{name}: `{place}`: {first['msg']}."
+        raise InvalidBundle(message, reason="bad_form", subject=name) from None
 
 
 def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
-    """List the whole, and what stands in its lists."""
+    """List the whole, and the objects in its lists."""
     if isinstance(parsed, dict):
         yield parsed
         for several in parsed.values():
@@ -165,45 +154,39 @@ def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
                 yield from (entry for entry in several if isinstance(entry, dict))
 
 
-def describe(error: ValidationError) -> str:
-    """Say where the first fault is, without repeating what stands there."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "the whole"
-    return f"`{place}`: {first['msg']}."
-
-
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names that lead out of the folder, or that some file system takes for one another."""
+    """Refuse names that lead out of the folder, or that some file system cannot tell apart."""
     seen: dict[str, str] = {}
     for name in names:
-        if trouble := _find_trouble(name):
-            words, reason = trouble
-            raise InvalidBundle(
-                f"The archive's entry {name[:200]!r} {words}.", reason=reason, subject=name
-            )
+        refuse_entry(name, _list_name_faults(name))
         folded = unicodedata.normalize("NFC", name.removesuffix("/")).casefold()
-        if (other := seen.get(folded)) is not None:
-            same = "is there twice" if other == name else f"differs from {other[:200]!r} by case"
-            raise InvalidBundle(
-                f"The archive's entry {name[:200]!r} {same}.",
-                reason="twice" if other == name else "twice_by_case",
-                subject=name,
-            )
+        other = seen.get(folded)
+        differs = f"differs from {other!r:.200} only by case"
+        refuse_entry(
+            name,
+            {"twice": ("is there twice", other == name), "twice_by_case": (differs, bool(other))},
+        )
         seen[folded] = name
 
 
-def _find_trouble(name: str) -> tuple[str, str] | None:
-    """Find what is wrong with a name, for people and for programs."""
+def refuse_entry(name: str, faults: Mapping[str, tuple[str, bool]]) -> None:
+    """Refuse an entry of an archive for the first fault that it has, by reason."""
+    for reason, (words, is_so) in faults.items():
+        if is_so:
+            message = f"The archive's entry {name[:200]!r} {words}."
+            raise InvalidBundle(message, reason=reason, subject=name)
+
+
+def _list_name_faults(name: str) -> dict[str, tuple[str, bool]]:
     parts = name.removesuffix("/").split("/")
-    troubles = {
-        ("is an absolute path", "absolute"): name.startswith("/"),
-        ("begins with a drive letter", "drive"): _DRIVE.match(name) is not None,
-        ("holds a backslash", "backslash"): "\\" in name,
-        ("leads out of its folder", "leads_out"): ".." in parts,
-        ("is not a plain path", "not_plain"): "" in parts or "." in parts,
-        ("holds characters that cannot be shown", "not_printable"): not name.isprintable(),
+    return {
+        "absolute": ("is an absolute path", name.startswith("/")),
+        "drive": ("begins with a drive letter", _DRIVE.match(name) is not None),
+        "backslash": ("holds a backslash", "\\" in name),
+        "leads_out": ("leads out of its folder", ".." in parts),
+        "not_plain": ("is not a plain path", "" in parts or "." in parts),
+        "not_printable": ("holds characters that cannot be shown", not name.isprintable()),
     }
-    return next((told for told, holds in troubles.items() if holds), None)
 
 
 def parse_entry(path: str) -> Place:
@@ -211,38 +194,31 @@ def parse_entry(path: str) -> Place:
     try:
         return parse_path(path)
     except UsageError as error:
-        raise InvalidBundle(
-            f"In the archive: {error.message}", reason=error.reason, subject=path
-        ) from None
+        message = f"In the archive: {error.message}"
+        raise InvalidBundle(message, reason=error.reason, subject=path) from None
 
 
-def project_of(place: Place) -> str:
-    """Tell in which project's folder a place is."""
-    return place.project if isinstance(place, ProjectPlace) else place.folder.project
+def check_folder(path: str, slug: str) -> Place:
+    """Read an entry's name as a place in the project's folder, or refuse it."""
+    place = parse_entry(path)
+    project = place.project if isinstance(place, ProjectPlace) else place.folder.project
+    if project != slug:
+        message = f"{path!r} is not in the project's folder {slug!r}."
+        raise InvalidBundle(message, reason="other_folder", subject=path)
+    return place
 
 
 def check_size(sizes: Iterable[int], limits: Limits = LIMITS) -> None:
     """Refuse more files or bytes than an archive may hold."""
     counted = list(sizes)
-    if len(counted) > limits.entries_max:
-        raise InvalidBundle(
-            f"The project has {len(counted):,} files; "
-            f"a bundle holds at most {limits.entries_max:,}.",
-            reason="too_many_files",
-            limit=limits.entries_max,
-        )
-    if (largest := max(counted, default=0)) > limits.entry_bytes_max:
-        raise InvalidBundle(
-            f"A file has {largest:,} bytes; in a bundle it may have {limits.entry_bytes_max:,}.",
-            reason="file_too_large",
-            limit=limits.entry_bytes_max,
-        )
-    if (total := sum(counted)) > limits.total_bytes_max:
-        raise InvalidBundle(
-            f"The files have {total:,} bytes; a bundle holds at most {limits.total_bytes_max:,}.",
-            reason="too_many_bytes",
-            limit=limits.total_bytes_max,
-        )
+    for reason, what, number, limit in (
+        ("too_many_files", "The number of files", len(counted), limits.entries_max),
+        ("file_too_large", "The size of a file", max(counted, default=0), limits.entry_bytes_max),
+        ("too_many_bytes", "The size of all files", sum(counted), limits.total_bytes_max),
+    ):
+        if number > limit:
+            message = f"{what} is {number:,}; a bundle allows {limit:,}."
+            raise InvalidBundle(message, reason=reason, limit=limit)
 
 
 def is_swollen(size_bytes: int, packed_bytes: int) -> bool:
@@ -251,8 +227,8 @@ def is_swollen(size_bytes: int, packed_bytes: int) -> bool:
 
 
 def is_made_for_export(path: str) -> bool:
-    """Tell whether a file is made anew by every export, so that a stored one is not taken along."""
-    # They stand in the project's own folder: other names need not be read for that.
+    """Tell whether every export makes this file itself, so that it packs no stored one."""
+    # Such files are directly in the project's folder: other names need no parsing.
     is_outermost = path.count("/") == 1
     return is_outermost and isinstance(parse_entry(path), ProjectFile | ExportArchive)
 
@@ -264,17 +240,17 @@ def is_description(path: str) -> bool:
 
 
 def is_finished(path: str) -> bool:
-    """Tell whether a file is for readers: no chunk, no intermediate, no raw answer."""
+    """Tell whether a file is for readers: not a chunk, an intermediate or a raw answer."""
     return not isinstance(parse_entry(path), ChunkFile | Intermediate | RawResponse)
 
 
 def archive_path(slug: str, *, finished: bool) -> str:
-    """Name the archive that an export leaves in the project's folder."""
+    """Name the archive that an export writes into the project's folder."""
     return build_path(ExportArchive(slug, FINISHED_NAME if finished else slug))
 
 
 def list_archives(slug: str) -> list[str]:
-    """List the archives that exports may have left in a project's folder."""
+    """List the archives that exports may have written into a project's folder."""
     return sorted({archive_path(slug, finished=finished) for finished in (False, True)})
 
 
@@ -284,5 +260,5 @@ def settings_path(slug: str) -> str:
 
 
 def readme_path(slug: str) -> str:
-    """Name the file that tells a reader what is where."""
+    """Name the file that describes a project to readers."""
     return f"{slug}/{ProjectFileKind.README}"

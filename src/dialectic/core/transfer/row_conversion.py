@@ -1,13 +1,9 @@
-"""Build the rows of an export from what one look at the database found. Pure.
+"""Build the rows of an export, check the rows of a bundle, and give rows new ids and paths. Pure.
 
 Rows that projects share (domain, process, models, prompts) get ids that follow from their content,
-and everything is put into an order that its content decides, so that the same project is written
-alike wherever it stands.
-
-Read the rows of a bundle, and move them to where they are to stand. Pure.
-
-Nothing in a bundle is believed: every row is held against its form, every id and every path must
-lead to something that the bundle itself holds.
+and all rows get an order that their content decides: every installation writes the same project as
+the same bytes. A bundle is not trusted: every row must have its form, and every id and every path
+must lead to something that the bundle itself holds.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.manifest import rename_sources
 from dialectic.core.slug import short_id
-from dialectic.core.transfer.bundle_format import check_values, parse_entry, project_of, read_form
+from dialectic.core.transfer.bundle_format import check_folder, check_values, parse_entry, read_form
 from dialectic.core.transfer.rows import (
     OWNERS,
     READ_BY_PEOPLE,
@@ -34,66 +30,70 @@ from dialectic.core.transfer.rows import (
     ContentIn,
     InStorage,
     Json,
+    NamesSources,
     ProjectRows,
     Ref,
     Row,
-    RowT,
-    TellsSources,
 )
 from dialectic.errors import InvalidBundle
 
+_NAME = "project_settings.json"
 _SHARED = UUID("6f0c0f0e-54a5-5f0e-9a55-7f3b6e0a2d11")
 
 
 def build_rows(snapshot: Mapping[str, list[Json]]) -> ProjectRows:
-    """Build a project's rows from what one look at the database found, by table.
+    """Build the rows of an export from a project's rows in the database, by table.
 
-    A bundle holds no work in flight: a stage that is still running is written as cancelled and its
-    session as failed, for nobody could go on with it elsewhere. A stage that only waits for its
-    turn and has nothing yet is left out, so that it can begin there.
+    A bundle holds no work in flight, which no other installation could continue: a running stage is
+    written as cancelled and its session as failed. A stage that waits and has no document yet is
+    left out, so that an import can start it.
     """
-    found = {**snapshot}
-    found["dialectic_sessions"] = [_settle_session(row) for row in snapshot["dialectic_sessions"]]
-    found["dialectic_stage_runs"] = list(_settle_runs(snapshot))
-    shared = _share_ids(snapshot)
+    born = {row["id"]: row["created_at"] for row in snapshot["dialectic_sessions"]}
+    place = {row: nth for nth, row in enumerate(sorted(born, key=lambda row: (born[row], row)))}
+    shared = _derive_shared_ids(snapshot)
     tables: dict[str, Any] = {
-        name: sorted((_plain(_swap(row, shared)) for row in found[name]), key=_by_content)
+        name: sorted((_read_by_people(row, shared) for row in snapshot[name]), key=_by_content)
         for name in READ_BY_PEOPLE
     }
-    sessions = sorted(found["dialectic_sessions"], key=lambda row: (row["created_at"], row["id"]))
-    place = {row["id"]: position for position, row in enumerate(sessions)}
-    found["dialectic_sessions"] = sessions
+    found = {
+        **snapshot,
+        "dialectic_sessions": [_end_session(row) for row in snapshot["dialectic_sessions"]],
+        "dialectic_stage_runs": list(_end_stage_runs(snapshot, born)),
+    }
     for kind in ROW_TYPES:
         rows = sorted(found[kind.table], key=lambda row: _order(row, place))
-        tables[kind.table] = [kind.pick(_swap({"content": None, **row}, shared)) for row in rows]
+        tables[kind.table] = [kind.pick(_swap_ids(_describe(row), shared)) for row in rows]
     return ProjectRows.model_validate(tables)
 
 
-def _settle_session(row: Json) -> Json:
+def _describe(row: Json) -> Json:
+    """Add the fields that are not columns; the text of the row is read later."""
+    is_by_user = row.get("user_id") is not None
+    return {"is_by_user": is_by_user, "content_in": "row", "content": None, **row}
+
+
+def _end_session(row: Json) -> Json:
     status = row["status_before_pause"] if row["status"] == "paused" else row["status"]
-    head, _, stage = status.partition("generating_")
-    return {**row, "status": f"{stage}_generation_failed" if stage and not head else status}
+    if status.startswith("generating_"):
+        status = f"{status.removeprefix('generating_')}_generation_failed"
+    return {**row, "status": status}
 
 
-def _settle_runs(snapshot: Mapping[str, list[Json]]) -> Iterator[Json]:
+def _end_stage_runs(snapshot: Mapping[str, list[Json]], born: Mapping[str, str]) -> Iterator[Json]:
     written = snapshot["dialectic_contributions"] + snapshot["dialectic_chunks"]
-    begun = {_stage_of(row, row["stage"]) for row in written}
-    born = {row["id"]: row["created_at"] for row in snapshot["dialectic_sessions"]}
+    begun = {(row["session_id"], row["iteration_number"], row["stage"]) for row in written}
     for run in snapshot["dialectic_stage_runs"]:
+        stage = (run["session_id"], run["iteration_number"], run["stage_slug"])
         if run["status"] not in ("waiting", "generating"):
             yield run
-        elif run["status"] == "generating" or _stage_of(run, run["stage_slug"]) in begun:
-            # The clock may not tell, for the same state is always written alike.
+        elif run["status"] == "generating" or stage in begun:
+            # Not the current time: the same state must make the same bytes.
             ended_at = run["started_at"] or born[run["session_id"]]
             yield {**run, "status": "cancelled", "completed_at": ended_at}
 
 
-def _stage_of(row: Json, stage: str) -> tuple[str, int, str]:
-    return row["session_id"], row["iteration_number"], stage
-
-
 def _order(row: Json, sessions: Mapping[str, int]) -> tuple[Any, ...]:
-    """Order rows by what they are about; ids come last, for they differ between two copies."""
+    """Order rows by what they are about; ids come last, because two copies have different ones."""
     session = row["id"] if row.get("id") in sessions else row.get("session_id")
     return (
         sessions.get(session or "", -1),
@@ -108,7 +108,7 @@ def _by_content(row: Json) -> tuple[str, int, str]:
     return row.get("name", ""), row.get("position", 0), json.dumps(row, sort_keys=True)
 
 
-def _share_ids(snapshot: Mapping[str, list[Json]]) -> dict[str, str]:
+def _derive_shared_ids(snapshot: Mapping[str, list[Json]]) -> dict[str, str]:
     ids: dict[str, str] = {}
 
     def keep(row: Json, space: UUID, name: str) -> None:
@@ -130,10 +130,10 @@ def _share_ids(snapshot: Mapping[str, list[Json]]) -> dict[str, str]:
     return ids
 
 
-def _swap(row: Json, ids: Mapping[str, str]) -> Json:
+def _swap_ids(row: Json, ids: Mapping[str, str]) -> Json:
     def swap(value: Any) -> Any:
         if isinstance(value, list):
-            return [ids.get(item, item) if isinstance(item, str) else item for item in value]
+            return [swap(item) for item in value]
         return ids.get(value, value) if isinstance(value, str) else value
 
     return {
@@ -141,12 +141,13 @@ def _swap(row: Json, ids: Mapping[str, str]) -> Json:
     }
 
 
-def _plain(row: Json) -> Json:
-    return {name: row[name] for name in row if name not in OWNERS and name != "created_at"}
+def _read_by_people(row: Json, ids: Mapping[str, str]) -> Json:
+    left_behind = OWNERS | {"created_at"}
+    return {k: value for k, value in _swap_ids(row, ids).items() if k not in left_behind}
 
 
 def read_content(data: bytes, content_in: ContentIn) -> str | None:
-    """Read a row's text out of its file; None if it does not stand there."""
+    """Read a row's text from its file; None if the file is not text."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -155,7 +156,7 @@ def read_content(data: bytes, content_in: ContentIn) -> str | None:
 
 
 def get_content(data: bytes, sha256: str) -> ContentIn:
-    """Find out where a row's text stands, by its hash."""
+    """Decide where a row's text is, by its hash."""
     for content_in in ("file", "body"):
         text = read_content(data, content_in)
         if text is not None and hashlib.sha256(text.encode()).hexdigest() == sha256:
@@ -164,71 +165,51 @@ def get_content(data: bytes, sha256: str) -> ContentIn:
 
 
 def parse_rows(data: bytes) -> ProjectRows:
-    """Read the rows of a bundle and make sure that they hang together."""
-    check_values(data, "project_settings.json", VALUES_MAX)
-    rows = read_form(ProjectRows, data, "project_settings.json")
-    _check_references(rows)
+    """Read the rows of a bundle; refuse ids and paths that lead nowhere."""
+    check_values(data, _NAME, VALUES_MAX)
+    rows = read_form(ProjectRows, data, _NAME)
     _check_paths(rows)
+    known = _list_ids(rows)
+    files = {row.path for row in rows.dialectic_files}
+    for row in rows.each():
+        for name, ref in type(row).marked(Ref):
+            wanted = () if ref.is_loose else _as_tuple(getattr(row, name))
+            for missing in (one for one in wanted if one not in known[ref.table]):
+                message = f"{_NAME}: `{name}` in {row.table} names {missing}"
+                raise InvalidBundle(
+                    f"{message}, which is not in {ref.table}.", reason="no_row", subject=name
+                )
+        for name, _ in type(row).marked(InStorage):
+            for missing in set(_as_tuple(getattr(row, name))) - files:
+                message = f"{_NAME}: {row.table} names {missing!r}, which is not in dialectic_files"
+                raise InvalidBundle(f"{message}.", reason="no_file", subject=row.table)
     return rows
 
 
-def _check_references(rows: ProjectRows) -> None:
+def _list_ids(rows: ProjectRows) -> dict[str, set[UUID]]:
+    """List the ids of each table; refuse one that is there twice."""
     known: dict[str, set[UUID]] = {kind.table: set() for kind in ROW_TYPES}
     for row in rows.each():
-        own = getattr(row, "id", None)
-        if own is not None:
+        for own in _as_tuple(getattr(row, "id", None)):
             if own in known[row.table]:
-                raise InvalidBundle(
-                    f"project_settings.json: {row.table} has {own} twice.",
-                    reason="twice",
-                    subject=row.table,
-                )
+                message = f"{_NAME}: {row.table} has {own} twice."
+                raise InvalidBundle(message, reason="twice", subject=row.table)
             known[row.table].add(own)
-    for row in rows.each():
-        for name, ref in type(row).marked(Ref):
-            for wanted in _as_ids(getattr(row, name)):
-                if wanted not in known[ref.table] and not ref.is_loose:
-                    message = (
-                        f"project_settings.json: `{name}` in {row.table} names {wanted}, "
-                        f"which is not in {ref.table}."
-                    )
-                    raise InvalidBundle(message, reason="no_row", subject=name)
+    return known
 
 
 def _check_paths(rows: ProjectRows) -> None:
-    files = {row.path for row in rows.dialectic_files}
     folders = {short_id(row.id) for row in rows.dialectic_sessions}
     if len(folders) != len(rows.dialectic_sessions):
-        raise InvalidBundle(
-            "project_settings.json: two sessions would share a folder.", reason="shared_folder"
-        )
-    for path in files:
-        place = parse_entry(path)
-        if project_of(place) != rows.project.slug:
-            raise InvalidBundle(
-                f"{path!r} does not stand in the folder {rows.project.slug!r}.",
-                reason="other_folder",
-                subject=path,
-            )
+        raise InvalidBundle(f"{_NAME}: two sessions share a folder.", reason="shared_folder")
+    for row in rows.dialectic_files:
+        place = check_folder(row.path, rows.project.slug)
         if not isinstance(place, ProjectPlace) and place.folder.session not in folders:
-            raise InvalidBundle(
-                f"{path!r} stands in the folder of a session that is not there.",
-                reason="no_session",
-                subject=path,
-            )
-    for row in rows.each():
-        for name, _ in type(row).marked(InStorage):
-            path = getattr(row, name)
-            if path is not None and path not in files:
-                message = f"project_settings.json: {row.table} names the file {path!r}, "
-                raise InvalidBundle(
-                    message + "which is not in dialectic_files.",
-                    reason="no_file",
-                    subject=row.table,
-                )
+            message = f"{row.path!r} is in the folder of a session that does not exist."
+            raise InvalidBundle(message, reason="no_session", subject=row.path)
 
 
-def _as_ids(value: Any) -> tuple[UUID, ...]:
+def _as_tuple(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
     return value if isinstance(value, tuple) else (value,)
@@ -236,7 +217,7 @@ def _as_ids(value: Any) -> tuple[UUID, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Under which ids and in which folder the rows are to stand; ids not named stay."""
+    """The new ids of rows and the project's new folder; ids that are not named stay."""
 
     ids: Mapping[UUID, UUID]
     slug: str
@@ -256,39 +237,29 @@ class Renaming:
 def build_new_ids(rows: ProjectRows, project_id: UUID) -> dict[UUID, UUID]:
     """Build ids for a second copy of a project, all derived from the copy's own.
 
-    A contribution keeps the first eight digits, for they stand in names of files; a session gets
-    new ones, for people call it by them. A document that never came to its end has an id as well,
-    in its chunks.
+    A contribution keeps its first eight digits, which names of files hold; a session gets new ones,
+    because people call it by them. A document that was never finished has an id too, in its chunks.
     """
-    ids = {rows.project.id: project_id}
-    others = [
-        *(row.id for row in rows.dialectic_sessions),
-        *(row.id for row in rows.dialectic_chunks),
-        *(row.id for row in rows.dialectic_feedback),
-        *(row.id for row in rows.dialectic_project_resources),
-    ]
-    ids |= {old: uuid5(project_id, str(old)) for old in others}
+    ids = {row.id: uuid5(project_id, str(row.id)) for row in rows.own}
     documents = {row.id for row in rows.dialectic_contributions}
     for document in documents | {row.root_contribution_id for row in rows.dialectic_chunks}:
         old = str(document)
         ids[document] = UUID(old[:8] + str(uuid5(project_id, old))[8:])
-    return ids
+    return ids | {rows.project.id: project_id}
 
 
 def rename_rows(rows: ProjectRows, renaming: Renaming) -> ProjectRows:
-    """Build the same project under other ids and in another folder."""
+    """Build the same project with other ids and in another folder."""
     sessions = {short_id(row.id): short_id(renaming.id(row.id)) for row in rows.dialectic_sessions}
-    tables: dict[str, Any] = {}
-    for name in ProjectRows.model_fields:
-        tables[name] = tuple(
-            _rename_row(row, renaming, sessions) if isinstance(row, Row) else row
-            for row in getattr(rows, name)
-        )
+    tables: dict[str, Any] = {
+        kind.table: tuple(_rename_row(row, renaming, sessions) for row in getattr(rows, kind.table))
+        for kind in ROW_TYPES
+    }
     project = tables["dialectic_projects"][0].model_copy(update={"slug": renaming.slug})
     return rows.model_copy(update={**tables, "dialectic_projects": (project,)})
 
 
-def _rename_row(row: RowT, renaming: Renaming, sessions: Mapping[str, str]) -> RowT:
+def _rename_row(row: Row, renaming: Renaming, sessions: Mapping[str, str]) -> Row:
     changed: dict[str, Any] = {}
     for name, _ in type(row).marked(Ref):
         value = getattr(row, name)
@@ -299,7 +270,7 @@ def _rename_row(row: RowT, renaming: Renaming, sessions: Mapping[str, str]) -> R
     for name, _ in type(row).marked(InStorage):
         if (path := getattr(row, name)) is not None:
             changed[name] = renaming.path(path, sessions)
-    for name, _ in type(row).marked(TellsSources):
+    for name, _ in type(row).marked(NamesSources):
         if (manifest := getattr(row, name)) is not None:
             changed[name] = rename_sources(manifest, renaming.id)
     return row.model_copy(update=changed)

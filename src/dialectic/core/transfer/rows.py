@@ -1,8 +1,8 @@
-"""A project as rows that belong to nobody: what an export writes down and an import takes in.
+"""The rows of a project that an export writes and an import reads. Pure.
 
-Pure. Each class is a table and its fields are the columns that travel, in the order in which they
-are written. Tenants, users, wallets, jobs and the times of files stay behind: they belong to the
-place, not to the project. `project_export` builds these rows, `project_import` reads them back.
+Each class is a table, and its fields are the columns that travel, in the order in which they are
+written. Tenants, users, wallets, jobs and the times of files stay behind: they belong to the
+installation, not to the project.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -19,9 +19,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from dialectic.core.documents.manifest import check_manifest
 from dialectic.core.transfer.bundle_format import Several
 
-# Columns that belong to the place where a row stands.
+# Columns that belong to the installation.
 OWNERS = frozenset({"tenant_id", "user_id"})
-# As many as a file of the largest size has, with each in a line of its own.
+# A file of the largest size has about this many, with each on a line of its own.
 VALUES_MAX = 2_000_000
 
 Json = dict[str, Any]
@@ -30,24 +30,18 @@ RowT = TypeVar("RowT", bound="Row")
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Marks a column that holds ids of a table's rows; `is_loose` where one may be gone."""
+    """Marks a column that holds ids of a table's rows; `is_loose` if the row may be missing."""
 
     table: str
     is_loose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class InStorage:
     """Marks a column that holds the path of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class TellsSources:
-    """Marks a column that holds a manifest, in which contributions are named."""
-
-
-def _to_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
+class NamesSources:
+    """Marks a column that holds a manifest, which names contributions."""
 
 
 def _refuse_flight(status: str) -> str:
@@ -56,17 +50,14 @@ def _refuse_flight(status: str) -> str:
     return status
 
 
-def _check_manifest(manifest: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if manifest is None else check_manifest(manifest)
-
-
-Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
-ManifestJson = Annotated[dict[str, Any] | None, AfterValidator(_check_manifest), TellsSources()]
+Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+ManifestJson = Annotated[Annotated[Json, AfterValidator(check_manifest)] | None, NamesSources()]
 Count = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Nth = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-# Where the row's text is found: it is the file, or the file behind its front matter, or neither.
+SizeBytes = Annotated[int, Field(ge=0)]
+# Where a row's text is: it is the whole file, or the file without its front matter, or neither.
 ContentIn = Literal["file", "body", "row"]
 
 _Domain = Ref("dialectic_domains")
@@ -86,18 +77,18 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: ClassVar[str]
-    # Columns that stay behind, beside the owners.
+    # Columns that stay behind, in addition to the owners.
     left_behind: ClassVar[frozenset[str]] = frozenset()
-    # Fields that say something about the row and are no columns of it.
+    # Fields that describe the row and are not columns of it.
     added: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def pick(cls: type[RowT], columns: Json) -> RowT:
-        """Take from a row of the database what travels."""
+        """Take the columns that travel from a row of the database."""
         return cls.model_validate({name: columns[name] for name in cls.model_fields})
 
     @classmethod
-    def marked(cls, kind: type[Ref | InStorage | TellsSources]) -> Iterator[tuple[str, Any]]:
+    def marked(cls, kind: type[Ref | InStorage | NamesSources]) -> Iterator[tuple[str, Any]]:
         for name, field in cls.model_fields.items():
             for mark in field.metadata:
                 if isinstance(mark, kind):
@@ -105,7 +96,7 @@ class Row(BaseModel):
 
 
 class DomainRow(Row):
-    """The field a project is of."""
+    """The domain of a project."""
 
     table = "dialectic_domains"
     left_behind = frozenset({"parent_domain_id"})
@@ -125,7 +116,7 @@ class ProcessRow(Row):
     id: Annotated[UUID, _Process]
     name: str
     description: str
-    # These two follow from the definition, and stand here for readers.
+    # These two follow from the definition; they are written for readers.
     title: str
     starting_stage_id: UUID | None
     content_hash: Sha256
@@ -160,7 +151,7 @@ class ProjectRow(Row):
 
 
 class SessionRow(Row):
-    """One run of a process; never one with work in flight."""
+    """One run of a process, without work in flight."""
 
     table = "dialectic_sessions"
     left_behind = frozenset({"wallet_id", "idempotency_key", "status_before_pause"})
@@ -183,7 +174,7 @@ class SessionRow(Row):
 
 
 class StageRunRow(Row):
-    """One stage of one iteration, ended."""
+    """One stage of one iteration that has ended."""
 
     table = "dialectic_stage_runs"
 
@@ -200,19 +191,19 @@ class StageRunRow(Row):
 
 
 class FileRow(Row):
-    """A file; its bytes stand in the archive."""
+    """A file; the archive holds its bytes."""
 
     table = "dialectic_files"
     left_behind = frozenset({"project_id", "content", "written_at", "tried_at", "created_at"})
 
     path: Annotated[str, InStorage()]
     mime_type: str
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: SizeBytes
     sha256: Sha256
 
 
 class ContributionRow(Row):
-    """What a model wrote, or a person made of it."""
+    """A document that a model wrote, or a person's edit of one."""
 
     table = "dialectic_contributions"
     left_behind = frozenset({"job_id"})
@@ -241,7 +232,7 @@ class ContributionRow(Row):
     storage_path: Annotated[str, InStorage()]
     raw_response_storage_path: Annotated[str | None, InStorage()]
     mime_type: str
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: SizeBytes
     prompt_template_name: str | None
     tokens_used_input: Count | None
     tokens_used_output: Count | None
@@ -253,7 +244,7 @@ class ContributionRow(Row):
     edit_version: Nth
     is_latest_edit: bool
     original_model_contribution_id: Annotated[UUID | None, _Contribution]
-    # Bundles of earlier programs have none.
+    # Bundles of earlier versions have none.
     manifest: ManifestJson = None
     created_at: Moment
     content_in: ContentIn
@@ -261,10 +252,10 @@ class ContributionRow(Row):
 
 
 class ChunkRow(Row):
-    """One turn of a document that took several; of one that never came to its end, too."""
+    """One turn of a document that took several, also of one that was never finished."""
 
     table = "dialectic_chunks"
-    # What a first turn was asked stands in its raw answer, and nobody goes on with it elsewhere.
+    # The raw answer holds what the first turn was asked; an import cannot continue the turn.
     left_behind = frozenset({"job_id", "opening"})
     added = frozenset({"content_in"})
 
@@ -278,7 +269,7 @@ class ChunkRow(Row):
     storage_path: Annotated[str, InStorage()]
     raw_response_storage_path: Annotated[str, InStorage()]
     mime_type: str
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: SizeBytes
     tokens_used_input: Count
     tokens_used_output: Count
     usage_source: str
@@ -294,7 +285,7 @@ class ChunkRow(Row):
 
 
 class FeedbackRow(Row):
-    """What a person said of a stage or a contribution."""
+    """A person's words about a stage or a contribution."""
 
     table = "dialectic_feedback"
 
@@ -325,7 +316,7 @@ class ResourceRow(Row):
     document_key: str | None
     storage_path: Annotated[str, InStorage()]
     mime_type: str
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: SizeBytes
     notes: Several[str]
     created_at: Moment
     content_in: ContentIn
@@ -343,7 +334,7 @@ class ProjectRows(BaseModel):
     dialectic_projects: Annotated[Several[ProjectRow], Field(min_length=1, max_length=1)]
     dialectic_domains: Several[DomainRow]
     dialectic_process_templates: Several[ProcessRow]
-    # These five are for readers: an import makes them again from the process's definition.
+    # These five are for readers: an import derives them from the definition of the process.
     dialectic_stages: Several[Json]
     dialectic_stage_transitions: Several[Json]
     domain_process_associations: Several[Json]
@@ -353,7 +344,7 @@ class ProjectRows(BaseModel):
     dialectic_sessions: Several[SessionRow]
     dialectic_stage_runs: Several[StageRunRow]
     dialectic_contributions: Several[ContributionRow]
-    # Bundles of earlier programs have none.
+    # Bundles of earlier versions have none.
     dialectic_chunks: Several[ChunkRow] = ()
     dialectic_feedback: Several[FeedbackRow]
     dialectic_project_resources: Several[ResourceRow]
@@ -371,34 +362,23 @@ class ProjectRows(BaseModel):
             *self.dialectic_project_resources,
         )
 
+    @property
+    def own(self) -> tuple[ProjectRow | SessionRow | FeedbackRow | TextRow, ...]:
+        """The rows that belong to this project alone and have an id."""
+        return (self.project, *self.dialectic_sessions, *self.dialectic_feedback, *self.texts)
+
     def as_bytes(self) -> bytes:
-        """Write the rows down, the same rows always alike."""
+        """Write the rows as JSON; equal rows make equal bytes."""
         text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2)
         return text.encode() + b"\n"
 
     def each(self) -> Iterator[Row]:
-        """Yield every row that an import takes in."""
+        """Yield every row that an import inserts."""
         for name in type(self).model_fields:
             yield from (row for row in getattr(self, name) if isinstance(row, Row))
 
 
-READ_BY_PEOPLE = (
-    "dialectic_stages",
-    "dialectic_stage_transitions",
-    "domain_process_associations",
-    "domain_specific_prompt_overlays",
-    "system_prompts",
-)
-ROW_TYPES: tuple[type[Row], ...] = (
-    DomainRow,
-    ProcessRow,
-    ModelRow,
-    ProjectRow,
-    SessionRow,
-    StageRunRow,
-    FileRow,
-    ContributionRow,
-    ChunkRow,
-    FeedbackRow,
-    ResourceRow,
-)
+ROW_TYPES = tuple(Row.__subclasses__())
+TEXT_TABLES = ("dialectic_contributions", "dialectic_chunks", "dialectic_project_resources")
+# The other tables are for readers.
+READ_BY_PEOPLE = tuple(ProjectRows.model_fields.keys() - {kind.table for kind in ROW_TYPES})

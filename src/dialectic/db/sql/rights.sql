@@ -19,6 +19,8 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
 grant execute on function
   dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
     numeric, bigint, bigint, numeric),
+  dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
+    bigint, numeric, numeric, bigint, bigint),
   dialectic.settle_hold(text, bigint, bigint, text, boolean, jsonb, text[], uuid, text),
   dialectic.void_hold(text), dialectic.lose_hold(text),
   dialectic.load_purse(uuid, uuid, uuid, boolean)
@@ -54,8 +56,6 @@ grant execute on function
   dialectic.list_lanes(), dialectic.find_due(text[]),
   dialectic.sweep_jobs(interval, integer),
   dialectic.sweep_holds(interval, integer),
-  dialectic.reserve_funds_for(uuid, numeric, text, uuid, boolean, text, text, uuid, text, uuid, integer,
-    bigint, numeric, numeric, bigint, bigint),
   dialectic.watch_purse(uuid, boolean),
   dialectic.turn_away_jobs(uuid[], uuid[], interval, integer),
   dialectic.rerun_needed(uuid, uuid),

@@ -1,4 +1,4 @@
-"""Chats and what was said in them, as rows. Statements stand in sql/queries/chats.sql."""
+"""Chats and their messages as rows. See sql/queries/chats.sql."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHAT = Noun("chat", SQL["find_chat_ids"], Remedy(RemedyAction.LIST_CHATS))
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation, with what it opened with; one that is new has not been saved yet."""
+    """A conversation with its system prompt; a new one has not been saved yet."""
 
     id: UUID
     title: str
@@ -30,7 +30,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A question and its answer, as they are kept."""
+    """A question and its answer."""
 
     question_id: UUID
     question: str
@@ -45,7 +45,7 @@ class Exchange:
 
 
 async def get_chat_id(connection: Connection, text: str) -> UUID:
-    """Find a chat by its id or by the beginning of it, if that means only one."""
+    """Find a chat by its id or by a prefix of it."""
     return await get_id(connection, CHAT, text)
 
 
@@ -63,17 +63,17 @@ async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
 
 
 async def lock(connection: Connection, chat_id: UUID) -> bool:
-    """Keep a chat from being deleted until the end of the transaction; say whether it is there."""
+    """Lock a chat against deletion until the transaction ends; say whether it exists."""
     return await connection.fetchval(SQL["lock_chat"], chat_id) is not None
 
 
 async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, Any]]:
-    """List the chats that were last spoken in."""
+    """List the chats with the newest messages."""
     return [dict(row) for row in await connection.fetch(SQL["list_chats"], limit)]
 
 
 async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
-    """List what was said in a chat, oldest first."""
+    """List the messages of a chat, the oldest first."""
     return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
 
 
@@ -84,9 +84,8 @@ async def find_message(connection: Connection, message_id: UUID) -> dict[str, An
 
 
 async def rewind(connection: Connection, chat_id: UUID, message_id: UUID) -> int:
-    """Take a message and all that followed out of the thread; return how many that were."""
-    rows = await connection.fetch(SQL["rewind"], chat_id, message_id)
-    return len(rows)
+    """Remove a message and all later ones from the thread; return how many."""
+    return len(await connection.fetch(SQL["rewind"], chat_id, message_id))
 
 
 async def rename(connection: Connection, chat_id: UUID, title: str) -> None:
@@ -95,12 +94,12 @@ async def rename(connection: Connection, chat_id: UUID, title: str) -> None:
 
 
 async def delete(connection: Connection, chat_id: UUID) -> None:
-    """Delete a chat with all that was said in it; what was paid stays in the books."""
+    """Delete a chat with its messages; the ledger keeps what they cost."""
     await connection.execute(SQL["delete_chat"], chat_id)
 
 
 async def load_system_prompt(connection: Connection, prompt_id: UUID) -> str:
-    """Load the words of a system prompt that a process of this tenant has brought."""
+    """Load the text of a system prompt of one of the tenant's processes."""
     text: str | None = await connection.fetchval(SQL["load_system_prompt"], prompt_id)
     if text is None:
         raise NotFound(f"There is no system prompt {prompt_id}.")
@@ -110,7 +109,7 @@ async def load_system_prompt(connection: Connection, prompt_id: UUID) -> str:
 async def save_exchange(
     connection: Connection, *, tenant_id: UUID, user_id: UUID, chat: Chat, said: Exchange
 ) -> None:
-    """Save a question with its answer; the first one makes the chat."""
+    """Save a question with its answer; the first one creates the chat."""
     if chat.is_new:
         await connection.execute(
             SQL["insert_chat"], tenant_id, chat.id, user_id, chat.title, chat.system

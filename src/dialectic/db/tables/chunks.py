@@ -14,7 +14,7 @@ from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, Usage, UsageSource
 from dialectic.db.pool import Connection
-from dialectic.db.tables.records import SQL, File
+from dialectic.db.tables.records import SQL, File, build_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,34 +29,29 @@ class NewChunk:
 
 
 async def insert_chunk(connection: Connection, job: Job, new: NewChunk) -> None:
-    """Insert one turn; its files are inserted beside it, in the caller's commit."""
+    """Insert one turn; the caller inserts its files in the same commit."""
     said = new.said
-    await connection.execute(
-        SQL["insert_chunk"],
-        job.tenant_id,
-        new.id,
-        job.session_id,
-        job.id,
-        new.contribution_id,
-        said.turn,
-        job.stage_slug,
-        job.iteration_number,
-        new.model_name,
-        said.opening,
-        said.text,
-        new.file.path,
-        said.raw_path,
-        len(new.file.data),
-        said.usage.input_tokens,
-        said.usage.output_tokens,
-        said.usage.source,
-        said.finish_reason,
-        said.raw_finish_reason,
-        said.request_id,
-        said.elapsed_ms,
-        list(said.flags),
-        said.manifest,
-    )
+    columns = {
+        "id": new.id,
+        "root_contribution_id": new.contribution_id,
+        "turn_index": said.turn,
+        "model_name": new.model_name,
+        "opening": said.opening,
+        "content": said.text,
+        "storage_path": new.file.path,
+        "raw_response_storage_path": said.raw_path,
+        "size_bytes": len(new.file.data),
+        "tokens_used_input": said.usage.input_tokens,
+        "tokens_used_output": said.usage.output_tokens,
+        "usage_source": said.usage.source,
+        "finish_reason": said.finish_reason,
+        "raw_finish_reason": said.raw_finish_reason,
+        "provider_request_id": said.request_id,
+        "processing_time_ms": said.elapsed_ms,
+        "flags": said.flags,
+        "manifest": said.manifest,
+    }
+    await connection.execute(SQL["insert_chunk"], build_record(job, columns))
 
 
 async def read_chunks(connection: Connection, contribution_id: UUID) -> tuple[Chunk, ...]:

@@ -1,7 +1,7 @@
-"""Texts made shorter, and their vectors, as rows. Statements stand in sql/queries/compressions.sql.
+"""Shorter texts, and vectors of texts, as rows. Statements: sql/queries/compressions.sql.
 
 Knows nothing of how they are made, nor of money. What costs something is claimed first: as long as
-the attempt that does so lives, nobody else makes the same. Functions take the connection of a
+the attempt that claims it lives, no other makes the same. Functions take the connection of a
 tenant's transaction.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -21,7 +21,7 @@ SQL = load_queries("compressions")
 
 
 def hash_text(text: str) -> str:
-    """Name a text by what stands in it."""
+    """Name a text by its content."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -89,11 +89,7 @@ async def list_known_vectors(
 
 async def claim_vectors(connection: Connection, job: Job, key: VectorsKey) -> bool:
     """Claim that a job makes the vectors of a text; False if they are there or another does."""
-    return bool(
-        await connection.fetchval(
-            SQL["claim_vectors"], *_own(job, key.derive_id(job.tenant_id)), *_of(key), *_by(job)
-        )
-    )
+    return bool(await connection.fetchval(SQL["claim_vectors"], *_bind(job, key)))
 
 
 async def save_vectors(
@@ -101,15 +97,7 @@ async def save_vectors(
 ) -> UUID | None:
     """Save the vectors of a text, and return the id of the row; None if another was quicker."""
     found: UUID | None = await connection.fetchval(
-        SQL["save_vectors"],
-        *_own(job, key.derive_id(job.tenant_id)),
-        *_of(key),
-        *_by(job),
-        made.pieces,
-        made.data,
-        made.tokens,
-        paid.cost_credits,
-        paid.hold_key,
+        SQL["save_vectors"], *_bind(job, key), *astuple(made), *astuple(paid)
     )
     return found
 
@@ -150,14 +138,7 @@ async def list_known_compressions(
 
 async def claim_compression(connection: Connection, job: Job, key: CompressionKey) -> bool:
     """Claim that a job makes a shorter text; False if it is there or another does."""
-    return bool(
-        await connection.fetchval(
-            SQL["claim_compression"],
-            *_own(job, key.derive_id(job.tenant_id)),
-            *_all(key),
-            *_by(job),
-        )
-    )
+    return bool(await connection.fetchval(SQL["claim_compression"], *_bind(job, key)))
 
 
 async def save_compression(
@@ -165,30 +146,12 @@ async def save_compression(
 ) -> UUID | None:
     """Save a shorter text, and return the id of the row; None if another was quicker."""
     found: UUID | None = await connection.fetchval(
-        SQL["save_compression"],
-        *_own(job, key.derive_id(job.tenant_id)),
-        *_all(key),
-        *_by(job),
-        made.text,
-        made.tokens_before,
-        made.tokens_after,
-        paid.cost_credits,
-        paid.hold_key,
+        SQL["save_compression"], *_bind(job, key), *astuple(made), *astuple(paid)
     )
     return found
 
 
-def _own(job: Job, row_id: UUID) -> tuple[UUID, UUID, UUID]:
-    return job.tenant_id, row_id, job.session_id
-
-
-def _of(key: VectorsKey) -> tuple[str, str]:
-    return key.content_hash, key.embedder
-
-
-def _all(key: CompressionKey) -> tuple[str, str, str, str, int]:
-    return key.content_hash, key.purpose_hash, key.compressor, key.tokenizer, key.budget_tokens
-
-
-def _by(job: Job) -> tuple[UUID, int]:
-    return job.id, job.attempt
+def _bind(job: Job, key: VectorsKey | CompressionKey) -> tuple[Any, ...]:
+    """Bind what both tables begin with: whose row it is, its key, and the attempt that makes it."""
+    row_id = key.derive_id(job.tenant_id)
+    return job.tenant_id, row_id, job.session_id, *astuple(key), job.id, job.attempt

@@ -1,8 +1,8 @@
-"""Lists of what a tenant has, one page at a time. Statements stand in sql/queries/lists.sql.
+"""Lists of a tenant's rows, one page at a time. See sql/queries/lists.sql.
 
-A page begins behind a key and not at a number, so what is added meanwhile neither repeats nor skips
-anything. Knows nothing of how a key is shown to a client. Functions take the connection of a
-tenant's transaction.
+A page begins after a key and not at a number, so that rows which are added meanwhile are neither
+repeated nor skipped. Knows nothing of how a key is shown to a client. Functions take the connection
+of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which part of a list: behind which row, and how many."""
+    """A part of a list: after which row, and how many rows."""
 
     limit: int
     after: tuple[datetime, UUID] | None = None
@@ -65,12 +65,12 @@ async def list_jobs(connection: Connection, page: PageQuery, session_id: UUID) -
 
 
 async def list_documents(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
-    """List what stands beside the contributions of a session, the oldest first."""
+    """List the documents of a session that are not contributions, the oldest first."""
     return _plain(await connection.fetch(SQL["list_documents"], *page.arguments, session_id))
 
 
 async def list_resources(connection: Connection, page: PageQuery, project_id: UUID) -> Rows:
-    """List what was given to a project, the oldest first."""
+    """List the resources of a project, the oldest first."""
     return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
 
 
@@ -90,7 +90,7 @@ async def list_chats(connection: Connection, page: PageQuery) -> Rows:
 async def list_transactions(
     connection: Connection, wallet_id: UUID, *, before: int | None, limit: int
 ) -> Rows:
-    """List what happened to a wallet before a transaction, the newest first."""
+    """List the transactions of a wallet before one of them, the newest first."""
     return _plain(await connection.fetch(SQL["list_transactions"], before, limit, wallet_id))
 
 

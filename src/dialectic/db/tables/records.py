@@ -1,12 +1,7 @@
-"""Finds a row by the beginning of its id, as people type it. Knows which nouns there are, not what
-they mean.
-
-Projects, sessions, contributions and files as rows. Statements stand in sql/queries/records.sql.
+"""Projects, sessions, contributions, resources and files as rows. See sql/queries/records.sql.
 
 Knows no job states and no money. Functions take the connection of a tenant's transaction, so that
 several of them make one commit.
-
-The folder that a project gets: no two projects of a tenant share one. Knows nothing of files.
 """
 
 from __future__ import annotations
@@ -19,9 +14,10 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 import asyncpg
+from pydantic_core import to_jsonable_python
 
 from dialectic.core.job import Job
-from dialectic.core.models.messages import Reply
+from dialectic.core.models.messages import FinishReason, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
 from dialectic.core.slug import disambiguate
@@ -32,7 +28,7 @@ from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """What an id is of: its name, the statement that finds it, and what lists all of them."""
+    """A kind of row: its name, the statement that finds ids, and the command that lists them."""
 
     name: str
     statement: str
@@ -40,7 +36,7 @@ class Noun:
 
 
 async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
-    """Find an id by its beginning, if that means only one; raise what else it means."""
+    """Find an id by its prefix; raise if no row or more than one has it."""
     digits = text.replace("-", "").lower()
     if not digits or digits.strip("0123456789abcdef"):
         raise UsageError(
@@ -75,7 +71,7 @@ SESSION = Noun("session", SQL["find_session_ids"], Remedy(RemedyAction.LIST_SESS
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """In whose name something is done."""
+    """The tenant, the user and the wallet that act."""
 
     tenant_id: UUID
     user_id: UUID
@@ -83,14 +79,14 @@ class Account:
 
 
 async def open_account(db: Database, user_name: str) -> Account:
-    """Load a user's account; at the first call it is made."""
+    """Load a user's account; the first call creates it."""
     row = (await db.fetch(SQL["open_account"], user_name))[0]
     return Account(row["tenant_id"], row["user_id"], row["wallet_id"])
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that is about to exist: its bytes are committed with the rows that speak of it."""
+    """A new file: its bytes are committed with the rows that refer to it."""
 
     path: str
     data: bytes
@@ -119,7 +115,7 @@ def _bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str],
 
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:
     """Copy a process into the tables, once per content; return the id of that version."""
-    process_id = uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
+    process_id = derive_process_id(tenant_id, process)
     is_new = await connection.fetchval(
         SQL["insert_process"],
         tenant_id,
@@ -141,7 +137,7 @@ async def pin_process(connection: Connection, tenant_id: UUID, process: Process)
 async def _keep_prompts(
     connection: Connection, tenant_id: UUID, process_id: UUID, process: Process
 ) -> dict[str, UUID]:
-    """Keep the words of a process; a text that another version has already is shared with it."""
+    """Keep the prompts of a process; versions with the same text share one row."""
     hashes = {name: _hash_text(text) for name, text in process.prompts.items()}
     prompt_ids = {name: uuid5(tenant_id, f"prompt:{name}:{hashes[name]}") for name in hashes}
     await connection.execute(
@@ -195,6 +191,11 @@ def derive_model_id(tenant_id: UUID, name: str) -> UUID:
     return uuid5(tenant_id, f"model:{name}")
 
 
+def derive_process_id(tenant_id: UUID, process: Process) -> UUID:
+    """Derive the id under which a tenant keeps a version of a process."""
+    return uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
+
+
 def derive_domain_id(tenant_id: UUID, name: str) -> UUID:
     """Derive the id under which a tenant keeps a domain."""
     return uuid5(tenant_id, f"domain:{name}")
@@ -207,7 +208,7 @@ async def _insert_domains(
     process: Process,
     prompt_ids: dict[str, UUID],
 ) -> None:
-    # In the order of names, so that two who keep the same domains meet, and do not cross.
+    # In the order of names: two transactions that insert the same domains cannot deadlock.
     for domain in sorted(set(process.file.domains)):
         domain_id = await upsert_domain(connection, tenant_id, domain)
         await connection.execute(SQL["insert_domain_association"], tenant_id, domain_id, process_id)
@@ -234,7 +235,7 @@ def _hash_text(text: str) -> str:
 
 
 async def upsert_model(connection: Connection, tenant_id: UUID, card: ModelCard) -> UUID:
-    """Keep the facts about a model as they are now; return its id."""
+    """Keep the current facts about a model; return its id."""
     model_id = derive_model_id(tenant_id, card.name)
     await connection.execute(
         SQL["upsert_model"], tenant_id, model_id, card.name, card.provider, card.as_config()
@@ -250,7 +251,7 @@ async def upsert_domain(connection: Connection, tenant_id: UUID, name: str) -> U
 
 
 async def get_session_id(connection: Connection, text: str) -> UUID:
-    """Find a session by its id or by the beginning of it, if that means only one."""
+    """Find a session by its id or by a prefix of it."""
     return await get_id(connection, SESSION, text)
 
 
@@ -266,92 +267,76 @@ async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Reco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContribution:
-    """What a job wrote, with where it stands and how it came about."""
+    """A document that a job wrote. The fields are columns; those of the job itself are missing."""
 
     id: UUID
     model_id: UUID
     model_name: str
     model_index: int
     contribution_type: str
-    prompt_template_name: str
-    reply: Reply
-    file: File
-    raw_path: str
-    is_incomplete: bool
-    is_intermediate: bool
-    flags: tuple[str, ...]
-    processing_time_ms: int
     rank: int
     origin: int
     source_group: UUID | None
     target_contribution_id: UUID | None
     source_contribution_ids: tuple[UUID, ...]
-    edit_version: int
-    # The first version, if this is a later one: all who read it go by that id.
+    # This one, or the first version if this is a later one.
+    root_contribution_id: UUID
+    # The first version, if this is a later one: all readers refer to it by that id.
     original_model_contribution_id: UUID | None
-    # What the prompt of its last turn was made of.
+    edit_version: int
+    is_incomplete: bool
+    is_intermediate: bool
+    flags: tuple[str, ...]
+    content: str
+    storage_path: str
+    raw_response_storage_path: str
+    size_bytes: int
+    prompt_template_name: str
+    tokens_used_input: int
+    tokens_used_output: int
+    usage_source: UsageSource
+    finish_reason: FinishReason
+    raw_finish_reason: str | None
+    provider_request_id: str | None
+    processing_time_ms: int
+    # What the prompt of its last turn consisted of.
     manifest: dict[str, Any] | None = None
 
 
 async def insert_contribution(
     connection: Connection, job: Job, project_id: UUID, new: NewContribution, files: Sequence[File]
 ) -> None:
-    """Insert what a job wrote, with all its files, and tell those who follow its session."""
-    first_id = new.original_model_contribution_id
-    if first_id is not None:
-        await supersede(connection, first_id)
+    """Insert a job's document with all its files, and announce it to followers of the session."""
+    if new.original_model_contribution_id is not None:
+        await supersede(connection, new.original_model_contribution_id)
+    record = build_record(job, new)
     await connection.execute(
-        SQL["insert_contribution"],
-        job.tenant_id,
-        new.id,
-        job.session_id,
-        job.id,
-        new.model_id,
-        new.model_name,
-        job.stage_slug,
-        job.iteration_number,
-        new.contribution_type,
-        first_id or new.id,
-        0,
-        new.is_incomplete,
-        new.reply.text,
-        new.file.path,
-        new.raw_path,
-        len(new.file.data),
-        new.prompt_template_name,
-        new.reply.usage.input_tokens,
-        new.reply.usage.output_tokens,
-        new.reply.usage.source,
-        new.reply.finish_reason,
-        new.reply.raw_finish_reason,
-        new.reply.request_id,
-        new.processing_time_ms,
-        list(new.flags),
-        False,
-        new.source_group,
-        new.target_contribution_id,
-        new.is_intermediate,
-        new.model_index,
-        new.rank,
-        new.origin,
-        list(new.source_contribution_ids),
-        new.edit_version,
-        first_id,
-        new.manifest,
-        project_id,
-        *_bind_files(files),
+        SQL["insert_contribution"], job.tenant_id, project_id, record, *_bind_files(files)
     )
 
 
+def build_record(job: Job, new: Any) -> dict[str, Any]:
+    """Build the JSON of a row that a job writes: the columns of `new` and those of the job."""
+    columns: dict[str, Any] = to_jsonable_python(new)
+    return {
+        **columns,
+        "tenant_id": str(job.tenant_id),
+        "session_id": str(job.session_id),
+        "job_id": str(job.id),
+        "stage": job.stage_slug,
+        "iteration_number": job.iteration_number,
+    }
+
+
 async def supersede(connection: Connection, first_id: UUID) -> int:
-    """Make room for a newer version; what was made from the old one is stale. Return how many."""
+    """Make the latest version an old one; return how many documents made from it are now stale."""
     await connection.execute(SQL["supersede"], first_id)
     return len(await connection.fetch(SQL["mark_stale"], first_id))
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a resource is, and to which project it belongs."""
+    """The user and the project that a resource belongs to."""
 
     user_id: UUID
     project_id: UUID
@@ -370,38 +355,25 @@ class NewResource:
     stage_slug: str | None = None
     source_contribution_id: UUID | None = None
     document_key: str | None = None
+    mime_type: str = MARKDOWN
 
     def as_file(self) -> File:
-        return File(self.path, self.text.encode(), MARKDOWN)
+        return File(self.path, self.text.encode(), self.mime_type)
 
 
 def derive_resource_id(project_id: UUID, path: str) -> UUID:
-    """Derive the id of a resource from where it stands."""
+    """Derive the id of a resource from its path."""
     return uuid5(project_id, path)
 
 
 async def put_resources(
     connection: Connection, tenant_id: UUID, owner: Owner, resources: Sequence[NewResource]
 ) -> None:
-    """Put resources and their files in their places; a newer text takes the place of an older."""
+    """Insert resources and their files; a newer text replaces an older one."""
     if not resources:
         return
     rows = [
-        {
-            "id": str(derive_resource_id(owner.project_id, new.path)),
-            "resource_type": new.resource_type,
-            "session_id": str(new.session_id) if new.session_id else None,
-            "iteration_number": new.iteration_number,
-            "stage_slug": new.stage_slug,
-            "content": new.text,
-            "storage_path": new.path,
-            "mime_type": MARKDOWN,
-            "notes": list(new.notes),
-            "source_contribution_id": (
-                str(new.source_contribution_id) if new.source_contribution_id else None
-            ),
-            "document_key": new.document_key,
-        }
+        {**to_jsonable_python(new), "id": str(derive_resource_id(owner.project_id, new.path))}
         for new in resources
     ]
     await connection.execute(SQL["put_resources"], tenant_id, owner.project_id, owner.user_id, rows)
@@ -415,7 +387,7 @@ async def record_event(
 
 
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:
-    """Choose the slug itself if it is free, else one like it; it is held until the commit."""
+    """Choose the slug if it is free, else one like it; it is locked until the commit."""
     chosen, unique = slug, project_id
     while True:
         await connection.execute(SQL["lock_slug"], tenant_id, chosen)

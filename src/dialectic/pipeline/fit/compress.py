@@ -1,17 +1,18 @@
 """Compress: make a prompt fit its model by shortening what matters least, one text at a time.
 
-    measure     does it fit? then nothing is shortened, and nothing costs anything; if not: what
-                may be shortened (`parts`) and is long enough for it
-    goal        how long the prompt may be, and the floor that lets all of it be reached
-    judge       what all that is to come may cost, held against the wallet: or nothing is called
+    measure     does it fit? Then nothing is shortened, and nothing costs anything; if not: what
+                may be shortened and is long enough for it
+    goal        how long the prompt may be, and the least share of each text that reaches it
+    judge       the cost of everything that follows, compared with the wallet before any call
     value       older turns are worth less; so is what has less to do with the task
-    shorten     the one worth least, to what is still missing; count only it; go on while too long
+    apply       shorten the text that is worth least, by what is still missing; count only it;
+                continue while the prompt is too long
     check       the whole request, counted once more
 
-Which text gives way, and to how many tokens, is decided here by pure functions. How a text becomes
-shorter, from itself alone, and who pays for it, `shorten` knows. The same prompt is always made of
-the same texts: budgets are steps of a ladder, so that retries, later turns and siblings ask for the
-same shorter text and find it.
+Which text gives way, and to how many tokens, pure functions decide here. How a text becomes
+shorter, and who pays for it, the shortener knows. The same prompt is always made of the same texts:
+budgets are steps of a ladder, so that retries, later turns and siblings ask for the same shorter
+text and find it.
 """
 
 from __future__ import annotations
@@ -20,61 +21,52 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import floor
-from typing import Protocol, TypeVar
+from math import ceil, floor
+from typing import TypeVar
 
 from dialectic.core.documents.manifest import Entry, Manifest
 from dialectic.core.models.messages import Request
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.assemble import assemble, fit, render_part
-from dialectic.pipeline.fit.measure import SHARES, Candidate, Draft, measure
-from dialectic.pipeline.fit.parts import Kind, Part, PartKey
+from dialectic.pipeline.assemble import (
+    Kind,
+    Part,
+    PartKey,
+    Shorter,
+    assemble,
+    build_request,
+    compute_input_max,
+    fit,
+    list_parts,
+    render_part,
+)
+from dialectic.pipeline.fit.shortener import Replacement, TextShortener
 from dialectic.pipeline.gather import Material
-from dialectic.tokens.counting import ASIDE_CHARS, get_counter
+from dialectic.tokens.counting import (
+    ASIDE_CHARS,
+    count_request_tokens,
+    get_counter,
+    limit_tokens,
+)
 
+# Fewer tokens than these say nothing.
+FLOOR_TOKENS = 64
+# Every text keeps at least the largest of these shares with which the prompt fits. Below the last
+# of them an extract says nothing.
+SHARES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 40))
 # From one step of the ladder of budgets to the next.
 STEP = Fraction(7, 8)
 # Texts that touch are counted a little differently from each by itself.
 SLACK_TOKENS = 8
-# If a provider turns away what should have fitted, so much of it is sent the next time.
+# If a provider refuses what should have fitted, this much of it is sent the next time.
 AGAIN = Fraction(9, 10)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
-    """A text made shorter, and how."""
-
-    text: str
-    compressor: str
-    budget_tokens: int
-    cost_credits: int = 0
-    # It had been made before.
-    is_reused: bool = False
-
-
-class Shortener(Protocol):
-    """Makes texts shorter, each from itself alone, and tells what they are worth for the task."""
-
-    async def judge(self, draft: Draft, goal: Goal) -> None:
-        """Raise `FundsError` if what is to come costs more than there is, or than may be spent."""
-
-    async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
-        """Tell how much each of these texts has to do with the task, from 0 to 1."""
-
-    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
-        """Make a text no longer than this, in tokens of the model that reads it."""
-
-    @property
-    def spent_credits(self) -> int:
-        """What was spent so far, on shorter texts and to tell what texts are worth."""
-
-
-@dataclass(frozen=True, slots=True)
 class Goal:
-    """How long a prompt may be, and what its texts are left with at least."""
+    """How long a prompt may be, and the share of each text that is kept at least."""
 
     tokens: int
     share: Fraction
@@ -90,7 +82,7 @@ class Fitted:
 
 
 async def compress(
-    material: Material, card: ModelCard, shortener: Shortener, *, tokens_max: int | None = None
+    material: Material, card: ModelCard, shortener: TextShortener, *, tokens_max: int | None = None
 ) -> Fitted:
     """Make one complete request that fits the model, or raise `ContextWindowError` with figures.
 
@@ -100,10 +92,10 @@ async def compress(
     goal = None if draft.fits else decide_goal(draft)
     if goal is None:
         return _finish(draft, {}, {}, draft.tokens, 0)
-    await shortener.judge(draft, goal)
+    await shortener.judge(expect_victims(draft, goal), draft.tokens, goal.tokens)
     values = await weigh(draft, shortener)
     # Counted as a whole it may be a little longer than in parts: then all give way a little more.
-    shorter: dict[PartKey, Shortened] = {}
+    shorter: dict[PartKey, Replacement] = {}
     tokens = draft.tokens
     for share in (share for share in SHARES if share <= goal.share):
         shorter, tokens = await squeeze(draft, replace(goal, share=share), values, shortener)
@@ -115,7 +107,81 @@ async def compress(
     return await _aside(material, lambda: _finish(draft, values, shorter, tokens, spent))
 
 
-# -- pure decisions --------------------------------------------------------------------------------
+# -- measure: pure --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may be shortened, in tokens of the model that reads it."""
+
+    part: Part
+    tokens: int
+    # What it takes in the prompt as it is, and what is around a shorter text in its place.
+    placed_tokens: int
+    frame_tokens: int
+
+    def count_floor(self, share: Fraction) -> int:
+        return max(FLOOR_TOKENS, ceil(self.tokens * share))
+
+    def count_gain(self, share: Fraction) -> int:
+        """Find by how much the prompt gets shorter if this becomes as short as it may."""
+        return max(0, self.placed_tokens - self.frame_tokens - self.count_floor(share))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A prompt as it would be with nothing shortened."""
+
+    material: Material
+    card: ModelCard
+    request: Request
+    tokens: int
+    # How many tokens it may have with the whole answer, and with the least answer of use.
+    tokens_max: int
+    tokens_limit: int
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return self.tokens <= self.tokens_max
+
+    def count_least(self, share: Fraction) -> int:
+        """Find how long it is if every text is left with this share of it."""
+        return self.tokens - sum(each.count_gain(share) for each in self.candidates)
+
+    def count(self, shorter: Shorter) -> int:
+        """Count the whole of it, with these texts in their places."""
+        request = build_request(self.material, self.card, shorter)
+        return count_request_tokens(request, self.card).tokens
+
+
+def measure(material: Material, card: ModelCard, *, tokens_max: int | None = None) -> Draft:
+    """Count a prompt as it is; if that is too long, each text of it that may be shortened."""
+    request = build_request(material, card, {})
+    cap = request.max_output_tokens
+    most, limit = (
+        limit_tokens(compute_input_max(card, cap, gives_way=gives_way), card.tokenizer)
+        for gives_way in (False, bool(material.chunks))
+    )
+    if tokens_max is not None:
+        most, limit = min(most, tokens_max), min(limit, tokens_max)
+    draft = Draft(material, card, request, count_request_tokens(request, card).tokens, most, limit)
+    if draft.fits:
+        return draft
+    count, said = get_counter(card.tokenizer), material.said
+    candidates = [
+        Candidate(
+            part,
+            tokens=count(part.text),
+            placed_tokens=sum(map(count, render_part(part, said))),
+            frame_tokens=sum(map(count, render_part(part, said, ""))),
+        )
+        for part in list_parts(material)
+    ]
+    return replace(draft, candidates=tuple(c for c in candidates if c.count_gain(SHARES[-1])))
+
+
+# -- decide: pure --------------------------------------------------------------------------------
 
 
 def decide_goal(draft: Draft) -> Goal | None:
@@ -154,23 +220,39 @@ def score_turn(position: int, turns: int) -> float:
 def order_candidates(
     candidates: Sequence[Candidate], values: Mapping[PartKey, float]
 ) -> list[Candidate]:
-    """Order what may be shortened: what is worth least first, and of equals what stands first."""
+    """Order what may be shortened: what is worth least first, and of equals the first."""
     return sorted(candidates, key=lambda c: values.get(c.part.key, 0.0))
 
 
 def decide_again(error: ContextWindowError, counted_tokens: int) -> int:
-    """Decide how long a prompt may be that a provider turned away at this length, by our count."""
+    """Decide how long a prompt may be that a provider refused at this length, by our count."""
     less = floor(counted_tokens * AGAIN)
     if error.had_tokens and error.max_tokens and error.max_tokens < error.had_tokens:
         return min(less, floor(counted_tokens * Fraction(error.max_tokens, error.had_tokens)))
     return less
 
 
+def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
+    """Expect which texts must be shortened; all of them, where their values decide.
+
+    Turns are expected to become as short as they may, the oldest first.
+    """
+    if any(c.part.kind is not Kind.TURN for c in draft.candidates):
+        return [candidate.part for candidate in draft.candidates]
+    victims, missing = list[Part](), draft.tokens - goal.tokens
+    for candidate in draft.candidates:
+        if missing <= 0:
+            break
+        victims.append(candidate.part)
+        missing -= candidate.count_gain(goal.share)
+    return victims
+
+
 # -- the loop --------------------------------------------------------------------------------------
 
 
-async def weigh(draft: Draft, shortener: Shortener) -> dict[PartKey, float]:
-    """Find what each candidate is worth; where there is no choice nobody is asked."""
+async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
+    """Find what each candidate is worth; where there is no choice, nothing is asked."""
     if len(draft.candidates) < 2:
         return {}
     turns = len(draft.material.chunks)
@@ -182,17 +264,17 @@ async def weigh(draft: Draft, shortener: Shortener) -> dict[PartKey, float]:
 
 
 async def squeeze(
-    draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: Shortener
-) -> tuple[dict[PartKey, Shortened], int]:
+    draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: TextShortener
+) -> tuple[dict[PartKey, Replacement], int]:
     """Shorten one text after the other until the prompt fits; return how long it is then."""
     count, said = get_counter(draft.card.tokenizer), draft.material.said
-    shorter: dict[PartKey, Shortened] = {}
+    shorter: dict[PartKey, Replacement] = {}
     total = draft.tokens
     for candidate in order_candidates(draft.candidates, values):
         part = candidate.part
         budget = decide_budget(candidate, total - goal.tokens + SLACK_TOKENS, goal.share)
-        made = await shortener.shorten(part, budget)
-        placed = sum(map(count, render_part(part, said, made.text)))
+        made = await shortener.apply([part], budget)
+        placed = sum(map(count, render_part(part, said, made.items[0].text)))
         if placed >= candidate.placed_tokens:
             continue
         shorter[part.key] = made
@@ -211,7 +293,7 @@ async def squeeze(
 def _finish(
     draft: Draft,
     values: Mapping[PartKey, float],
-    shorter: Mapping[PartKey, Shortened],
+    shorter: Mapping[PartKey, Replacement],
     tokens: int,
     spent_credits: int,
 ) -> Fitted:
@@ -220,8 +302,10 @@ def _finish(
         request = assemble(draft.material, draft.card, _texts(shorter))
     else:
         request = fit(draft.request, draft.card, gives_way=bool(draft.material.chunks))
-    count = get_counter(draft.card.tokenizer)
-    items = [_enter(c, values, shorter.get(c.part.key), count) for c in draft.candidates if shorter]
+    items = [
+        _enter(candidate, values.get(candidate.part.key), shorter.get(candidate.part.key))
+        for candidate in (draft.candidates if shorter else ())
+    ]
     searched = draft.material.searched
     left_out = sum(each.tokens_before - each.tokens_after for each in searched)
     weighing_credits = spent_credits - sum(item.cost_credits for item in items)
@@ -235,30 +319,17 @@ def _finish(
     return Fitted(request, manifest, tokens)
 
 
-def _enter(
-    candidate: Candidate,
-    values: Mapping[PartKey, float],
-    made: Shortened | None,
-    count: Callable[[str], int],
-) -> Entry:
+def _enter(candidate: Candidate, value: float | None, made: Replacement | None) -> Entry:
+    if made is not None:
+        return replace(made.entries[0], value=value)
     part = candidate.part
-    entry = Entry(
+    return Entry(
         kind=part.kind,
         label=part.label,
         source_id=part.source_id,
         tokens_before=candidate.tokens,
         tokens_after=candidate.tokens,
-        value=values.get(part.key),
-    )
-    if made is None:
-        return entry
-    return replace(
-        entry,
-        tokens_after=count(made.text),
-        compressor=made.compressor,
-        budget_tokens=made.budget_tokens,
-        cost_credits=made.cost_credits,
-        is_reused=made.is_reused,
+        value=value,
     )
 
 
@@ -281,8 +352,8 @@ def _give_up(draft: Draft) -> ContextWindowError:
     )
 
 
-def _texts(shorter: Mapping[PartKey, Shortened]) -> dict[PartKey, str]:
-    return {key: made.text for key, made in shorter.items()}
+def _texts(shorter: Mapping[PartKey, Replacement]) -> dict[PartKey, str]:
+    return {key: made.items[0].text for key, made in shorter.items()}
 
 
 async def _aside(material: Material, work: Callable[[], T]) -> T:

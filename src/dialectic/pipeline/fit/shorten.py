@@ -1,208 +1,142 @@
-"""Shorten: one text made shorter, from itself alone and aimed at a task; found or made once.
+"""Shorten: one text made shorter, from itself alone and for one task; found or made once.
 
-Two ways: an extract keeps passages of the text (`retrieval.extract`), an abstract is written by a
-model. What was made is stored under all that it depends on, so retries, later turns and sibling
-models find it. Which text is shortened, and how far, `compress` decides.
+An extract keeps passages of the text (`retrieval.extract`), an abstract is written by a model. What
+was made is stored under everything that it depends on, so retries, later turns and sibling models
+find it. Which text is shortened, and how far, `compress` decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from uuid import UUID
 
-from dialectic.core.job import Job
+from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import build_block, render_template
+from dialectic.core.models.messages import FinishReason, Message, Request, Role
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.price import is_play
-from dialectic.core.process.definition import Compressor
+from dialectic.core.money.price import Rates, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import compressions
 from dialectic.db.tables.compressions import Compressed, CompressionKey, Paid, hash_text
-from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError
-from dialectic.pipeline.assemble import compose_prompt
-from dialectic.pipeline.fit.abstract import Abstractor
-from dialectic.pipeline.fit.compress import Goal, Shortened
+from dialectic.ledger.holds import Purpose
+from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
+from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.fit.embed import Library, score_likeness
-from dialectic.pipeline.fit.measure import Draft
-from dialectic.pipeline.fit.parts import Kind, Part, PartKey
-from dialectic.pipeline.gather import Material, Words
-from dialectic.pipeline.load import JobContext
-from dialectic.pipeline.reserve import Outlook, judge_ahead, release
+from dialectic.pipeline.fit.shortener import (
+    Cost,
+    Replacement,
+    Turn,
+    claim_or_find,
+    judge,
+    save_paid,
+)
+from dialectic.pipeline.gather import Item
+from dialectic.pipeline.reserve import judge_reply, release, reserve
+from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
-from dialectic.tokens.counting import bound_tokens, get_batch_counter, get_counter
+from dialectic.tokens.counting import (
+    bound_tokens,
+    count_request_tokens,
+    get_batch_counter,
+    get_counter,
+    limit_tokens,
+)
 
-# The way an extract is made; a change of it is another name, and old ones are not used any more.
-EXTRACT = "extract/2"
+# The ways texts are shortened; a change of one gets another name, and old results are not used.
+EXTRACT, ABSTRACT = "extract/2", "abstract/1"
 GAP = "\n[…]\n"
 
-
-def build_shortener(
-    engine: Engine, job: Job, scene: JobContext, material: Material, card: ModelCard
-) -> TextShortener:
-    """Build who shortens the texts of one prompt, as the process says."""
-    library = Library(engine, job, scene.wallet_id)
-    abstractor = None
-    if material.compressor is Compressor.ABSTRACT:
-        # One model writes them for all, so that all have the same and it is paid for once.
-        lead = engine.catalog.load_card(scene.models[scene.lead_model_index - 1])
-        abstractor = Abstractor(engine, job, scene.wallet_id, lead)
-    return TextShortener(
-        engine, job, card, library, build_purpose(material.words), abstractor, Ledger()
-    )
+TEMPLATE_NAME = "abstract"
+TEMPLATE = load_words(TEMPLATE_NAME)
+# A writer is told a length in words, and keeps to it roughly.
+WORDS_PER_TOKEN = 0.6
+# What a model that thinks first may use for that.
+THINKING_TOKENS = 4_000
+SLACK_TOKENS = 16
 
 
-def build_purpose(words: Words) -> str:
-    """Build what texts are shortened for: the prompt's own words, without any other text.
+@dataclass
+class Extractor:
+    """Keeps passages of a text, chosen by its vectors and its words."""
 
-    Every turn of a document has the same, and so has every model that is asked the same.
-    """
-    return compose_prompt(replace(words, context=(), feedback=(), inputs=(), listing=()))
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What was spent so far on one prompt, beside its call."""
-
-    spent_credits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TextShortener:
-    """Shortens the texts of one prompt for the model that reads it."""
-
-    engine: Engine
-    job: Job
-    card: ModelCard
+    turn: Turn
     library: Library
     purpose: str
-    abstractor: Abstractor | None
-    ledger: Ledger
+    spent_credits: int = 0
 
     @property
-    def spent_credits(self) -> int:
-        return self.ledger.spent_credits
+    def name(self) -> str:
+        return f"{EXTRACT} {self.turn.engine.embedder.name}"
 
-    @property
-    def compressor(self) -> str:
-        if self.abstractor is not None:
-            return self.abstractor.name
-        return f"{EXTRACT} {self.engine.embedder.name}"
+    # -- before anything is shortened ------------------------------------------------------------
 
-    # -- money -----------------------------------------------------------------------------------
+    async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
+        """Raise if shortening and the call cost more than may be spent."""
+        counted = bound_tokens(tokens, self.turn.card.tokenizer)
+        cost = await self.estimate(parts, tokens)
+        await judge(self.turn, cost, before_tokens=before_tokens, counted_tokens=counted)
 
-    async def judge(self, draft: Draft, goal: Goal) -> None:
-        """Raise if shortening and calling cost more than there is, or than may be spent unasked."""
-        victims = expect_victims(draft, goal)
-        read = [part.text for part in victims if self._needs_vectors(part, draft)]
-        extra = await self.library.estimate([*read, self.purpose]) if read else 0
-        extra_play = 0
-        if self.abstractor is not None:
-            new = await self._list_new([part.text for part in victims])
-            cost = await self.abstractor.estimate(new, self.purpose, goal.tokens) if new else 0
-            if is_play(self.abstractor.writer):
-                extra_play += cost
-            else:
-                extra += cost
-        outlook = Outlook(
-            card=draft.card,
-            before_tokens=draft.tokens,
-            counted_tokens=bound_tokens(goal.tokens, draft.card.tokenizer),
-            output_cap=draft.request.max_output_tokens,
-            extra_credits=extra,
-            extra_play_credits=extra_play,
-        )
-        await judge_ahead(self.engine, self.job, outlook, wallet_id=self.library.wallet_id)
+    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:  # noqa: ARG002
+        return Cost(await self._estimate_vectors(parts))
 
-    async def _list_new(self, texts: Sequence[str]) -> list[str]:
-        """List those texts of which there is no abstract for this yet; the others cost nothing."""
-        by_hash = {hash_text(text): text for text in texts}
-
-        async def work(connection: Connection) -> set[str]:
-            return await compressions.list_known_compressions(
-                connection,
-                by_hash,
-                purpose_hash=hash_text(self.purpose),
-                compressor=self.compressor,
-                tokenizer=self.card.tokenizer,
-            )
-
-        known = await self.engine.db.transact(self.job.tenant_id, work)
-        return [text for name, text in by_hash.items() if name not in known]
-
-    def _needs_vectors(self, part: Part, draft: Draft) -> bool:
-        """An extract is made by vectors; an abstract needs them only for what it is worth."""
-        has_choice = len(draft.candidates) > 1
-        return self.abstractor is None or (has_choice and part.kind is not Kind.TURN)
-
-    # -- what it is worth ------------------------------------------------------------------------
+    async def _estimate_vectors(self, parts: Sequence[Part]) -> int:
+        texts = [part.text for part in parts]
+        return await self.library.estimate([*texts, self.purpose]) if texts else 0
 
     async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
         """Tell how much each text has to do with the task."""
         aim = await self.library.load(self.purpose)
-        spent, values = aim.cost_credits, dict[PartKey, float]()
+        self.spent_credits += aim.cost_credits
+        values = dict[PartKey, float]()
         for part in parts:
             vectors = await self.library.load(part.text)
             values[part.key] = score_likeness(vectors.rows, aim.rows)
-            spent += vectors.cost_credits
-        self.ledger.spent_credits += spent
+            self.spent_credits += vectors.cost_credits
         return values
 
     # -- shorter texts ---------------------------------------------------------------------------
 
-    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
-        """Find a text made shorter, or make it."""
+    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
+        """Find one text made shorter, or make it."""
+        (part,) = parts
         key = CompressionKey(
             content_hash=hash_text(part.text),
             purpose_hash=hash_text(self.purpose),
-            compressor=self.compressor,
-            tokenizer=self.card.tokenizer,
+            compressor=self.name,
+            tokenizer=self.turn.card.tokenizer,
             budget_tokens=budget_tokens,
         )
-        async with self.engine.turns.lock((self.job.tenant_id, key)):
-            if (found := await self._find(key)) is not None:
-                return Shortened(found.text, key.compressor, budget_tokens, is_reused=True)
-            make = self._extract if self.abstractor is None else self._abstract
-            made = await make(part, key)
-        self.ledger.spent_credits += made.cost_credits
-        return made
+        async with self.turn.engine.turns.lock((self.turn.job.tenant_id, key)):
+            found = await self._find(key)
+            made, cost = (found, 0) if found is not None else await self._make(part, key)
+        self.spent_credits += cost
+        entry = Entry(
+            kind=part.kind,
+            label=part.label,
+            source_id=part.source_id,
+            tokens_before=made.tokens_before,
+            tokens_after=made.tokens_after,
+            compressor=self.name,
+            budget_tokens=budget_tokens,
+            cost_credits=cost,
+            is_reused=found is not None,
+        )
+        return Replacement((Item(part.label, made.text, part.source_id),), (entry,))
 
     async def _find(self, key: CompressionKey) -> Compressed | None:
-        async def work(connection: Connection) -> Compressed | None:
-            return await compressions.find_compression(connection, self.job.tenant_id, key)
+        tenant_id = self.turn.job.tenant_id
+        return await self.turn.transact(lambda c: compressions.find_compression(c, tenant_id, key))
 
-        return await self.engine.db.transact(self.job.tenant_id, work)
-
-    async def _extract(self, part: Part, key: CompressionKey) -> Shortened:
-        made, cost = await self._cut(part.text, key.budget_tokens, self.card.tokenizer)
-
-        async def work(connection: Connection) -> None:
-            await compressions.save_compression(connection, self.job, key, made, Paid(cost))
-
-        await self.engine.db.transact(self.job.tenant_id, work)
-        return Shortened(made.text, key.compressor, key.budget_tokens, cost)
-
-    async def _abstract(self, part: Part, key: CompressionKey) -> Shortened:
-        """Have an abstract written; an extract takes its place where none of use comes."""
-        assert self.abstractor is not None, "asked only where a process wants abstracts"
-        writer, text, spent = self.abstractor.writer, part.text, 0
-        room = await self.abstractor.compute_room(part.label, self.purpose, key.budget_tokens)
-        if room < key.budget_tokens:
-            return await self._extract(part, key)  # its writer would read less than it is to write
-        if await asyncio.to_thread(get_counter(writer.tokenizer), text) > room:
-            # Even its writer cannot read it whole.
-            shorter, spent = await self._cut(text, room, writer.tokenizer)
-            text = shorter.text
-        count = get_counter(self.card.tokenizer)
-        try:
-            spent += await self.abstractor.write(part, text, self.purpose, key, count)
-        except ContextWindowError:
-            # The writer counts otherwise than we do. It has not read it, so its money is free.
-            await self.engine.db.transact(self.job.tenant_id, lambda c: release(c, self.job))
-        if (found := await self._find(key)) is None:
-            made = await self._extract(part, key)
-            return replace(made, cost_credits=made.cost_credits + spent)
-        return Shortened(found.text, key.compressor, key.budget_tokens, spent)
+    async def _make(self, part: Part, key: CompressionKey) -> tuple[Compressed, int]:
+        """Make and save a shorter text; return it with what it cost."""
+        made, cost = await self._cut(part.text, key.budget_tokens, self.turn.card.tokenizer)
+        await self.turn.transact(
+            lambda c: compressions.save_compression(c, self.turn.job, key, made, Paid(cost))
+        )
+        return made, cost
 
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
         """Make an extract; return it with what the vectors for it cost just now."""
@@ -225,20 +159,138 @@ class TextShortener:
         return await asyncio.to_thread(work), vectors.cost_credits + aim.cost_credits
 
 
-def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
-    """Expect which texts must be shortened; all of them, where it takes their worth to tell.
+@dataclass(kw_only=True)
+class Abstractor(Extractor):
+    """Asks one model for abstracts, each held and settled like any call; else it extracts."""
 
-    What all are left with at least decides: the oldest turns become that short, one by one.
-    """
-    if any(c.part.kind is not Kind.TURN for c in draft.candidates):
-        return [candidate.part for candidate in draft.candidates]
-    victims, missing = list[Part](), draft.tokens - goal.tokens
-    for candidate in draft.candidates:
-        if missing <= 0:
-            break
-        victims.append(candidate.part)
-        missing -= candidate.count_gain(goal.share)
-    return victims
+    writer: ModelCard
+
+    @property
+    def name(self) -> str:
+        return f"{ABSTRACT} {self.writer.name}"
+
+    async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:
+        # Vectors tell only what a text is worth, where there are several and age does not tell it.
+        weighed = [part for part in parts if len(parts) > 1 and part.kind is not Kind.TURN]
+        reading = await self._estimate_vectors(weighed)
+        writing = await self._estimate_writing([part.text for part in parts], tokens)
+        return Cost(reading, writing) if is_play(self.writer) else Cost(reading + writing)
+
+    async def _estimate_writing(self, texts: Sequence[str], tokens: int) -> int:
+        """Estimate what abstracts of these texts cost that are not made yet, to whatever length."""
+        by_hash = {hash_text(text): text for text in texts}
+        known = await self.turn.transact(
+            lambda c: compressions.list_known_compressions(
+                c,
+                by_hash,
+                purpose_hash=hash_text(self.purpose),
+                compressor=self.name,
+                tokenizer=self.turn.card.tokenizer,
+            )
+        )
+        new = [text for name, text in by_hash.items() if name not in known]
+        if not new:
+            return 0
+        count = get_counter(self.writer.tokenizer)
+
+        def work() -> int:
+            read = sum(map(count, new)) + len(new) * (count(self.purpose) + count(TEMPLATE))
+            thinking = THINKING_TOKENS * len(new) if self.writer.is_reasoning else 0
+            return decide_hold(read, tokens + thinking, Rates.of(self.writer))
+
+        return await asyncio.to_thread(work)
+
+    async def _make(self, part: Part, key: CompressionKey) -> tuple[Compressed, int]:
+        text, spent = part.text, 0
+        room = await self._measure_room(part.label, key.budget_tokens)
+        if room < key.budget_tokens:  # the writer would read less than it has to write
+            return await super()._make(part, key)
+        if await asyncio.to_thread(get_counter(self.writer.tokenizer), text) > room:
+            # Even the writer cannot read the whole text.
+            shorter, spent = await self._cut(text, room, self.writer.tokenizer)
+            text = shorter.text
+        try:
+            spent += await self._write(part, text, key)
+        except ContextWindowError:
+            # The writer counts differently. It has not read the text, so its money is free again.
+            await self.turn.transact(lambda c: release(c, self.turn.job))
+        if (found := await self._find(key)) is not None:
+            return found, spent
+        made, cost = await super()._make(part, key)
+        return made, cost + spent
+
+    async def _measure_room(self, label: str, budget_tokens: int) -> int:
+        """Measure how long a text may be that the writer can read, with room for its answer."""
+        request = self._build_request(label, "", budget_tokens)
+        framed = await asyncio.to_thread(count_request_tokens, request, self.writer)
+        most = compute_input_max(self.writer, request.max_output_tokens)
+        return limit_tokens(most, self.writer.tokenizer) - framed.tokens - SLACK_TOKENS
+
+    async def _write(self, part: Part, text: str, key: CompressionKey) -> int:
+        """Have an abstract written and save it, if it is of use; return what it cost.
+
+        Raises `TextBusy` if a job elsewhere has it written.
+        """
+        turn, count = self.turn, get_counter(self.turn.card.tokenizer)
+        engine, job = turn.engine, turn.job
+        made_elsewhere = await claim_or_find(
+            turn, lambda c: compressions.claim_compression(c, job, key), lambda: self._find(key)
+        )
+        if made_elsewhere is not None:
+            return 0
+        request = self._build_request(part.label, text, key.budget_tokens)
+        request = await asyncio.to_thread(fit, request, self.writer, gives_way=True)
+        hold_key = turn.derive_hold_key(f"abstract:{key.derive_id(job.tenant_id)}")
+        held, answer = await call(
+            engine,
+            job,
+            self.writer,
+            request,
+            lambda: reserve(
+                engine,
+                job,
+                self.writer,
+                request,
+                wallet_id=turn.wallet_id,
+                key=hold_key,
+                purpose=Purpose.COMPRESSION,
+            ),
+        )
+        short = trim(answer, key.budget_tokens, count)
+        made = Compressed(short, count(part.text), count(short))
+
+        async def save(connection: Connection, paid: Paid) -> UUID | None:
+            if not short:
+                return None
+            return await compressions.save_compression(connection, job, key, made, paid)
+
+        actual = judge_reply(self.writer, held, answer.reply)
+        return await save_paid(turn, held.key, actual, save, answer.reply.request_id)
+
+    def _build_request(self, label: str, text: str, budget_tokens: int) -> Request:
+        values = {
+            "purpose": build_block("Task", self.purpose),
+            "text": build_block(label, text),
+            "words": max(1, int(budget_tokens * WORDS_PER_TOKEN)),
+        }
+        prompt = render_template(TEMPLATE_NAME, TEMPLATE, values)
+        thinking = THINKING_TOKENS if self.writer.is_reasoning else 0
+        cap = min(self.writer.max_output_tokens, budget_tokens + thinking)
+        return Request(self.writer.name, "", (Message(Role.USER, prompt),), cap)
+
+
+# -- pure -----------------------------------------------------------------------------------------
+
+
+def trim(answer: Answer, budget_tokens: int, count: Callable[[str], int]) -> str:
+    """Take the abstract out of an answer, whole lines of it if it is too long; "" if it is none."""
+    if answer.reply.finish_reason not in (FinishReason.STOP, FinishReason.LENGTH):
+        return ""
+    text = answer.reply.text.strip()
+    while text and count(text) > budget_tokens:
+        ends = [text.rfind(mark, 0, len(text) - 1) + 1 for mark in ("\n", ". ", "! ", "? ")]
+        text = text[: max(ends)].rstrip()
+    return text
 
 
 def clip(text: str, budget_tokens: int, count: Callable[[str], int]) -> str:

@@ -32,7 +32,7 @@ def build(*changes: dict[str, Any]) -> OutputStatistics:
 
 def test_nothing_is_known_at_first() -> None:
     assert NOTHING.find_size(THESIS, "shop/pen") is None
-    assert NOTHING.find_bytes(THESIS) is None
+    assert NOTHING.find_size(THESIS) is None
     assert NOTHING.find_density("shop/pen") is None
     assert NOTHING.find_pace("shop/pen") is None
     assert NOTHING.compute_scale("shop/pen", {THESIS: 100.0}) == 1.0
@@ -41,14 +41,14 @@ def test_nothing_is_known_at_first() -> None:
 def test_sizes_are_means_over_documents_and_not_over_samples() -> None:
     learned = build({}, {"documents": 1, "output_tokens": 3_000, "text_bytes": 5_000})
     assert learned.find_size(THESIS, "shop/pen") == Size(2_000, 5_000)
-    assert learned.find_bytes(THESIS) == 5_000
+    assert learned.find_size(THESIS) == Size(2_000, 5_000)
 
 
 def test_this_session_knows_better_than_earlier_ones() -> None:
     here = {"is_here": True, "output_tokens": 8_000, "text_bytes": 20_000, "elapsed_ms": 20_000}
     learned = build({}, here)
     assert learned.find_size(THESIS, "shop/pen") == Size(4_000, 10_000)
-    assert learned.find_bytes(THESIS) == 10_000
+    assert learned.find_size(THESIS) == Size(4_000, 10_000)
     assert learned.find_pace("shop/pen") == 400
     assert learned.find_density("shop/pen") == 0.4
     assert (learned.count(is_here=True), learned.count(is_here=False)) == (2, 2)
@@ -58,7 +58,7 @@ def test_another_model_or_another_kind_is_another_matter() -> None:
     learned = build({})
     assert learned.find_size(CRITIQUE, "shop/pen") is None
     assert learned.find_size(THESIS, "shop/ink") is None
-    assert learned.find_bytes(CRITIQUE) is None
+    assert learned.find_size(CRITIQUE) is None
     assert learned.find_pace("shop/ink") is None
 
 

@@ -306,9 +306,9 @@ templates = each_case(
 
 
 @templates
-def test_a_template_that_uses_what_nobody_gives_is_refused(name: str, place: str) -> None:
+def test_a_template_that_uses_what_is_not_given_is_refused(name: str, place: str) -> None:
     message = refuse(prompts={**PROMPTS, name: PROMPTS[name] + "{{ audience }}"})
-    assert f"{place}: prompts/{name}.md uses 'audience', which nobody gives" in message
+    assert f"{place}: prompts/{name}.md uses 'audience', which is not given" in message
     assert f"Given: {', '.join(sorted(VARIABLES))}" in message
 
 
@@ -417,17 +417,17 @@ def test_a_quorum_with_its_number_passes() -> None:
 @named(
     (
         lambda c: step(c, "final").update(inputs_required=[build_input("summary")]),
-        "stage 'synthesis': step 'final': `inputs_required`: nobody makes 'summary' in stage "
+        "stage 'synthesis': step 'final': `inputs_required`: nothing makes 'summary' in stage "
         "'synthesis' before this. Made by then: pair, group",
     ),
     (
         lambda c: step(c, "critique").update(inputs_required=[build_input("essay", "thesis")]),
-        "stage 'antithesis': step 'critique': `inputs_required`: nobody makes 'essay' in stage "
+        "stage 'antithesis': step 'critique': `inputs_required`: nothing makes 'essay' in stage "
         "'thesis' before this. Made by then: thesis",
     ),
     (
         lambda c: step(c, "critique").update(inputs_required=[build_input("thesis")]),
-        "nobody makes 'thesis' in stage 'antithesis' before this. Made by then: nothing",
+        "nothing makes 'thesis' in stage 'antithesis' before this. Made by then: nothing",
     ),
     (
         lambda c: stage(c, "thesis").update(
@@ -454,7 +454,7 @@ def test_a_quorum_with_its_number_passes() -> None:
         "step 'final': `inputs_required`: 'group' of stage 'synthesis' is named twice",
     ),
 )
-def test_an_input_that_nobody_makes_by_then_is_refused(change: Change, words: str) -> None:
+def test_an_input_that_nothing_makes_by_then_is_refused(change: Change, words: str) -> None:
     assert words in refuse(changed(change))
 
 
@@ -467,7 +467,7 @@ def test_a_step_cannot_read_itself_or_a_later_step(reads: str) -> None:
         )
     )
     message = refuse(content)
-    assert f"stage 'synthesis': step 'pairs': `inputs_required`: nobody makes {reads!r}" in message
+    assert f"stage 'synthesis': step 'pairs': `inputs_required`: nothing makes {reads!r}" in message
 
 
 @named(
@@ -512,14 +512,17 @@ def test_what_was_recombined_descends_from_nothing_older() -> None:
 
 
 @named(
-    (lambda c: c.update(starting_stage="start"), "`starting_stage` is 'start', which is no stage"),
+    (
+        lambda c: c.update(starting_stage="start"),
+        "`starting_stage` is 'start', which is not a stage",
+    ),
     (
         lambda c: c["transitions"].append({"source": "synthesis", "target": "moon"}),
-        "a transition names 'moon', which is no stage",
+        "a transition names 'moon', which is not a stage",
     ),
     (
         lambda c: c["transitions"].append({"source": "moon", "target": "thesis"}),
-        "a transition names 'moon', which is no stage",
+        "a transition names 'moon', which is not a stage",
     ),
     (
         lambda c: c["transitions"].append({"source": "thesis", "target": "synthesis"}),

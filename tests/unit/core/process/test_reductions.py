@@ -165,7 +165,7 @@ def change_step(stage: int, step: int, **keys: Any) -> dict[str, Any]:
         (change_step(1, 0, readers_max="2"), "step 'critique': `readers_max`"),
         (
             with_shrink(rung(stage="lunch", readers_max=1)),
-            "`shrink` 1: `stage_slug` is 'lunch', which is no stage of thesis, antithesis",
+            "`shrink` 1: `stage_slug` is 'lunch', which is not a stage of thesis, antithesis",
         ),
         (
             with_shrink(rung(step="lunch", readers_max=1)),

@@ -13,21 +13,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.documents.manifest import Entry
 from dialectic.core.models.messages import Role
 from dialectic.core.models.model import ModelCard
 from dialectic.errors import ContextWindowError, FundsError
-from dialectic.pipeline.assemble import SHORTENED_TURN, build_request, compose_instruction
+from dialectic.pipeline.assemble import (
+    SHORTENED_TURN,
+    Kind,
+    Part,
+    PartKey,
+    build_request,
+    compose_instruction,
+)
 from dialectic.pipeline.fit.compress import (
+    FLOOR_TOKENS,
+    SHARES,
+    Candidate,
     Fitted,
-    Goal,
-    Shortened,
     compress,
     decide_again,
     decide_budget,
+    measure,
     score_turn,
 )
-from dialectic.pipeline.fit.measure import FLOOR_TOKENS, SHARES, Candidate, Draft, measure
-from dialectic.pipeline.fit.parts import Kind, Part, PartKey
+from dialectic.pipeline.fit.shortener import Replacement
 from dialectic.pipeline.gather import Item, Material
 from dialectic.tokens.counting import count_request_tokens
 from tests.cases import each_case
@@ -45,17 +54,29 @@ class Scissors:
     refuses: bool = False
     spent_credits: int = 0
 
-    async def judge(self, draft: Draft, goal: Goal) -> None:
-        if self.refuses:
+    async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
+        assert before_tokens > tokens
+        if self.refuses and parts:
             raise FundsError("Too dear.")
 
     async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
         self.weighed += [part.key for part in parts]
         return {part.key: (ord(part.text[:1] or "0") % 10) / 10 for part in parts}
 
-    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
+    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
+        (part,) = parts
         self.asked.append((part.key, budget_tokens))
-        return Shortened(part.text[:budget_tokens], "scissors/1", budget_tokens)
+        text = part.text[:budget_tokens]
+        entry = Entry(
+            kind=part.kind,
+            label=part.label,
+            source_id=part.source_id,
+            tokens_before=len(part.text),
+            tokens_after=len(text),
+            compressor="scissors/1",
+            budget_tokens=budget_tokens,
+        )
+        return Replacement((Item(part.label, text),), (entry,))
 
 
 def build(

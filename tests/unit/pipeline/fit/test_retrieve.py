@@ -8,9 +8,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.db.tables.memory import Match
 from dialectic.pipeline.fit.retrieve import Searched, choose_passages, render_passages
 from dialectic.pipeline.gather import Item
-from dialectic.retrieval.search import Found
 
 WORDS = [f"sentence number {number} says so." for number in range(12)]
 TEXT = " ".join(WORDS)
@@ -20,17 +20,25 @@ SEARCHED = [
 ]
 
 
-def build_found(source: int, position: int, *path: str) -> Found:
+def build_found(source: int, position: int, *path: str) -> Match:
     start = TEXT.index(WORDS[position])
-    return Found(
+    return build_match(source, position, start, WORDS[position], path)
+
+
+def build_match(source: int, position: int, start: int, text: str, path: tuple[str, ...]) -> Match:
+    return Match(
+        id=position,
         source_id=UUID(int=source),
         position=position,
         start=start,
-        end=start + len(WORDS[position]),
+        end=start + len(text),
         heading_path=path,
-        text=WORDS[position],
+        text=text,
         tokens=5,
+        vector=(),
         score=1.0,
+        likeness=None,
+        word_score=0.0,
     )
 
 
@@ -82,7 +90,7 @@ def test_neighbours_stand_together_gaps_are_marked_and_headings_named() -> None:
     )
     text = "# House\n\n## Roof\n\nIt leaks."
     for start, path in ((0, ("House", "Roof")), (9, ("House", "Roof"))):
-        piece = Found(UUID(int=1), 0, start, len(text), path, text[start:], 5, 1.0)
+        piece = build_match(1, 0, start, text[start:], path)
         assert render_passages(text, [piece]) == text[start:], "what stands there is not said twice"
 
 

@@ -23,9 +23,9 @@ from dialectic.core.models.messages import (
 from dialectic.core.money.price import Funds
 from dialectic.errors import FundsError, SpendNeedsApproval
 from dialectic.pipeline.call import Answer
-from dialectic.pipeline.fit.abstract import trim
 from dialectic.pipeline.fit.embed import pack, score_likeness, unpack
-from dialectic.pipeline.fit.shorten import GAP, build_purpose, clip
+from dialectic.pipeline.fit.shorten import GAP, clip, trim
+from dialectic.pipeline.fit.shortener import build_purpose
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Outlook, judge_outlook
 from dialectic.retrieval.base import Piece

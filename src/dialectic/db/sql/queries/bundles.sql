@@ -1,7 +1,7 @@
--- A whole project, read in one look and written in one commit. Rows of the current tenant only.
+-- A whole project, read at one moment and inserted in one commit. Rows of the current tenant only.
 
 -- name: find_projects
--- By folder, by name, by the beginning of its id or of a session's, or by that of its folder or name.
+-- By folder, by name, by a prefix of its id or of a session's, or by a prefix of its folder or name.
 with wanted as (
   select lower($1) as beginning, nullif(replace(lower($1), '-', ''), '') as digits
 )
@@ -24,8 +24,8 @@ order by found.rank, p.created_at desc
 limit 10
 
 -- name: read_project
--- One statement, hence one moment: no row is newer than another. Texts and bytes are fetched one by
--- one afterwards and held against the hashes found here.
+-- One statement, hence one moment: no row is newer than another. Texts and bytes are read one by one
+-- afterwards, and must have the hashes that are read here.
 with project as (
   select * from dialectic_projects where id = $1
 ), sessions as (
@@ -33,11 +33,6 @@ with project as (
 ), processes as (
   select t.* from dialectic_process_templates t
   where t.id in (select process_template_id from sessions)
-), prompts as (
-  select sp.* from system_prompts sp
-  where sp.id in (
-    select used.system_prompt_id from dialectic_process_prompts used
-    join processes t on t.id = used.process_template_id)
 ), contributions as (
   select c.* from dialectic_contributions c join sessions s on s.id = c.session_id
 )
@@ -58,7 +53,10 @@ select
     where o.id in (
       select used.overlay_id from dialectic_process_overlays used
       join processes t on t.id = used.process_template_id)) as domain_specific_prompt_overlays,
-  (select jsonb_agg(to_jsonb(sp)) from prompts sp) as system_prompts,
+  (select jsonb_agg(to_jsonb(sp)) from system_prompts sp
+    where sp.id in (
+      select used.system_prompt_id from dialectic_process_prompts used
+      join processes t on t.id = used.process_template_id)) as system_prompts,
   (select jsonb_agg(to_jsonb(m)) from ai_providers m
     where m.id in (select unnest(selected_model_ids) from sessions)
       or m.id in (select model_id from contributions)) as ai_providers,
@@ -66,15 +64,14 @@ select
   (select jsonb_agg(to_jsonb(r)) from dialectic_stage_runs r
     join sessions s on s.id = r.session_id) as dialectic_stage_runs,
   (select jsonb_agg(to_jsonb(c) - 'content' || jsonb_build_object(
-      'is_by_user', c.user_id is not null, 'content_in', 'row',
       'content_sha256', encode(sha256(convert_to(c.content, 'UTF8')), 'hex')))
     from contributions c) as dialectic_contributions,
-  (select jsonb_agg(to_jsonb(k) - 'content' - 'opening' || jsonb_build_object('content_in', 'row',
+  (select jsonb_agg(to_jsonb(k) - 'content' - 'opening' || jsonb_build_object(
       'content_sha256', encode(sha256(convert_to(k.content, 'UTF8')), 'hex')))
     from dialectic_chunks k join sessions s on s.id = k.session_id) as dialectic_chunks,
   (select jsonb_agg(to_jsonb(f)) from dialectic_feedback f
     join sessions s on s.id = f.session_id) as dialectic_feedback,
-  (select jsonb_agg(to_jsonb(r) - 'content' || jsonb_build_object('content_in', 'row',
+  (select jsonb_agg(to_jsonb(r) - 'content' || jsonb_build_object(
       'content_sha256', encode(sha256(convert_to(r.content, 'UTF8')), 'hex')))
     from dialectic_project_resources r join project p on p.id = r.project_id)
     as dialectic_project_resources,
@@ -97,9 +94,6 @@ select content from dialectic_project_resources where id = $1
 select set_config('transaction_timeout', '0', true)
 where current_setting('server_version_num')::integer >= 170000
 
--- name: project_exists
-select slug from dialectic_projects where id = $1
-
 -- name: ids_are_taken
 select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_sessions where id = any ($1))
@@ -108,94 +102,47 @@ select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_feedback where id = any ($1))
   or exists (select from dialectic_project_resources where id = any ($1))
 
--- name: keep_domain
-insert into dialectic_domains (tenant_id, id, name, description, is_enabled)
-values ($1, $2, $3, $4, $5)
+-- Rows are inserted whole from JSON, with null in the columns that did not travel: a test compares
+-- the columns of both.
+
+-- name: insert_domains
+insert into dialectic_domains select * from jsonb_populate_recordset(null::dialectic_domains, $1)
 on conflict do nothing
 
--- name: keep_model
--- What is known here of a model is newer than what a bundle says.
+-- name: insert_models
+-- The facts that this installation has of a model are newer than those of the bundle.
 insert into ai_providers (tenant_id, id, api_identifier, provider, config)
-values ($1, $2, $3, $4, $5)
+select tenant_id, id, api_identifier, provider, config
+from jsonb_populate_recordset(null::ai_providers, $1)
 on conflict do nothing
 
--- name: insert_project
-insert into dialectic_projects
-  (tenant_id, id, user_id, project_name, slug, domain_id, user_domain_overlay_values,
-   initial_user_prompt, status, created_at)
-select tenant_id, id, user_id, project_name, slug, domain_id, user_domain_overlay_values,
-  initial_user_prompt, status, created_at
-from jsonb_populate_recordset(null::dialectic_projects, $1)
+-- name: insert_projects
+insert into dialectic_projects select * from jsonb_populate_recordset(null::dialectic_projects, $1)
 
 -- name: insert_sessions
-insert into dialectic_sessions
-  (tenant_id, id, project_id, user_id, process_template_id, wallet_id, session_description,
-   selected_model_ids, lead_model_index, current_stage_slug, until_stage_slug, iteration_count,
-   status, is_autopilot, continue_until_complete, max_output_tokens, max_retries, created_at)
-select tenant_id, id, project_id, user_id, process_template_id, wallet_id, session_description,
-  selected_model_ids, lead_model_index, current_stage_slug, until_stage_slug, iteration_count,
-  status, is_autopilot, continue_until_complete, max_output_tokens, max_retries, created_at
-from jsonb_populate_recordset(null::dialectic_sessions, $1)
+insert into dialectic_sessions select * from jsonb_populate_recordset(null::dialectic_sessions, $1)
 
 -- name: insert_stage_runs
 insert into dialectic_stage_runs
-  (tenant_id, session_id, iteration_number, stage_slug, position, is_last, status, planned_units,
-   finished_units, started_at, completed_at)
-select tenant_id, session_id, iteration_number, stage_slug, position, is_last, status, planned_units,
-  finished_units, started_at, completed_at
-from jsonb_populate_recordset(null::dialectic_stage_runs, $1)
+select * from jsonb_populate_recordset(null::dialectic_stage_runs, $1)
 
 -- name: insert_contributions
--- All at once, for they refer to each other; their texts follow one by one.
+-- All at once, because they refer to each other; their texts follow one by one.
 insert into dialectic_contributions
-  (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
-   contribution_type, rank, origin, source_group, source_contribution_ids, target_contribution_id,
-   root_contribution_id, turn_index, is_intermediate, is_incomplete, is_stale, flags, content,
-   storage_path, raw_response_storage_path, mime_type, size_bytes, prompt_template_name,
-   tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
-   provider_request_id, processing_time_ms, edit_version, is_latest_edit,
-   original_model_contribution_id, manifest, created_at)
-select tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
-  contribution_type, rank, origin, source_group, source_contribution_ids, target_contribution_id,
-  root_contribution_id, turn_index, is_intermediate, is_incomplete, is_stale, flags, '',
-  storage_path, raw_response_storage_path, mime_type, size_bytes, prompt_template_name,
-  tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
-  provider_request_id, processing_time_ms, edit_version, is_latest_edit,
-  original_model_contribution_id, manifest, created_at
-from jsonb_populate_recordset(null::dialectic_contributions, $1)
+select * from jsonb_populate_recordset(null::dialectic_contributions, $1)
 
--- name: insert_chunk
--- With its text, for it is never changed.
-insert into dialectic_chunks
-  (tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
-   content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
-   tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-   processing_time_ms, flags, manifest, created_at)
-select tenant_id, id, session_id, root_contribution_id, turn_index, stage, iteration_number, model_name,
-  content, storage_path, raw_response_storage_path, mime_type, size_bytes, tokens_used_input,
-  tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-  processing_time_ms, flags, manifest, created_at
-from jsonb_populate_record(null::dialectic_chunks, $1)
-
--- name: write_contribution_text
-update dialectic_contributions set content = $2 where id = $1
+-- name: insert_chunks
+insert into dialectic_chunks select * from jsonb_populate_recordset(null::dialectic_chunks, $1)
 
 -- name: insert_feedback
-insert into dialectic_feedback
-  (tenant_id, id, session_id, user_id, stage_slug, iteration_number, target_contribution_id,
-   feedback_type, content, rating, created_at)
-select tenant_id, id, session_id, user_id, stage_slug, iteration_number, target_contribution_id,
-  feedback_type, content, rating, created_at
-from jsonb_populate_recordset(null::dialectic_feedback, $1)
+insert into dialectic_feedback select * from jsonb_populate_recordset(null::dialectic_feedback, $1)
 
 -- name: insert_resources
 insert into dialectic_project_resources
-  (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
-   source_contribution_id, document_key, content, storage_path, mime_type, size_bytes, notes,
-   created_at)
-select tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
-  source_contribution_id, document_key, '', storage_path, mime_type, size_bytes, notes, created_at
-from jsonb_populate_recordset(null::dialectic_project_resources, $1)
+select * from jsonb_populate_recordset(null::dialectic_project_resources, $1)
+
+-- name: write_contribution_text
+update dialectic_contributions set content = $2 where id = $1
 
 -- name: write_resource_text
 update dialectic_project_resources set content = $2 where id = $1

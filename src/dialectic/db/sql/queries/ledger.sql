@@ -37,13 +37,10 @@ select id, user_id, balance_credits, held_credits, play_balance_credits, play_he
 from token_wallets
 where id = $1
 
--- name: load_purse
-select * from dialectic.load_purse(dialectic.current_tenant(), $1, $2, $3)
-
 -- name: watch_purse
 select * from dialectic.watch_purse($1, $2)
 
--- name: load_purse_for
+-- name: load_purse
 select * from dialectic.load_purse($1, $2, $3, $4)
 
 -- name: list_open_holds

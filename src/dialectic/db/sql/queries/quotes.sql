@@ -1,11 +1,12 @@
--- What has been written, in figures, for those who reckon what is still to come. The length of a
--- text is that of its bytes, which is known without reading it.
+-- What has been written, in figures, to quote what is still to come. The length of a text is that of
+-- its bytes, which is known without reading it.
 
 -- name: list_written
 -- Every text of a session, drafts and older versions too: each was paid for.
 select c.iteration_number, c.stage, c.contribution_type, c.model_name, c.model_index, c.rank,
-  c.turn_index, c.is_latest_edit, octet_length(c.content) as text_bytes, c.tokens_used_input,
-  c.tokens_used_output, c.processing_time_ms
+  c.turn_index, c.is_latest_edit, (c.turn_index = 0)::integer as documents,
+  c.tokens_used_input as input_tokens, c.tokens_used_output as output_tokens,
+  octet_length(c.content) as text_bytes, c.processing_time_ms as elapsed_ms
 from dialectic_contributions c
 where c.session_id = $1
 

@@ -152,18 +152,18 @@ where project_id = $1 and starts_with(path, $2)
 order by path
 
 -- name: put_resources
--- Texts with their files. These may be written again: the newest bytes wait until they are in storage.
+-- Texts with their files. Both may be written again: the newest bytes wait until they are in storage.
 with given as (
-  select n.*, convert_to(n.content, 'UTF8') as bytes
+  select n.*, convert_to(n.text, 'UTF8') as bytes
   from jsonb_to_recordset($4::jsonb) as n (
     id uuid, resource_type text, session_id uuid, iteration_number integer, stage_slug text,
-    content text, storage_path text, mime_type text, notes text[], source_contribution_id uuid,
+    text text, path text, mime_type text, notes text[], source_contribution_id uuid,
     document_key text)
 ),
 files as (
   insert into dialectic_files as f
     (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-  select $1, n.storage_path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
+  select $1, n.path, $2, n.mime_type, length(n.bytes), encode(sha256(n.bytes), 'hex'), n.bytes
   from given n
   on conflict (tenant_id, path) do update
   set size_bytes = excluded.size_bytes, sha256 = excluded.sha256, content = excluded.content,
@@ -173,10 +173,10 @@ files as (
 insert into dialectic_project_resources as r
   (tenant_id, id, project_id, user_id, resource_type, session_id, iteration_number, stage_slug,
    content, storage_path, mime_type, size_bytes, notes, source_contribution_id, document_key)
-select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.content,
-  n.storage_path, n.mime_type, length(n.bytes), n.notes, n.source_contribution_id, n.document_key
+select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.text,
+  n.path, n.mime_type, length(n.bytes), n.notes, n.source_contribution_id, n.document_key
 from given n
--- By where it stands: what was taken in with a project may have another id there.
+-- By its path: an imported resource may have another id.
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
     source_contribution_id = excluded.source_contribution_id
@@ -283,28 +283,33 @@ where session_id = $1
 order by iteration_number, position
 
 -- name: insert_contribution
--- With its files, as insert_files does. The full record, as it is written, goes to everyone who
--- follows the session.
+-- With its files, as insert_files does. Followers of the session receive the full record. Columns
+-- are named, so that a worker can still save what it holds when a later version has added some.
 with files as (
   insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
-  select $1, file.path, $37, file.mime_type, length(file.content), file.sha256, file.content
-  from unnest($38::text[], $39::text[], $40::text[], $41::bytea[])
+  select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
+  from unnest($4::text[], $5::text[], $6::text[], $7::bytea[])
     as file (path, mime_type, sha256, content)
 ),
 written as (
   insert into dialectic_contributions
-    (tenant_id, id, session_id, job_id, model_id, model_name, stage, iteration_number,
-     contribution_type, root_contribution_id, turn_index, is_incomplete, content, storage_path,
-     raw_response_storage_path, size_bytes, prompt_template_name, tokens_used_input,
-     tokens_used_output, usage_source, finish_reason, raw_finish_reason, provider_request_id,
-     processing_time_ms, flags, source_group, target_contribution_id, is_intermediate, model_index,
-     rank, origin, source_contribution_ids, edit_version, original_model_contribution_id, manifest)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
+    (tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
+     contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
+     root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
+     is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+     prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
+     raw_finish_reason, provider_request_id, processing_time_ms, manifest)
+  select tenant_id, id, session_id, job_id, model_id, model_name, model_index, stage, iteration_number,
+    contribution_type, rank, origin, source_group, target_contribution_id, source_contribution_ids,
+    root_contribution_id, original_model_contribution_id, edit_version, is_incomplete,
+    is_intermediate, flags, content, storage_path, raw_response_storage_path, size_bytes,
+    prompt_template_name, tokens_used_input, tokens_used_output, usage_source, finish_reason,
+    raw_finish_reason, provider_request_id, processing_time_ms, manifest
+  from jsonb_populate_record(null::dialectic_contributions, $3)
   returning *
 )
 select announce(c.session_id, 'dialectic_contribution_received',
-  jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', $26::boolean,
+  jsonb_build_object('sessionId', c.session_id, 'job_id', c.job_id, 'is_continuing', false,
     'contribution', to_jsonb(c) - 'tenant_id' - 'content'))
 from written c
 
@@ -314,8 +319,11 @@ insert into dialectic_chunks
    model_name, opening, content, storage_path, raw_response_storage_path, size_bytes,
    tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
    provider_request_id, processing_time_ms, flags, manifest)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-  $21, $22, $23)
+select tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stage, iteration_number,
+  model_name, opening, content, storage_path, raw_response_storage_path, size_bytes,
+  tokens_used_input, tokens_used_output, usage_source, finish_reason, raw_finish_reason,
+  provider_request_id, processing_time_ms, flags, manifest
+from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: list_chunks
 -- What was said so far of one document, turn by turn.

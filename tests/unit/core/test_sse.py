@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialectic.core.sse import EVENT_BYTES_MAX, Event, EventParser, Numbering
 from dialectic.core.strict_json import MalformedJson
-from dialectic.providers.sse import Event, EventParser, Numbering
-from tests.cases import each_case
 
 
 def parse(*pieces: bytes) -> list[Event]:
@@ -21,7 +20,7 @@ def parse(*pieces: bytes) -> list[Event]:
     return events + ([last] if last else [])
 
 
-@each_case(
+@pytest.mark.parametrize(
     ("stream", "expected"),
     [
         (b"data: a\n\ndata: b\n\n", [Event("a"), Event("b")]),
@@ -76,22 +75,42 @@ def feed_all(parser: EventParser, piece: bytes, times: int) -> None:
         parser.feed(piece)
 
 
-@each_case("start", [b"data: ", b"", b": ", b"data: a\n" * 10 + b"data: "])
+@pytest.mark.parametrize("start", [b"data: ", b"", b": ", b"data: a\n" * 10 + b"data: "])
 def test_a_line_of_ten_megabytes_is_refused_and_not_held(start: bytes) -> None:
     parser, piece = EventParser(), b"x" * 10_000
     parser.feed(start)
     tracemalloc.start()
-    with pytest.raises(MalformedJson, match="4194304"):
+    with pytest.raises(MalformedJson, match=str(EVENT_BYTES_MAX)):
         feed_all(parser, piece, 1_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 10 << 20
+    assert peak < 20 << 20
 
 
 def test_an_event_of_many_lines_is_bounded_too() -> None:
     parser = EventParser(bytes_max=10_000)
     with pytest.raises(MalformedJson):
         feed_all(parser, b"data: some words\n", 1_000)
+
+
+def test_the_id_to_resume_from_is_that_of_the_last_complete_block() -> None:
+    parser = EventParser()
+    parser.feed(b"id: 1\ndata: a\n\ndata: b\n\nid: 2\n")
+    assert parser.last_id == "1"
+    assert parser.feed(b"\n") == []
+    assert parser.last_id == "2"
+
+
+@pytest.mark.parametrize(
+    ("sent", "retry_s"),
+    [(b"2000", 2.0), (b"0", 0.0), (b"-1", None), ("²".encode(), None), (b"9" * 400, None)],
+)
+def test_a_server_may_say_how_long_to_wait_in_milliseconds(
+    sent: bytes, retry_s: float | None
+) -> None:
+    parser = EventParser()
+    parser.feed(b"retry: " + sent + b"\n")
+    assert parser.retry_s == retry_s
 
 
 def is_repeat(*events: tuple[str | None, str]) -> list[bool]:
@@ -110,7 +129,7 @@ def test_an_event_that_comes_too_late_is_refused() -> None:
         is_repeat(("1", "a"), ("3", "c"), ("2", "b"))
 
 
-def test_ids_that_are_no_numbers_are_let_be() -> None:
+def test_ids_that_are_not_numbers_are_ignored() -> None:
     assert not any(
         is_repeat(("x", "a"), ("x", "a"), (None, "a"), (None, "a"), ("²", "a"), ("²", "a"))
     )

@@ -1,7 +1,8 @@
-"""Server-sent events: bytes in, events out, however they are cut. Knows no vendor and no JSON.
+"""Server-sent events: bytes in, events out, however they are cut. Pure; knows no vendor, no JSON.
 
-Time is linear in the bytes and memory is bounded by one event. Lines may end in CR, LF or both,
-and a piece may end anywhere, inside a character too: bytes become text one whole line at a time.
+Answers of providers and our own API are both read with it. Time is linear in the bytes and memory
+is bounded by one event. Lines may end in CR, LF or both, and a piece may end anywhere, inside a
+character too: bytes become text one whole line at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from dialectic.core.strict_json import MalformedJson
 
-EVENT_BYTES_MAX = 4 << 20
+EVENT_BYTES_MAX = 8 << 20
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -27,7 +28,7 @@ class Event:
 
 
 class EventParser:
-    """Takes a stream apart. Raises `Garbled` for an event longer than `bytes_max`."""
+    """Takes a stream apart. Raises `MalformedJson` for an event longer than `bytes_max`."""
 
     def __init__(self, *, bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -38,9 +39,13 @@ class EventParser:
         self._id: str | None = None
         self._data: list[str] = []
         self._data_size = 0
+        # Where to resume: the id that was sent last and is complete, with an event or alone.
+        self.last_id: str | None = None
+        # How long the server asks to wait before a lost stream is resumed.
+        self.retry_s: float | None = None
 
     def feed(self, piece: bytes) -> list[Event]:
-        """Take in more bytes; give out the events that are complete with them."""
+        """Take in more bytes; return the events that are complete with them."""
         if self._after_cr and piece.startswith(b"\n"):
             # The second half of a CR LF that was cut in two; its line has ended already.
             piece = piece[1:]
@@ -56,10 +61,10 @@ class EventParser:
         return events
 
     def finish(self) -> Event | None:
-        """Give out what stands at the end without the blank line it should have.
+        """Return what stands at the end without the blank line that should end it.
 
-        Some servers never send that line; after others were cut off half an event stands here.
-        Only who reads it can tell.
+        Some servers never send that line; after others were cut off, half an event stands here.
+        Only the reader of its data can tell.
         """
         events: list[Event] = []
         self._take_line(self._completed(b""), events)
@@ -85,6 +90,7 @@ class EventParser:
         if not line:
             if self._data:
                 events.append(Event("\n".join(self._data), self._name or "message", self._id))
+            self.last_id = self._id or self.last_id
             self._name, self._id, self._data, self._data_size = "", None, [], 0
             return
         field, _, value = line.partition(":")
@@ -97,14 +103,16 @@ class EventParser:
                 self._name = value
             case "id" if "\x00" not in value:
                 self._id = value
-            case _:  # a comment, `retry`, or something newer than this
+            case "retry" if _NUMBER.fullmatch(value):
+                self.retry_s = int(value) / 1000
+            case _:  # a comment, or a field that is newer than this
                 pass
 
 
 class Numbering:
     """Finds events that come again, where a server numbers them. Holds one number and one event.
 
-    Few do. Where the same number comes with other data it means something else, and is let be.
+    Few servers do. Where one number comes with different data, it means something else: ignored.
     """
 
     def __init__(self) -> None:
@@ -114,7 +122,7 @@ class Numbering:
         self._means_something_else = False
 
     def is_repeat(self, event: Event) -> bool:
-        """Whether an event was there before. Raises `Garbled` for one that comes too late."""
+        """Whether an event was there before. Raises `MalformedJson` for one that comes too late."""
         if self._means_something_else or event.id is None or not _NUMBER.fullmatch(event.id):
             return False
         number, last = int(event.id), self._last

@@ -1,0 +1,85 @@
+"""The one way into a transaction: a use case takes a `Transaction`, a `Tenant` runs it.
+
+The runner opens the transaction, retries it, commits it, and then does what the use case has put
+behind the commit. A use case opens no transaction and publishes nothing by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from uuid import UUID, uuid4, uuid5
+
+from dialectic.db.pool import Connection
+from dialectic.db.tables.records import Account
+from dialectic.engine import Engine
+from dialectic.publishing.publish import publish_project
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Step: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """What all tries of one request share: a commit whose answer was lost is tried again."""
+
+    # Ids of what the request creates derive from it, so that a second try creates nothing twice.
+    effect_id: UUID = field(default_factory=uuid4)
+    # Ids that an earlier try has chosen, by name.
+    chosen: dict[str, UUID] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One open transaction of an account, and what is to follow its commit."""
+
+    engine: Engine
+    account: Account
+    connection: Connection
+    attempts: Attempts = field(default_factory=Attempts)
+    # What follows the commit, in order; each step has a name, and is done once.
+    after_commit: dict[Hashable, Step] = field(default_factory=dict)
+
+    def derive_id(self, name: str) -> UUID:
+        """Derive the id of something that this request creates."""
+        return uuid5(self.attempts.effect_id, name)
+
+    def publish(self, project_id: UUID) -> None:
+        """Carry the project's new files to storage after the commit."""
+        self.after_commit[project_id] = functools.partial(
+            publish_project, self.engine, self.account.tenant_id, project_id
+        )
+
+    async def follow_up(self) -> None:
+        """Do what follows the commit. Workers finish it if this process dies first."""
+        for step in self.after_commit.values():
+            await step()
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """An engine, and the account that asks it."""
+
+    engine: Engine
+    account: Account
+
+    async def run(
+        self,
+        use_case: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Run a use case in one transaction; return its result after the follow-up."""
+        attempts = Attempts()
+
+        async def attempt(connection: Connection) -> tuple[T, Transaction]:
+            transaction = Transaction(self.engine, self.account, connection, attempts)
+            return await use_case(transaction, *args, **kwargs), transaction
+
+        result, transaction = await self.engine.db.transact(self.account.tenant_id, attempt)
+        await transaction.follow_up()
+        return result
