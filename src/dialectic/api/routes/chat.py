@@ -105,7 +105,7 @@ def build_message(row: dict[str, Any]) -> ChatMessage:
 
 @router.post("/chat", response_model=ChatReply, responses={**STREAMED, **more_problems(402, 502)})
 async def send_message(body: ChatRequest, act: Spending, request: Request) -> Response:
-    """Ask one model; one call, or as many as a long answer takes if you body so."""
+    """Ask one model; one call, or as many as a long answer takes if you wish so."""
     system = await _load_system(act, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
