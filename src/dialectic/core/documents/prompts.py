@@ -79,9 +79,7 @@ def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
         ) from error
 
 
-@functools.lru_cache(
-    maxsize=256
-)  # compiling takes milliseconds
+@functools.lru_cache(maxsize=256)  # compiling takes milliseconds
 def _compile(template: str) -> Any:
     return _environment().from_string(template)
 
