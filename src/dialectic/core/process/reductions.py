@@ -120,9 +120,7 @@ def describe_sample(step: Step, *, models: int) -> str | None:
     if step.readers_max is not None and step.readers_max < models:
         said.append(f"each document is read by {step.readers_max} of {models} models")
     if step.per_source_max is not None and step.per_source_max < models:
-        said.append(
-            f"each model reads {step.per_source_max} of the documents made from one document"
-        )
+        said.append(f"of what was made from a document, each model reads {step.per_source_max}")
     return f"{step.name}: {'; '.join(said)}" if said else None
 
 
