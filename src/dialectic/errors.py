@@ -1,61 +1,61 @@
-"""The tree of errors: what went wrong, and what becomes of the work that met it.
+"""The tree of errors: what failed, and what happens to the job that raised it.
 
 DialecticError                code, HTTP status, exit code, fate
-├── UsageError                the caller asked for something that does not exist or is not allowed
-│   ├── Unauthenticated       nobody knows who asks
+├── UsageError                the caller's request is invalid or not allowed
+│   ├── Unauthenticated       the caller is unknown
 │   │   ├── TokenMissing
-│   │   ├── TokenInvalid      no token, or one that was revoked: nobody is told which
+│   │   ├── TokenInvalid      unknown or revoked: the response does not say which
 │   │   └── TokenExpired
-│   ├── Forbidden             it is known who asks, and they may not
+│   ├── Forbidden             the caller is known but lacks permission
 │   ├── NotFound
-│   ├── TooLarge              a text or a body is longer than is allowed
+│   ├── TooLarge              a text or a request body exceeds its size limit
 │   ├── InvalidValue          a value cannot be stored
-│   ├── InvalidCursor         a list was asked to go on from where it has never been
+│   ├── InvalidCursor         the cursor does not belong to this list
 │   ├── UnknownModel          the model is not in the catalogue
 │   ├── Conflict
-│   │   ├── IllegalMove       a job was asked to make a move the table of moves does not know
-│   │   └── InProgress        the same request is being answered at this moment
-│   ├── PreconditionFailed    what was to be changed is not as the caller has seen it
-│   ├── KeyReused             an Idempotency-Key came again with another request
-│   ├── ForbiddenAddress      an address that may not be called for a tenant
+│   │   ├── IllegalMove       the job table does not allow this change of status
+│   │   └── InProgress        the same request is already being processed
+│   ├── PreconditionFailed    the resource changed after the caller read it
+│   ├── KeyReused             an Idempotency-Key was reused for another request
+│   ├── ForbiddenAddress      the server may not call this address for a tenant
 │   ├── InvalidProcess        a process file breaks a rule
-│   ├── TooManyStreams        one tenant follows events in too many places at once
-│   ├── TooManyUploads        one tenant sends too many files at once
-│   ├── InvalidBundle         an archive is no export of a project, or not one that can be taken in
-│   └── InvalidUpload         a file that was given has no text that can be read
-│       └── UploadTooLarge    or more of it than is taken
-├── ConfigurationError        settings, files or servers that the operator must put right
-│   ├── KeyMissing            the key of a model's endpoint is not set here: the work waits for it
+│   ├── TooManyStreams        one tenant has too many event streams open
+│   ├── TooManyUploads        one tenant has too many uploads in progress
+│   ├── InvalidBundle         the archive is not a project export, or cannot be imported
+│   └── InvalidUpload         the uploaded file has no readable text
+│       └── UploadTooLarge    the file or its text exceeds the upload limit
+├── ConfigurationError        settings, files or servers that the operator must fix
+│   ├── KeyMissing            an endpoint's API key is not set: the job waits for it
 │   ├── DatabaseUnreachable
-│   ├── DatabaseFull          its disk or memory is used up: the work waits for room
-│   ├── SchemaChanged         another version has upgraded the database under this one
-│   ├── SchemaOutdated        the database was made by a version that this one cannot upgrade
+│   ├── DatabaseFull          PostgreSQL is out of disk or memory: the job waits
+│   ├── SchemaChanged         another version upgraded the database while this one ran
+│   ├── SchemaOutdated        the database is too old for this version to upgrade
 │   ├── EmbeddedServerError
-│   ├── ServerUnreachable     the server that a client was pointed at does not answer
-│   ├── StorageMismatch       the documents of this database are kept elsewhere
+│   ├── ServerUnreachable     the client's server does not answer
+│   ├── StorageMismatch       the database's documents are in another storage
 │   └── StorageUnavailable
-├── TooManyRequests           more requests than a token may make
-├── ServerBusy                the server takes in as many files as it can
-├── DatabaseBusy              the database said no just now: tried again
-├── EndpointBusy              the limits of an endpoint allow no call yet: the job comes back later
-│   ├── CircuitOpen           an endpoint fails so often that nobody may call it but a probe
-│   └── TextBusy              another job is making the shorter text that this one needs
-├── FundsError                the wallet or the budget says no
-│   └── SpendNeedsApproval    there is enough, but one call would take too large a share of it
-├── ContextWindowError        nothing is left to compress and the prompt still does not fit
-├── ProviderError             the model's side failed; fate by the taxonomy of the leaf
+├── TooManyRequests           the token exceeded its rate limit
+├── ServerBusy                the server is handling its maximum number of uploads
+├── DatabaseBusy              a temporary database failure: the job is retried
+├── EndpointBusy              the endpoint's rate limits allow no call yet: the job waits
+│   ├── CircuitOpen           the endpoint keeps failing: only probes may call it
+│   └── TextBusy              another job is compressing the text that this one needs
+├── FundsError                the wallet or the budget does not cover the call
+│   └── SpendNeedsApproval    one call would exceed the automatic spending limit
+├── ContextWindowError        the prompt does not fit even after compression
+├── ProviderError             the provider failed; each subclass sets its fate
 │   ├── ProviderTransient · ProviderThrottled · ProviderMalformed · StreamTruncated      retry
 │   ├── ProviderQuota                                                                   pause
 │   └── ProviderAuth · ProviderRejected · ProviderFiltered                              fail
-├── InvalidPayload            a job's payload does not parse: that job fails, no other
-├── PlanError                 a planner found nothing to do, or far too much
-├── ApiError                  a server answered with something that its client does not know
-│   └── ApiRefusal            and it is for the caller to change something
-└── LeaseLost                 another worker has the job: write nothing, say nothing
+├── InvalidPayload            a job's payload does not parse: only that job fails
+├── PlanError                 the planner found no work, or too much
+├── ApiError                  the server returned an error unknown to the client
+│   └── ApiRefusal            a 4xx: the caller must change the request
+└── LeaseLost                 another worker has the job: write nothing, report nothing
 
-A message says what was wrong, where, and why. It names no command: what helps is the `remedy`,
-which the command line shows as a command and the API as a field. Programs and tests go by `code`,
-`reason`, `subject` and `limit`, never by the words. Messages never hold keys or document text.
+A message says what failed, where, and why. It names no command: the `remedy` holds the next step,
+which the command line shows as a command and the API as a field. Programs and tests use `code`,
+`reason`, `subject` and `limit`, never the message. Messages never hold keys or document text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from typing import Any, ClassVar, TypedDict, Unpack
 
 
 class Fate(enum.Enum):
-    """What becomes of a job whose work raised an error."""
+    """What happens to a job that raised an error."""
 
     RETRY = "retry"
     PAUSE = "pause"
@@ -76,7 +76,7 @@ class Fate(enum.Enum):
 
 
 class ExitCode(enum.IntEnum):
-    """What the command line says to the shell."""
+    """The exit codes of the command line."""
 
     DONE = 0
     FAILED = 1
@@ -88,10 +88,10 @@ class ExitCode(enum.IntEnum):
 
 
 class RemedyAction(enum.StrEnum):
-    """What helps against an error. Clients meet these words: one is added, none is changed."""
+    """The next step after an error. Part of the API: values are added, never changed."""
 
     TRY_AGAIN = "try_again"  # send the same request later
-    # A session: go on with it.
+    # Continue a session.
     RESUME = "resume"
     APPROVE_SPEND = "approve_spend"
     RAISE_BUDGET = "raise_budget"
@@ -122,7 +122,7 @@ class RemedyAction(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What helps against an error, for programs: an action and what it needs to know."""
+    """The next step after an error, for programs: an action and its parameters."""
 
     action: RemedyAction
     session_id: str | None = None
@@ -133,11 +133,11 @@ class Remedy:
     is_play: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Write it as JSON: the action, and the parameters that are set."""
+        """Convert to JSON: the action, and the parameters that are set."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     def for_session(self, session_id: object) -> Remedy:
-        """Fill in the session, if this is about one and does not name it yet."""
+        """Fill in the session if the action needs one and none is set."""
         if self.action not in ABOUT_A_SESSION or self.session_id is not None:
             return self
         return replace(self, session_id=str(session_id))
@@ -158,11 +158,11 @@ ABOUT_A_SESSION = frozenset(
 )
 
 
-def read_remedy(told: object) -> Remedy | None:
-    """Read a remedy from JSON; None if it is missing, or one that a newer version has added."""
-    if not isinstance(told, Mapping):
+def read_remedy(value: object) -> Remedy | None:
+    """Read a remedy from JSON; None if it is missing or its action is unknown here."""
+    if not isinstance(value, Mapping):
         return None
-    known: dict[str, Any] = {name: told.get(name) for name in Remedy.__dataclass_fields__}
+    known: dict[str, Any] = {name: value.get(name) for name in Remedy.__dataclass_fields__}
     if known["action"] not in set(RemedyAction):
         return None
     known["action"] = RemedyAction(known["action"])
@@ -170,7 +170,7 @@ def read_remedy(told: object) -> Remedy | None:
 
 
 class Facts(TypedDict, total=False):
-    """What every error can say of itself to programs."""
+    """Machine-readable details that every error accepts."""
 
     remedy: Remedy | None
     reason: str | None
@@ -179,13 +179,13 @@ class Facts(TypedDict, total=False):
 
 
 class DialecticError(Exception):
-    """Something this program knows the meaning of."""
+    """Dialectic could not complete the operation."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
     fate: ClassVar[Fate] = Fate.FAIL
-    # What helps, unless an error says otherwise.
+    # The default next step; an instance may override it.
     remedy: Remedy | None = None
 
     def __init__(
@@ -200,11 +200,11 @@ class DialecticError(Exception):
         super().__init__(message or self.__doc__)
         if remedy is not None:
             self.remedy = remedy
-        # Which case of its code this is: a word that stays when the message is reworded.
+        # Distinguishes the cases of one code; stays the same when the message is reworded.
         self.reason = reason
-        # What it is about: a field, an option, a setting, a file, an id.
+        # The field, option, setting, file or id at fault.
         self.subject = subject
-        # The most that would have been accepted.
+        # The largest value that would have been accepted.
         self.limit = limit
 
     @property
@@ -213,7 +213,7 @@ class DialecticError(Exception):
 
 
 class UsageError(DialecticError):
-    """The request cannot be carried out as it was given."""
+    """The request is invalid."""
 
     code = "invalid_request"
     status = 400
@@ -221,21 +221,21 @@ class UsageError(DialecticError):
 
 
 class Unauthenticated(UsageError):
-    """It is not known who asks."""
+    """Authentication failed."""
 
     code = "unauthenticated"
     status = 401
 
 
 class TokenMissing(Unauthenticated):
-    """A token is needed. Send `Authorization: Bearer dlk_…`."""
+    """A token is required. Send `Authorization: Bearer dlk_…`."""
 
     code = "token_missing"
     remedy = Remedy(RemedyAction.CREATE_TOKEN)
 
 
 class TokenInvalid(Unauthenticated):
-    """The token is not one that is known here."""
+    """The token is not valid."""
 
     code = "token_invalid"
     remedy = Remedy(RemedyAction.CREATE_TOKEN)
@@ -249,21 +249,21 @@ class TokenExpired(Unauthenticated):
 
 
 class Forbidden(UsageError):
-    """This may not be done with this token or by this user."""
+    """This token or user lacks permission."""
 
     code = "forbidden"
     status = 403
 
 
 class NotFound(UsageError):
-    """There is no such thing, or it belongs to someone else."""
+    """Not found, or not visible to this account."""
 
     code = "not_found"
     status = 404
 
 
 class TooLarge(UsageError):
-    """It is larger than is allowed."""
+    """The request is too large."""
 
     code = "too_large"
     status = 413
@@ -277,7 +277,7 @@ class InvalidValue(UsageError):
 
 
 class InvalidCursor(UsageError):
-    """The cursor is not one that this list has given."""
+    """The cursor does not belong to this list."""
 
     code = "invalid_cursor"
     status = 422
@@ -292,55 +292,55 @@ class UnknownModel(UsageError):
 
 
 class Conflict(UsageError):
-    """The thing is not in a state in which this can be done."""
+    """The resource's current state does not allow this."""
 
     code = "conflict"
     status = 409
 
 
 class IllegalMove(Conflict):
-    """A job cannot move from its status to the one asked for."""
+    """The job's status does not allow this change."""
 
     code = "illegal_move"
 
 
 class InProgress(Conflict):
-    """The same request is being answered at this moment. Send it again a little later."""
+    """The same request is already being processed. Retry it shortly."""
 
     code = "in_progress"
     remedy = Remedy(RemedyAction.TRY_AGAIN)
 
 
 class PreconditionFailed(UsageError):
-    """It has changed since it was read. Read it again."""
+    """The resource has changed since you read it. Read it again."""
 
     code = "precondition_failed"
     status = 412
 
 
 class KeyReused(UsageError):
-    """The Idempotency-Key was used for another request. Take a new key for a new request."""
+    """The Idempotency-Key was used for another request. Use a new key."""
 
     code = "idempotency_key_reused"
     status = 422
 
 
 class ForbiddenAddress(UsageError):
-    """The address is not one that may be called."""
+    """The server may not call this address."""
 
     code = "forbidden_address"
     status = 422
 
 
 class InvalidProcess(UsageError):
-    """A process file breaks a rule."""
+    """The process file is invalid."""
 
     code = "invalid_process"
     status = 422
 
 
 class TooManyStreams(UsageError):
-    """Too many streams of events are open."""
+    """Too many event streams are open."""
 
     code = "too_many_streams"
     status = 429
@@ -348,7 +348,7 @@ class TooManyStreams(UsageError):
 
 
 class TooManyUploads(UsageError):
-    """Too many files are being sent at the same time."""
+    """Too many uploads are in progress."""
 
     code = "too_many_uploads"
     status = 429
@@ -356,28 +356,28 @@ class TooManyUploads(UsageError):
 
 
 class InvalidBundle(UsageError):
-    """The archive is no export of a project, or not one that can be taken in."""
+    """The archive is not a project export, or cannot be imported."""
 
     code = "invalid_bundle"
     status = 422
 
 
 class InvalidUpload(UsageError):
-    """The file has no text that can be read."""
+    """The file has no readable text."""
 
     code = "invalid_upload"
     status = 422
 
 
 class UploadTooLarge(InvalidUpload):
-    """The file, or its text, is larger than what is taken."""
+    """The file or its text exceeds the upload limit."""
 
     code = "upload_too_large"
     status = 413
 
 
 class ConfigurationError(DialecticError):
-    """The configuration is broken."""
+    """The configuration is invalid."""
 
     code = "configuration"
     status = 503
@@ -385,7 +385,7 @@ class ConfigurationError(DialecticError):
 
 
 class KeyMissing(ConfigurationError):
-    """The key of a model's endpoint is not set."""
+    """The API key of a model's endpoint is not set."""
 
     code = "key_missing"
     fate = Fate.PAUSE
@@ -396,31 +396,31 @@ class DatabaseUnreachable(ConfigurationError):
 
     code = "database_unreachable"
     remedy = Remedy(RemedyAction.CHECK_SETUP)
-    fate = Fate.DROP  # nothing can be written; the lease runs out by itself
+    fate = Fate.DROP  # nothing can be written; the lease expires
 
 
 class DatabaseFull(ConfigurationError):
-    """The database has no room left."""
+    """The database is out of disk space or memory."""
 
     code = "database_full"
     fate = Fate.PAUSE
 
 
 class SchemaChanged(ConfigurationError):
-    """Another version of the program has upgraded the database."""
+    """Another version of Dialectic has upgraded the database."""
 
     code = "schema_changed"
-    fate = Fate.DROP  # a worker that fits the database takes the job up
+    fate = Fate.DROP  # a worker of the new version claims the job
 
 
 class SchemaOutdated(ConfigurationError):
-    """The database was made by a version that this one cannot upgrade."""
+    """The database is too old for this version to upgrade."""
 
     code = "schema_outdated"
 
 
 class EmbeddedServerError(ConfigurationError):
-    """The embedded PostgreSQL cannot run here."""
+    """The embedded PostgreSQL server cannot run."""
 
     code = "embedded_server"
 
@@ -432,20 +432,20 @@ class ServerUnreachable(ConfigurationError):
 
 
 class StorageMismatch(ConfigurationError):
-    """The documents of this database are kept elsewhere."""
+    """The documents of this database are in another storage."""
 
     code = "storage_mismatch"
 
 
 class StorageUnavailable(ConfigurationError):
-    """Files cannot be written or read where they belong."""
+    """The document storage cannot be read or written."""
 
     code = "storage_unavailable"
     fate = Fate.PAUSE
 
 
 class TooManyRequests(DialecticError):
-    """There were more requests than this token may make."""
+    """This token has exceeded its rate limit."""
 
     code = "too_many_requests"
     status = 429
@@ -460,7 +460,7 @@ class TooManyRequests(DialecticError):
 
 
 class ServerBusy(DialecticError):
-    """The server cannot do it just now."""
+    """The server is too busy for this request."""
 
     code = "server_busy"
     status = 503
@@ -468,7 +468,7 @@ class ServerBusy(DialecticError):
 
 
 class DatabaseBusy(DialecticError):
-    """The database could not do it just now."""
+    """The database is too busy for this request."""
 
     code = "database_busy"
     status = 503
@@ -477,7 +477,7 @@ class DatabaseBusy(DialecticError):
 
 
 class EndpointBusy(DialecticError):
-    """The limits of the endpoint allow no call yet."""
+    """The endpoint's rate limits allow no call yet."""
 
     code = "endpoint_busy"
     status = 503
@@ -493,25 +493,25 @@ class EndpointBusy(DialecticError):
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
-        # When this job should come back, and for how long no call of anyone may go there.
+        # When to retry this job, and for how long the endpoint is closed to every job.
         self.wait_s = wait_s
         self.closed_s = closed_s
 
 
 class CircuitOpen(EndpointBusy):
-    """The endpoint keeps failing: nobody calls it but a probe."""
+    """The endpoint keeps failing; calls to it are blocked."""
 
     code = "circuit_open"
 
 
 class TextBusy(EndpointBusy):
-    """Another job is making the shorter text that this one needs."""
+    """Another job is compressing the text that this job needs."""
 
     code = "text_busy"
 
 
 class FundsError(DialecticError):
-    """There is not enough money for this call."""
+    """The wallet or the budget does not cover this call."""
 
     code = "insufficient_funds"
     status = 402
@@ -528,21 +528,21 @@ class FundsError(DialecticError):
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
-        # There is enough, but calls in flight have it set aside: what they leave may do.
+        # Calls in flight have reserved the money: what they release may be enough.
         self.is_held_by_others = is_held_by_others
-        # What there was too little of, and of which kind of money.
+        # The amount that was missing, and whether it is play money.
         self.needed_credits = needed_credits
         self.is_play = is_play
 
 
 class SpendNeedsApproval(FundsError):
-    """One call would take a larger share of the money than may be spent unasked."""
+    """The call exceeds the automatic spending limit."""
 
     code = "spend_needs_approval"
 
 
 class ContextWindowError(DialecticError):
-    """The prompt does not fit the model's window and nothing is left to compress."""
+    """The prompt does not fit the model's context window, even compressed."""
 
     code = "context_window_exceeded"
     status = 413
@@ -556,23 +556,23 @@ class ContextWindowError(DialecticError):
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
-        # What a provider that turned the prompt away says of it, if it says anything: how many
-        # tokens it has, and how many it may have. Both may include the answer.
+        # The token count and the limit that the provider reported, if it rejected the prompt.
+        # Both may include the answer.
         self.had_tokens = had_tokens
         self.max_tokens = max_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class PartialResponse:
-    """What a call that failed has left behind."""
+    """What remains of a failed call."""
 
-    # Whether the request may have been worked on: then it may cost money although it failed.
+    # The provider may have processed the request, and so may charge for it.
     was_sent: bool = False
-    # What had arrived, and the input and output tokens that were reported for it, if any.
+    # The text received, and the input and output tokens reported for it, if any.
     partial_text: str = ""
     reported_usage: tuple[int, int] | None = None
     request_id: str | None = None
-    # What came back, capped and without secrets, for the audit.
+    # The response, truncated and without secrets, for the audit.
     raw: dict[str, Any] | None = None
 
 
@@ -593,79 +593,79 @@ class ProviderError(DialecticError):
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
-        # How long the provider asks us to wait, as it said it: it may make no sense.
+        # The provider's Retry-After value, unchecked.
         self.retry_after_s = retry_after_s
-        # How often this very error is tried again at most, where that is less than the job allows.
+        # The retry limit for this error, where it is lower than the job's.
         self.retries_max = retries_max
         self.remains = remains or PartialResponse()
 
 
 class ProviderTransient(ProviderError):
-    """The provider did not answer, or said it could not just now."""
+    """The provider did not answer, or is temporarily unavailable."""
 
     code = "provider_transient"
 
 
 class ProviderThrottled(ProviderError):
-    """The provider asked us to slow down."""
+    """The provider's rate limit was reached."""
 
     code = "provider_throttled"
 
 
 class ProviderMalformed(ProviderError):
-    """The provider's answer makes no sense."""
+    """The provider's response is malformed."""
 
     code = "provider_malformed"
 
 
 class StreamTruncated(ProviderError):
-    """The answer's stream ended without saying why."""
+    """The provider's stream ended before the answer was complete."""
 
     code = "stream_truncated"
 
 
 class ProviderQuota(ProviderError):
-    """The provider account has no money or quota left."""
+    """The provider account has no credit or quota left."""
 
     code = "provider_quota"
     fate = Fate.PAUSE
 
 
 class ProviderAuth(ProviderError):
-    """The provider does not accept the key."""
+    """The provider rejected the API key."""
 
     code = "provider_auth"
     fate = Fate.FAIL
 
 
 class ProviderRejected(ProviderError):
-    """The provider does not accept the request."""
+    """The provider rejected the request."""
 
     code = "provider_rejected"
     fate = Fate.FAIL
 
 
 class ProviderFiltered(ProviderError):
-    """The model or a filter refused to answer."""
+    """The model or a content filter refused to answer."""
 
     code = "provider_filtered"
     fate = Fate.FAIL
 
 
 class InvalidPayload(DialecticError):
-    """A job's payload does not have the form its type demands."""
+    """The job's payload does not match its type."""
 
     code = "invalid_payload"
 
 
 class PlanError(DialecticError):
-    """A plan has no work to do, or more than is allowed."""
+    """The plan has no jobs, or too many."""
 
     code = "plan_error"
 
 
 class LeaseLost(DialecticError):
-    """Another worker has taken this job over."""
+    """Another worker has taken over this job."""
 
     code = "lease_lost"
     status = 409
@@ -673,7 +673,7 @@ class LeaseLost(DialecticError):
 
 
 class ApiError(DialecticError):
-    """The server met an error that this client does not know."""
+    """The server returned an error that this client does not know."""
 
     code = "api_error"
 
@@ -685,12 +685,12 @@ class ApiError(DialecticError):
         **facts: Unpack[Facts],
     ) -> None:
         super().__init__(message, **facts)
-        # All that the server told of it.
+        # The problem document that the server returned.
         self.problem = problem or {}
 
 
 class ApiRefusal(ApiError):
-    """The server refused a request in a way that this client does not know."""
+    """The server rejected the request with an error that this client does not know."""
 
     code = "api_refusal"
     status = 400

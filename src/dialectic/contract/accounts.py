@@ -26,10 +26,12 @@ LIFE_DAYS_MAX = 3650
 
 
 class TokenRequest(RequestBody):
-    """A token to be made."""
+    """Creates a token."""
 
     name: Name = Field(examples=["laptop"])
-    scopes: list[Scope] | None = Field(default=None, min_length=1, description="Else all of yours.")
+    scopes: list[Scope] | None = Field(
+        default=None, min_length=1, description="All of yours if absent."
+    )
     life_days: int = Field(default=LIFE_DAYS, ge=1, le=LIFE_DAYS_MAX)
 
 
@@ -46,7 +48,7 @@ class Token(ResponseBody):
 
 
 class IssuedToken(ResponseBody):
-    """A token that was made, with its secret for the first and last time."""
+    """A new token. Its secret is shown only this once."""
 
     id: UUID
     name: str
@@ -56,32 +58,32 @@ class IssuedToken(ResponseBody):
 
 
 class BrowserLogin(ResponseBody):
-    """A browser that was let in; its cookie is set, and pages send `X-CSRF-Token` beside it."""
+    """A browser login: sets the cookie. Pages also send `X-CSRF-Token`."""
 
     csrf_token: str
     expires_at: datetime
 
 
 class SwitchRequest(RequestBody):
-    """The tenant to go over to."""
+    """The tenant to switch to."""
 
     tenant_id: UUID
 
 
 class OrganizationRequest(RequestBody):
-    """An organisation to be made."""
+    """Creates an organisation."""
 
     name: Name = Field(examples=["Bakers"])
 
 
 class Organization(ResponseBody):
-    """An organisation that was made."""
+    """The new organisation."""
 
     id: UUID
 
 
 class MemberRequest(RequestBody):
-    """A user who is taken in, or given another role."""
+    """Adds a user to the tenant, or changes their role."""
 
     name: Name = Field(examples=["bob"])
     role: Role = Role.MEMBER
@@ -117,31 +119,33 @@ class Me(ResponseBody):
 
 
 class Money(ResponseBody):
-    """What a wallet holds of one kind of money."""
+    """A wallet's balance of one kind of money."""
 
     balance: Dollars
-    held: Dollars = Field(description="Set aside for calls in flight.")
+    held: Dollars = Field(description="Reserved for calls in flight.")
     available: Dollars
 
 
 class Wallet(ResponseBody):
-    """A wallet: real money, and play money apart from it."""
+    """A wallet. Real money and play money are separate."""
 
     id: UUID
-    user_id: UUID | None = Field(description="Whose it is; null if it is the tenant's.")
-    is_count_only: bool = Field(description="It only counts: nothing is refused for want of money.")
+    user_id: UUID | None = Field(description="The owner; null if the wallet is the tenant's.")
+    is_count_only: bool = Field(
+        description="The wallet only counts spending and never blocks a call."
+    )
     money: Money
     play_money: Money
 
 
 class Transaction(ResponseBody):
-    """One transfer, as the wallet saw it."""
+    """One transaction of the wallet."""
 
     id: int
     type: str = Field(examples=["usage"])
     is_play: bool
     amount: Dollars
-    change: Dollars = Field(description="What it did to the balance.")
+    change: Dollars = Field(description="The change of the balance.")
     balance_after: Dollars
     notes: str | None
     purpose: str | None
@@ -152,7 +156,7 @@ class Transaction(ResponseBody):
 
 
 class Cost(ResponseBody):
-    """What calls of one kind to one model came to, in one stage."""
+    """The cost of the calls of one kind to one model in one stage."""
 
     stage: str | None
     model: str
@@ -166,7 +170,7 @@ class Cost(ResponseBody):
 
 
 class Model(BaseModel, extra="allow"):
-    """A model, what it costs, and whether it can be asked here."""
+    """A model, its prices, and whether this server can call it."""
 
     name: str
     state: str = Field(examples=["usable"])
@@ -176,26 +180,26 @@ class Model(BaseModel, extra="allow"):
 
 
 class ProcessSummary(ResponseBody):
-    """A process that has a name."""
+    """A process in a list."""
 
     name: str
     title: str
     description: str
     domains: list[str]
     stages: list[str]
-    is_shipped: bool = Field(description="It comes with the program; else it is the server's own.")
+    is_shipped: bool = Field(description="Shipped with Dialectic; false if the server added it.")
     problem: str | None = Field(description="Why it cannot be used.")
 
 
 class ProcessDetail(ProcessSummary):
-    """A process as it was written, with its prompts."""
+    """A process with its definition and prompts."""
 
     content_hash: str
     definition: dict[str, Any]
 
 
 class Notification(ResponseBody):
-    """A message to a person."""
+    """A notification to a user."""
 
     id: int
     type: str

@@ -1,4 +1,4 @@
-"""What all requests and responses share: base classes, kinds of values, pages. Pure."""
+"""Base classes, value types and pages for all requests and responses. Pure."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ CREDITS_PER_USD_EXPONENT = -6
 
 
 class RequestBody(BaseModel):
-    """What a client asks for; a field that nobody knows is an error, not silence."""
+    """A request body. An unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
 class ResponseBody(BaseModel):
-    """What a client is shown."""
+    """A response body."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True, from_attributes=True)
 
 
 def _parse_dollars(value: Any) -> Any:
-    """Take numbers as they are written: 0.1 is a tenth of a dollar, not the float beside it."""
+    """Turn a JSON number into its digits: 0.1 is exactly a tenth of a dollar."""
     if isinstance(value, bool):
         return value
     return repr(value) if isinstance(value, int | float) else value
@@ -43,14 +43,14 @@ def _check_dollars(text: str) -> str:
     try:
         parse_usd(text)
     except UsageError:
-        msg = "no amount of dollars: write digits with up to six decimals, as in `20` or `0.5`"
+        msg = "not an amount in dollars: write digits with up to six decimals, as in `20` or `0.5`"
         raise ValueError(msg) from None
     return text
 
 
 def _refuse_nul(text: str) -> str:
     if "\0" in text:
-        msg = "a NUL character cannot be part of it"
+        msg = "must not contain a NUL character"
         raise ValueError(msg)
     return text
 
@@ -98,5 +98,5 @@ class Page(BaseModel, Generic[T]):
 
     items: list[T]
     next_cursor: str | None = Field(
-        description="Give it as `cursor` to read on; null if there is no more."
+        description="Send it as `cursor` to get the next page; null on the last page."
     )

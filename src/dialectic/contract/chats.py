@@ -30,25 +30,25 @@ class ChatRequest(RequestBody):
     message: str = Field(min_length=1, examples=["Name a bakery."])
     model: ModelName
     chat_id: UUID | None = Field(
-        default=None, description="The chat to go on with; else a new one."
+        default=None, description="The chat to continue; absent: a new chat."
     )
     system_instruction: str = Field(
         default="",
         validation_alias=AliasChoices("systemInstruction", "system_instruction"),
         serialization_alias="systemInstruction",
-        description="What a new chat opens with.",
+        description="The system instruction of a new chat.",
     )
     system_prompt_id: UUID | None = Field(
-        default=None, description="A system prompt that is kept, instead of `systemInstruction`."
+        default=None, description="A stored system prompt, instead of `systemInstruction`."
     )
     continue_until_complete: bool = Field(
-        default=False, description="Go on with an answer that is cut off, with up to five calls."
+        default=False, description="Continue a truncated answer, with up to five calls."
     )
     max_output_tokens: OutputTokens | None = None
     rewind_from_message_id: UUID | None = Field(
-        default=None, description="A message of yours that this one takes the place of."
+        default=None, description="The message of yours that this one replaces."
     )
-    stream: bool = Field(default=False, description="Answer with events as the text comes.")
+    stream: bool = Field(default=False, description="Stream the answer as events.")
 
     @model_validator(mode="after")
     def _opens_once(self) -> ChatRequest:
@@ -59,7 +59,7 @@ class ChatRequest(RequestBody):
 
 
 class ChatUsage(ResponseBody):
-    """The tokens of all calls that an answer took."""
+    """The tokens of all calls that produced an answer."""
 
     input_tokens: int
     output_tokens: int
@@ -76,13 +76,13 @@ class ChatReply(ResponseBody):
     model: str
     content: str
     finish_reason: str = Field(examples=["stop", "length"])
-    incomplete: bool = Field(description="It was cut off at the limit.")
+    incomplete: bool = Field(description="The answer was truncated at the output limit.")
     flags: list[str]
     usage: ChatUsage
 
 
 class ChatMessage(ResponseBody):
-    """What was said in a chat."""
+    """One message of a chat."""
 
     id: UUID
     role: str = Field(examples=["user"])
@@ -105,7 +105,7 @@ class ChatSummary(ResponseBody):
 
 
 class Chat(ResponseBody):
-    """A chat as its thread stands; what was rewound is not part of it."""
+    """A chat and its current thread, without rewound messages."""
 
     id: UUID
     title: str
@@ -115,22 +115,24 @@ class Chat(ResponseBody):
 
 
 class ChatChange(RequestBody):
-    """What is to be different in a chat."""
+    """The fields of a chat to change."""
 
     title: Annotated[Name, Field(examples=["Bakeries"])]
 
 
 class RewindRequest(RequestBody):
-    """How far a chat is taken back."""
+    """The message to rewind a chat to."""
 
-    message_id: UUID = Field(description="This message and all that followed leave the thread.")
+    message_id: UUID = Field(description="Removes this message and all later ones from the thread.")
 
 
 class ChatProjectRequest(RequestBody):
-    """A project that begins with what was said in a chat."""
+    """Creates a project from the messages of a chat."""
 
     name: Line = ""
     domain: Name = "General"
     message_ids: list[UUID] | None = Field(
-        default=None, max_length=MESSAGES_MAX, description="These messages; else the whole thread."
+        default=None,
+        max_length=MESSAGES_MAX,
+        description="The messages to use; absent: the whole thread.",
     )

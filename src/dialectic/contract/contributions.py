@@ -29,9 +29,9 @@ class ContributionSummary(ResponseBody):
     type: str = Field(examples=["thesis"])
     path: str
     version: int
-    is_incomplete: bool = Field(description="It was cut off, and nobody goes on with it.")
+    is_incomplete: bool = Field(description="The answer was truncated and will not be continued.")
     is_intermediate: bool
-    is_stale: bool = Field(description="What it was made from has a newer version.")
+    is_stale: bool = Field(description="One of its sources has a newer version.")
     flags: list[str]
     size_bytes: int
     input_tokens: int | None
@@ -41,7 +41,7 @@ class ContributionSummary(ResponseBody):
 
 
 class Contribution(ResponseBody):
-    """One version of a contribution, with its text and how it came about."""
+    """One version of a contribution, with its text and origin."""
 
     id: UUID
     session_id: UUID
@@ -52,15 +52,15 @@ class Contribution(ResponseBody):
     type: str
     path: str
     version: int
-    original_id: UUID = Field(description="The first version of it.")
+    original_id: UUID = Field(description="The id of the first version.")
     is_latest: bool
     is_by_user: bool
     is_incomplete: bool
     is_intermediate: bool
     is_stale: bool
     flags: list[str]
-    about_id: UUID | None = Field(description="The contribution that it criticises.")
-    source_ids: list[UUID] = Field(description="The contributions it was made from.")
+    about_id: UUID | None = Field(description="The contribution that it critiques.")
+    source_ids: list[UUID] = Field(description="The contributions it was written from.")
     input_tokens: int | None
     output_tokens: int | None
     finish_reason: str | None
@@ -69,13 +69,13 @@ class Contribution(ResponseBody):
 
 
 class EditRequest(RequestBody):
-    """The whole text as it should read."""
+    """The new text of a contribution."""
 
     content: str = Field(min_length=1)
 
 
 class RatingRequest(RequestBody):
-    """How good it is."""
+    """A rating of a contribution."""
 
     rating: int = Field(ge=RATING_MIN, le=RATING_MAX, strict=True)
 
@@ -91,7 +91,7 @@ class ContributionVersion(ResponseBody):
 
 
 class Job(ResponseBody):
-    """A piece of work."""
+    """A unit of work that a worker runs."""
 
     id: UUID
     parent_id: UUID | None
@@ -110,6 +110,6 @@ class Job(ResponseBody):
 
 
 class Record(ResponseBody):
-    """One contribution, or one turn of it, with all that is known of it."""
+    """All stored data of one contribution, or of one of its turns."""
 
     record: dict[str, Any]

@@ -22,7 +22,7 @@ RESOURCES_MAX = 50
 
 
 class ResourceRequest(RequestBody):
-    """A text that is given to a project beside its prompt."""
+    """A text that accompanies a project's prompt."""
 
     kind: ResourceKind = Field(examples=["reference_documents"])
     name: Name = Field(examples=["Opening hours"])
@@ -30,16 +30,16 @@ class ResourceRequest(RequestBody):
 
 
 class ProjectRequest(RequestBody):
-    """What a project begins with."""
+    """Creates a project."""
 
     prompt: str = Field(
         min_length=1,
-        description="What is to be argued about.",
+        description="The question or task for the models.",
         examples=["A booking service for a village hall that volunteers can run."],
     )
     name: Line = Field(
         default="",
-        description="Taken from the first words of the prompt if it is empty.",
+        description="If empty, the first words of the prompt.",
         examples=["Village hall"],
     )
     domain: Name = Field(default="General", examples=["General"])
@@ -47,7 +47,7 @@ class ProjectRequest(RequestBody):
 
 
 class ProjectChange(RequestBody):
-    """What is to be different in a project; what is absent stays."""
+    """The fields of a project to change; absent fields stay as they are."""
 
     name: Name | None = Field(default=None, examples=["Village hall, second try"])
     is_archived: bool | None = None
@@ -58,7 +58,7 @@ class ProjectSummary(ResponseBody):
 
     id: UUID
     name: str
-    slug: str = Field(description="The name of its folder, which never changes.")
+    slug: str = Field(description="The name of its folder; never changes.")
     domain: str
     status: str = Field(examples=["active"])
     created_at: datetime
@@ -78,14 +78,14 @@ class Resource(ResponseBody):
     session_id: UUID | None
     kind: str = Field(examples=["reference_documents"])
     document_key: str | None = Field(
-        description="Which document of a stage, as its process names it."
+        description="The process's key for this document of the stage."
     )
     stage: str | None
     iteration: int | None
-    path: str = Field(description="Where it stands in storage and in an export.")
+    path: str = Field(description="The path in storage and in an export.")
     mime_type: str
     size_bytes: int
-    contribution_id: UUID | None = Field(description="The contribution it was cut out of.")
+    contribution_id: UUID | None = Field(description="The contribution it was extracted from.")
     created_at: datetime
 
 
@@ -96,7 +96,7 @@ class Document(Resource):
 
 
 class Kind(enum.StrEnum):
-    """What can be found by the beginning of its id."""
+    """The kinds of object that can be found by an id prefix."""
 
     PROJECT = "project"
     SESSION = "session"
@@ -106,7 +106,7 @@ class Kind(enum.StrEnum):
 
 
 class FoundId(ResponseBody):
-    """What was found."""
+    """The object that the id prefix matched."""
 
     id: UUID
 
@@ -114,38 +114,40 @@ class FoundId(ResponseBody):
 class ProjectFile(ResponseBody):
     """A file of a project."""
 
-    path: str = Field(description="Where it stands in storage and in an export.")
+    path: str = Field(description="The path in storage and in an export.")
 
 
 class ImportedProject(ResponseBody):
-    """A project that was taken in."""
+    """An imported project."""
 
     project_id: UUID
     name: str
     slug: str
     session_ids: list[UUID]
     files: int
-    is_copy: bool = Field(description="Its ids were taken already, so it has new ones.")
+    is_copy: bool = Field(
+        description="The project got new ids because its own were already in use."
+    )
 
 
 class SearchHit(ResponseBody):
-    """A passage that was found, and the document it stands in."""
+    """A matching passage and its document."""
 
     document_id: UUID
     session_id: UUID | None
-    path: str = Field(description="Where the document lies in the project's folder.")
+    path: str = Field(description="The document's path in the project's folder.")
     heading_path: list[str] = Field(description="The headings above the passage, outermost first.")
     text: str
-    start: int = Field(description="Where the passage begins, in characters of the document.")
+    start: int = Field(description="The passage's first character, as an offset in the document.")
     end: int
     score: float
 
 
 class SearchResults(ResponseBody):
-    """What a search found, and what it took."""
+    """The results of a search, and the tokens it used."""
 
     items: list[SearchHit]
     next_cursor: str | None
-    documents: int = Field(description="How many documents were searched.")
+    documents: int = Field(description="The number of documents searched.")
     embedder: str
     embedded_tokens: int

@@ -1,4 +1,4 @@
-"""Requests and responses about sessions, what is done with them, and quotes. Pure."""
+"""Requests and responses about sessions, session actions and quotes. Pure."""
 
 from __future__ import annotations
 
@@ -27,43 +27,44 @@ from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.process.definition import SHRINK_MAX
 from dialectic.core.run_request import TOKENS_MAX
 
-# `name*3` is written out by whoever reads it.
+# The route expands `name*3`.
 Models = Annotated[
     list[ModelName],
     Field(
         min_length=1,
         max_length=MODELS_PER_SESSION_MAX,
-        description="Who argues; `name*3` or a name that is repeated asks one several times.",
+        description="The models; `name*3` or a repeated name asks one model several times.",
         examples=[["offline/architect", "offline/skeptic"]],
     ),
 ]
 
 
 OutputTokens = Annotated[
-    int, Field(ge=1, le=TOKENS_MAX, strict=True, description="Cap on one answer's length.")
+    int, Field(ge=1, le=TOKENS_MAX, strict=True, description="The output limit of one answer.")
 ]
 
 
 class SessionRequest(RequestBody):
-    """Who argues about a project's prompt, by which process, and how far."""
+    """Starts a session: its models, its process and its last stage."""
 
     models: Models | None = Field(
         default=None, description="The server's default models if absent."
     )
-    process: Slug = Field(
-        default="standard", description="A process that the server knows by name."
-    )
+    process: Slug = Field(default="standard", description="The name of a process on the server.")
     until: Slug | None = Field(
         default=None, description="The last stage; the process's last if absent."
     )
     lead: ModelName | None = Field(
-        default=None, description="The model whose last documents count; else the first."
+        default=None,
+        description="The model whose final documents are the result; the first if absent.",
     )
     is_autopilot: bool = Field(
-        default=True, strict=True, description="Whether stages follow each other by themselves."
+        default=True,
+        strict=True,
+        description="Whether each stage starts the next one automatically.",
     )
     continue_until_complete: bool = Field(
-        default=True, strict=True, description="Whether answers that are cut off are gone on with."
+        default=True, strict=True, description="Whether truncated answers are continued."
     )
     max_output_tokens: OutputTokens | None = None
     budget: DollarsInput | None = None
@@ -72,12 +73,12 @@ class SessionRequest(RequestBody):
         ge=0,
         le=SHRINK_MAX,
         strict=True,
-        description="How many of the things to leave out that the process can do without.",
+        description="How many of the process's optional parts to leave out.",
     )
 
 
 class SessionChange(RequestBody):
-    """What is to be different in a session; what is absent stays."""
+    """The fields of a session to change; absent fields stay as they are."""
 
     models: Models | None = Field(default=None, description="Only before the first stage begins.")
     budget: DollarsInput | None = Field(default=None, description="US dollars; null for no limit.")
@@ -85,17 +86,17 @@ class SessionChange(RequestBody):
     max_output_tokens: OutputTokens | None = Field(default=None, description="Null for no cap.")
 
     def is_taken_away(self, name: str) -> bool:
-        """Say whether a limit was given as null, and not just left as it is."""
+        """Tell whether the client set a limit to null, rather than omitting it."""
         return name in self.model_fields_set and getattr(self, name) is None
 
 
 class StageProgress(ResponseBody):
-    """One stage of one iteration, and how far it is."""
+    """The progress of one stage of one iteration."""
 
     stage: str
     iteration: int
     status: str = Field(examples=["generating"])
-    planned: int = Field(description="How many documents it will have.")
+    planned: int = Field(description="The number of documents planned.")
     finished: int
     started_at: datetime | None
     completed_at: datetime | None
@@ -126,12 +127,12 @@ class Session(SessionSummary):
     max_output_tokens: int | None
     budget: Dollars | None
     spent: Dollars
-    play_spent: Dollars = Field(description="Of models that cost nothing.")
+    play_spent: Dollars = Field(description="Play money spent on models that are free.")
     stages: list[StageProgress]
 
 
 class SessionQuote(BaseModel, extra="allow"):
-    """What is left of a session, reckoned: calls, tokens, money and time, in all and by stage."""
+    """The estimated rest of a session: calls, tokens, money and time, in total and by stage."""
 
     process: str
     models: list[str]
@@ -148,13 +149,13 @@ RESPONSES_MAX = 500
 
 
 class CreatedJobs(ResponseBody):
-    """Jobs that were made; workers carry them out."""
+    """The new jobs; workers will run them."""
 
     job_ids: list[UUID]
 
 
 class ResponseRequest(RequestBody):
-    """What you say about one contribution."""
+    """Your response to one contribution."""
 
     contribution_id: UUID
     text: str = Field(default="", examples=["Think of winter too."])
@@ -163,36 +164,36 @@ class ResponseRequest(RequestBody):
     @model_validator(mode="after")
     def _says_something(self) -> ResponseRequest:
         if not self.text.strip() and self.rating is None:
-            msg = "say something, or rate it"
+            msg = "give a text or a rating"
             raise ValueError(msg)
         return self
 
 
 class SubmitRequest(RequestBody):
-    """What you say about the stage that is complete, before the next one starts."""
+    """Your responses to a complete stage; submitting them starts the next stage."""
 
     responses: list[ResponseRequest] = Field(default=[], max_length=RESPONSES_MAX)
     feedback: str = Field(default="", description="About the stage as a whole.")
 
 
 class ResumeJobRequest(RequestBody):
-    """How one job goes on."""
+    """Resumes one job."""
 
     approve_spend: bool = Field(
-        default=False, description="Make the calls that were too dear to be made unasked."
+        default=False, description="Approve the calls that exceed the automatic spending limit."
     )
 
 
 class ResumeRequest(ResumeJobRequest):
-    """How a session goes on."""
+    """Resumes a session."""
 
     budget: DollarsInput | None = Field(
-        default=None, description="The most the session may spend in all, from now on."
+        default=None, description="The session's new spending limit, in total."
     )
 
 
 class FeedbackRequest(RequestBody):
-    """What you say about a stage, or about one of its contributions."""
+    """Your feedback on a stage or on one of its contributions."""
 
     stage: Slug = Field(examples=["thesis"])
     text: str = Field(min_length=1, examples=["Think of winter too."])
@@ -200,48 +201,54 @@ class FeedbackRequest(RequestBody):
 
 
 class SavedFeedback(ResponseBody):
-    """Feedback that was kept."""
+    """The saved feedback."""
 
-    path: str = Field(description="Where all feedback on the stage stands.")
+    path: str = Field(description="The file with all feedback on the stage.")
 
 
 class SessionDetail(ResponseBody):
-    """Everything about a session at a glance, as records."""
+    """All stored data of a session, as records."""
 
     session: dict[str, Any]
     stages: list[dict[str, Any]]
     jobs: list[dict[str, Any]]
     contributions: list[dict[str, Any]]
-    last_event: int = Field(description="The number of the last event of all that there is.")
-    has_news: bool = Field(description="Whether the session has an event behind `after`.")
-    quote: dict[str, Any] | None = Field(description="What is left, line by line, if asked for.")
+    last_event: int = Field(description="The number of the newest event.")
+    has_news: bool = Field(description="Whether the session has an event later than `after`.")
+    quote: dict[str, Any] | None = Field(
+        description="The remaining work, line by line, if requested."
+    )
 
 
 class QuoteRequest(SessionRequest):
-    """A run that nobody has started."""
+    """Asks for a quote for a run that has not started."""
 
     prompt: str = Field(min_length=1, examples=["A booking service for a village hall."])
     domain: Name = Field(default="General", examples=["General"])
     resources: list[ResourceRequest] = Field(default=[], max_length=RESOURCES_MAX)
-    lists_smaller: bool = Field(default=False, description="Also what can be left out.")
+    lists_smaller: bool = Field(default=False, description="Also list smaller runs.")
 
 
 class CheaperRun(ResponseBody):
-    """The same run with more left out."""
+    """A smaller run, with more optional parts left out."""
 
-    rungs: int = Field(description="The `shrink` that it takes.")
+    rungs: int = Field(description="The `shrink` value of this run.")
     left_out: str
     lines: dict[str, Any]
 
 
 class RunQuote(ResponseBody):
-    """What a run would cost."""
+    """The quote for a run."""
 
-    quote: dict[str, Any] = Field(description="Calls, tokens, money and time, in all and by stage.")
-    lines: dict[str, Any] = Field(description="The same line by line, of which all else is sums.")
+    quote: dict[str, Any] = Field(
+        description="Calls, tokens, money and time, in total and by stage."
+    )
+    lines: dict[str, Any] = Field(description="The single lines that the totals add up.")
     models: list[str]
-    has_chosen_models: bool = Field(description="Nobody has named models, nor set any.")
-    shrink: int = Field(description="How much is left out, so that the budget suffices.")
-    fits: bool = Field(description="Whether it then does.")
+    has_chosen_models: bool = Field(
+        description="The server chose the models: neither the request nor a setting names any."
+    )
+    shrink: int = Field(description="The `shrink` value that makes the run fit the budget.")
+    fits: bool = Field(description="Whether the run then fits the budget.")
     left_out: list[str]
     smaller: list[CheaperRun]

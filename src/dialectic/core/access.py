@@ -1,9 +1,7 @@
-"""Who asks, and what they may: callers, scopes, the form of a token. Knows no database.
+"""Callers, scopes, roles, tokens and secrets. Uses no database.
 
-A token is `dlk_` and 256 random bits; a browser's session has the same form under `dls_`. Only the
-hash of either is kept anywhere.
-
-A key that never shows itself: not in a log, an error, a repr or a comparison that failed.
+A token is `dlk_` and 256 random bits; a browser session has the same form with `dls_`. Only their
+hashes are stored. A `Secret` never shows its value in a log, an error or a repr.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ CSRF_PURPOSE = b"dialectic: this request was made by our own page"
 
 
 class Scope(enum.StrEnum):
-    """What a token may be used for. None contains another one."""
+    """What a token may be used for. No scope includes another."""
 
-    READ = "read"  # look at anything of the tenant
-    WRITE = "write"  # make and change things that cost nothing
+    READ = "read"  # read everything of the tenant
+    WRITE = "write"  # create and change things that cost nothing
     SPEND = "spend"  # start what may cost money: generate, chat, retry
-    ADMIN = "admin"  # tokens, members, money coming in
+    ADMIN = "admin"  # tokens, members, adding money
 
 
 EVERY_SCOPE = frozenset(Scope)
@@ -56,17 +54,17 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever a request acts for: one user in one tenant, within the scopes of their token."""
+    """The user and tenant that a request acts for, and the scopes of the token."""
 
     tenant_id: UUID
     user_id: UUID
     scopes: frozenset[Scope]
-    # None: the owner at their own machine, who needs no token.
+    # None: the owner on the local machine, who needs no token.
     token_id: UUID | None
     expires_at: datetime | None = None
 
     def require(self, scope: Scope) -> None:
-        """Refuse what the token was not made for."""
+        """Raise `Forbidden` if the token lacks the scope."""
         if scope not in self.scopes:
             raise Forbidden(
                 f"This token lacks the scope `{scope}`. Use one that has it.",
@@ -96,23 +94,23 @@ def parse_authorization(header: str | None) -> str:
 
 
 def hash_token(kind: TokenKind, token: str) -> bytes:
-    """Compute what is kept of a token; one that cannot be a token is refused here."""
+    """Compute the hash that is stored for a token; reject a malformed token."""
     if not _FORMS[kind].fullmatch(token):
         raise TokenInvalid
     return hashlib.sha256(token.encode()).digest()
 
 
 def build_csrf_token(session_token: str) -> str:
-    """Build the word that our own pages send beside the cookie, and no other page can know.
+    """Build the CSRF token that our own pages send with the cookie.
 
-    It follows from the cookie's secret, which scripts cannot read, so nothing of it is kept.
+    It is derived from the cookie, which other sites cannot read, so it is not stored.
     """
     mac = hmac.digest(session_token.encode(), CSRF_PURPOSE, "sha256")
     return base64.urlsafe_b64encode(mac).rstrip(b"=").decode()
 
 
 def check_csrf_token(session_token: str, shown: str | None) -> None:
-    """Refuse a request that comes with the cookie but not from one of our pages."""
+    """Reject a request that has the cookie but not the CSRF token of our pages."""
     expected = build_csrf_token(session_token).encode()
     if not hmac.compare_digest(expected, (shown or "").encode(errors="replace")):
         raise Forbidden(
@@ -126,7 +124,7 @@ HIDDEN = "***"
 
 
 class Secret:
-    """Holds a key. Only `reveal` gives it out, at the moment it is sent."""
+    """Holds a key. Only `reveal` returns it, when it is sent."""
 
     __slots__ = ("_value",)
 
@@ -137,7 +135,7 @@ class Secret:
         return self._value
 
     def redact(self, text: str) -> str:
-        """Blank the key out of a text that came from elsewhere."""
+        """Remove the key from a text."""
         return text.replace(self._value, HIDDEN) if self._value else text
 
     def __repr__(self) -> str:
@@ -146,5 +144,5 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        message = "a secret is not written anywhere"
+        message = "a secret cannot be pickled"
         raise TypeError(message)

@@ -1,7 +1,6 @@
-"""Where a bucket is and how its server is asked: an S3 address and the settings beside it. Pure.
+"""The configuration of an S3 bucket: its address and settings. Pure.
 
-Knows nothing of keys or bytes, and asks no server. What an address holds may be a secret that was
-put in the wrong place, so no message repeats one.
+An address may contain a misplaced secret, so no error message repeats one.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from dialectic.errors import ConfigurationError
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]")
 _HOST = re.compile(r"[a-zA-Z0-9._-]+|\[[0-9a-fA-F:.]+\]")
 _REGION = re.compile(r"[a-zA-Z0-9-]{1,64}")
-# What is left of the 1,024 bytes of an object's name is for the document's own path.
+# The rest of the 1,024 bytes of an object's key is for the document's path.
 PREFIX_BYTES_MAX = 200
 _PREFIX = re.compile(r"[^\x00-\x1f\x7f\\/]+(?:/[^\x00-\x1f\x7f\\/]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the server of a bucket is asked, as an operator set it."""
+    """The operator's settings for the bucket's server."""
 
     endpoint: str = ""
     region: str = "us-east-1"
@@ -37,11 +36,11 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket, the folder of it that is ours, and everything needed to ask for it."""
+    """A bucket, our folder in it, and everything needed to access it."""
 
     name: str
     prefix: str
-    # With the bucket's name in the host unless it stands in the path.
+    # Includes the bucket's name in the host, unless path style is used.
     endpoint: str
     region: str
     is_path_style: bool
@@ -56,20 +55,20 @@ class Bucket:
 
 
 def parse_bucket(address: SplitResult, access: Access) -> Bucket:
-    """Parse `s3://bucket/prefix` and what is set beside it; refuse what could not work."""
+    """Parse `s3://bucket/prefix` and its settings; reject invalid ones."""
     name, prefix = address.netloc, unquote(address.path).strip("/")
     if NAME.fullmatch(name) is None or address.query or address.fragment:
         raise ConfigurationError(
-            "DIALECTIC_STORAGE_URL must be s3:// and a bucket's name, and may name a folder in it,"
-            " as in s3://documents/dialectic. The server is set in DIALECTIC_STORAGE_ENDPOINT, keys"
+            "DIALECTIC_STORAGE_URL must be s3:// and a bucket's name, optionally with a folder,"
+            " as in s3://documents/dialectic. Set the server in DIALECTIC_STORAGE_ENDPOINT, keys"
             " in DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY.",
             reason="bad_value",
             subject="DIALECTIC_STORAGE_URL",
         )
     if prefix and not _is_folder(prefix):
         raise ConfigurationError(
-            "The folder in DIALECTIC_STORAGE_URL must be plain names parted by /, no . or .. among"
-            f" them, and {PREFIX_BYTES_MAX} bytes at most, as in s3://documents/dialectic.",
+            "The folder in DIALECTIC_STORAGE_URL must be plain names separated by /, without . or"
+            f" .., of at most {PREFIX_BYTES_MAX} bytes, as in s3://documents/dialectic.",
             reason="bad_folder",
             subject="DIALECTIC_STORAGE_URL",
             limit=PREFIX_BYTES_MAX,
@@ -83,7 +82,7 @@ def parse_bucket(address: SplitResult, access: Access) -> Bucket:
         )
     if _REGION.fullmatch(access.region) is None:
         raise ConfigurationError(
-            "DIALECTIC_STORAGE_REGION must be the name of a region, as in us-east-1.",
+            "DIALECTIC_STORAGE_REGION must be a region's name, such as us-east-1.",
             reason="bad_value",
             subject="DIALECTIC_STORAGE_REGION",
         )
@@ -110,7 +109,7 @@ def _is_folder(prefix: str) -> bool:
 
 
 def _build_endpoint(bucket: str, access: Access) -> str:
-    """Build the address that requests go to, without a slash at its end."""
+    """Build the base URL of requests, without a trailing slash."""
     endpoint = access.endpoint or f"https://s3.{access.region}.amazonaws.com"
     try:
         address = urlsplit(endpoint)
@@ -128,7 +127,7 @@ def _build_endpoint(bucket: str, access: Access) -> str:
         _refuse_endpoint()
     if address.scheme == "http" and not access.allows_http:
         raise ConfigurationError(
-            "DIALECTIC_STORAGE_ENDPOINT begins with http://, so documents would travel unencrypted."
+            "DIALECTIC_STORAGE_ENDPOINT begins with http://, so documents are sent unencrypted."
             " Use https://, or allow it with DIALECTIC_STORAGE_ALLOW_HTTP=true.",
             reason="unencrypted",
             subject="DIALECTIC_STORAGE_ENDPOINT",
@@ -139,8 +138,8 @@ def _build_endpoint(bucket: str, access: Access) -> str:
 
 def _refuse_endpoint() -> NoReturn:
     raise ConfigurationError(
-        "DIALECTIC_STORAGE_ENDPOINT must be the address of an S3 server and nothing more, as in"
-        " https://minio.example.org:9000; the bucket stands in DIALECTIC_STORAGE_URL.",
+        "DIALECTIC_STORAGE_ENDPOINT must be only the address of an S3 server, as in"
+        " https://minio.example.org:9000. Set the bucket in DIALECTIC_STORAGE_URL.",
         reason="bad_value",
         subject="DIALECTIC_STORAGE_ENDPOINT",
     )

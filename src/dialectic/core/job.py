@@ -1,8 +1,8 @@
-"""A job: its statuses, its payload, its identity. Knows no database.
+"""A job: its statuses, its payload, its id. Uses no database.
 
-The legal moves between statuses stand in one place, the table dialectic_job_moves; this module
-only names the statuses. A job's id is derived from the work it stands for, so that planning the
-same work twice yields the same job.
+The table dialectic_job_moves defines the legal changes of status; this module only names the
+statuses. A job's id is derived from its work, so that planning the same work twice yields the same
+job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialectic.errors import InvalidPayload
 
 
 class JobStatus(enum.StrEnum):
-    """Where a job is; the comments of the SQL type say what each means."""
+    """The status of a job; the comments of the SQL type explain each."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -38,13 +38,13 @@ class JobStatus(enum.StrEnum):
 ENDED = frozenset(
     {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.RETRY_LOOP_FAILED, JobStatus.CANCELLED}
 )
-# They move when another job does, and never by themselves.
+# Only another job's change of status moves these.
 WAITING = frozenset({JobStatus.WAITING_FOR_CHILDREN, JobStatus.WAITING_FOR_PREREQUISITE})
 
 EDITION_STRIDE = 1_000_000
-# The type of contribution that a merge leaves; no step may give it to its own.
+# The type of contribution that a merge writes; reserved, steps may not use it.
 COMBINED = "combined"
-# What is noted of an attempt whose worker died.
+# The error code of an attempt whose worker died.
 WORKER_LOST = "worker_lost"
 
 
@@ -53,32 +53,32 @@ class _Payload(BaseModel):
 
     model_id: UUID
     model_name: str = Field(min_length=3)
-    # Which of the session's models, from 1; two entries may be the same model.
+    # The position in the session's list of models, from 1; a model may be listed twice.
     model_index: int = Field(ge=1)
-    # Counts the contributions of one kind under this model's name, from 1, also over several
-    # entries of the same model; it stands in the file's name.
+    # Numbers the contributions of one kind by this model, from 1, across all its entries in the
+    # list; part of the file's name.
     ordinal: int = Field(ge=1)
     output_type: str
-    # 1 for what was planned; a later one is written anew, in the place of the contribution named.
+    # 1 for the planned job; a later edition replaces the contribution named below.
     edition: int = Field(default=1, ge=1)
     replaces: UUID | None = None
 
     @property
     def variant(self) -> int:
-        """Tell apart what one model is asked more than once."""
+        """Distinguishes repeated requests to one model."""
         return self.ordinal + (self.edition - 1) * EDITION_STRIDE
 
 
 class PlanPayload(_Payload):
-    """One model's part in a stage. In a stage without steps it is carried out as one call."""
+    """One model's part in a stage. In a stage without steps it is one call."""
 
     job_type: Literal["plan"] = "plan"
-    # Which entry of its model this is, from 1.
+    # Numbers the entries of the same model, from 1.
     slot: int = Field(ge=1)
 
 
 class Input(BaseModel):
-    """One document that a job reads, by the rule of its step that asked for it."""
+    """One document that a job reads, and the number of the step's rule that selected it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -87,7 +87,7 @@ class Input(BaseModel):
 
 
 class Naming(BaseModel):
-    """How a contribution's file tells what it was made from."""
+    """How a contribution's file name tells its sources."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,7 +96,7 @@ class Naming(BaseModel):
 
 
 class ExecutePayload(_Payload):
-    """One document by one model, from inputs that are named one by one."""
+    """One document by one model, from listed inputs."""
 
     job_type: Literal["execute"] = "execute"
     step_name: str
@@ -118,15 +118,15 @@ class Labelled(BaseModel):
 
 
 class CombinePayload(_Payload):
-    """Documents that are too long for a reader, made to fit: dealt out to merges, level by level.
+    """Shortens documents that are too long for a reader, by merging them level by level.
 
-    Its inputs are versions, each by the id of its own: what they say never changes.
+    Its inputs are ids of versions, whose text never changes.
     """
 
     job_type: Literal["combine"] = "combine"
     step_name: str
     inputs: tuple[Input, ...] = Field(min_length=2)
-    # How much the reader has room for.
+    # The room in the reader's prompt.
     room_tokens: int = Field(ge=1)
 
 
@@ -137,13 +137,13 @@ class MergePayload(_Payload):
     step_name: str
     inputs: tuple[Labelled, ...] = Field(min_length=1)
     combine_id: UUID
-    # About how long the answer is to be.
+    # The approximate length of the answer.
     budget_tokens: int = Field(ge=1)
     source_group: UUID | None
 
 
 TurnPayload: TypeAlias = PlanPayload | ExecutePayload | MergePayload
-"""What can be carried out as a call, turn by turn."""
+"""Payloads that run as a model call, turn by turn."""
 
 AnyPayload: TypeAlias = TurnPayload | CombinePayload
 _PAYLOAD: TypeAdapter[AnyPayload] = TypeAdapter(
@@ -152,7 +152,7 @@ _PAYLOAD: TypeAdapter[AnyPayload] = TypeAdapter(
 
 
 def parse_payload(raw: Any) -> AnyPayload:
-    """Read a payload once, when the job is taken up; everything behind this trusts the types."""
+    """Read a payload once, when the worker claims the job; later code trusts the types."""
     try:
         return _PAYLOAD.validate_python(raw)
     except ValidationError as error:
@@ -160,19 +160,19 @@ def parse_payload(raw: Any) -> AnyPayload:
         place = ".".join(str(part) for part in first["loc"]) or "payload"
         raise InvalidPayload(
             f"The job's payload is not valid at `{place}`: {first['msg']}. "
-            f"{error.error_count()} fault(s) in all; the job cannot run as it is.",
+            f"{error.error_count()} error(s) in total; the job cannot run.",
             reason="bad_form",
             subject=place,
         ) from None
 
 
 JobKey: TypeAlias = tuple[UUID, UUID]
-"""Whose job, and which: ids are derived from work, and two tenants may hold the same work."""
+"""Tenant and job id: ids are derived from work, so two tenants may have the same id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job: whose it is, what it asks for, and the token that fences its writes."""
+    """A claimed job: its tenant, its payload, and the attempt number that fences its writes."""
 
     tenant_id: UUID
     id: UUID
@@ -183,12 +183,12 @@ class Job:
     retry_count: int
     max_retries: int
     current_step: int
-    # For how long its provider has asked for patience, call after call, by the database's clock.
+    # For how long its provider has throttled it without a break, by the database's clock.
     throttled_s: float
     payload_json: Any
-    # What each of its attempts met so far, oldest first.
+    # The error codes of its attempts so far, oldest first.
     error_codes: tuple[str, ...] = ()
-    # A person has said that one call of it may cost more than calls may cost unasked.
+    # A user has approved calls above the automatic spending limit.
     is_spend_approved: bool = False
 
     @property
@@ -196,7 +196,7 @@ class Job:
         return (self.tenant_id, self.id)
 
     def count_repeats(self, code: str) -> int:
-        """Count how often in a row, up to now, its attempts met this error; lost ones met none."""
+        """Count how often this error came last in a row, ignoring attempts of lost workers."""
         met = [each for each in self.error_codes if each != WORKER_LOST]
         return next((n for n, each in enumerate(reversed(met)) if each != code), len(met))
 
@@ -226,21 +226,21 @@ class Job:
 def derive_root_job_id(
     session_id: UUID, *, iteration: int, stage_slug: str, model_index: int
 ) -> UUID:
-    """Derive the id of one model's plan job in a stage: asking twice names the same job."""
+    """Derive the id of one model's plan job in a stage; idempotent."""
     return uuid5(session_id, f"plan:{iteration}:{stage_slug}:{model_index}")
 
 
 def derive_child_job_id(parent_id: UUID, *, step_name: str, sources: Sequence[UUID]) -> UUID:
-    """Derive the id of a child from what it does: planning it again names the same job."""
+    """Derive the id of a child job from its work; planning it again yields the same id."""
     return uuid5(parent_id, f"child:{step_name}:{','.join(sorted(map(str, sources)))}")
 
 
 def derive_combine_job_id(
     session_id: UUID, *, stage_slug: str, step_name: str, model_name: str, versions: Sequence[UUID]
 ) -> UUID:
-    """Derive the id of the job that combines documents: the same for all who need the same.
+    """Derive the id of a combine job, shared by all jobs that need the same combination.
 
-    What they need is the same when they are read in the same step, by the same model.
+    They do if the same model reads the same versions in the same step.
     """
     read = ",".join(map(str, versions))
     return uuid5(session_id, f"combine:{stage_slug}:{step_name}:{model_name}:{read}")
@@ -252,15 +252,15 @@ def derive_merge_job_id(combine_id: UUID, *, level: int, versions: Sequence[UUID
 
 
 def derive_edition_job_id(job_id: UUID, *, edition: int) -> UUID:
-    """Derive the id of the job that writes what another job wrote once more."""
+    """Derive the id of the job that writes a new edition of another job's document."""
     return uuid5(job_id, f"edition:{edition}")
 
 
 def derive_contribution_id(job_id: UUID) -> UUID:
-    """Derive the id of what a job writes: it writes one thing, however often it runs."""
+    """Derive the id of a job's contribution; the same for every attempt."""
     return uuid5(job_id, "contribution")
 
 
 def derive_chunk_id(job_id: UUID, *, turn: int) -> UUID:
-    """Derive the id of one turn of what a job writes: each turn is saved once."""
+    """Derive the id of one turn of a job's answer; each turn is saved once."""
     return uuid5(job_id, f"chunk:{turn}")

@@ -1,8 +1,8 @@
-"""The door of a server: where it may listen, whom it lets in without a token, its cookie.
+"""Access without a token: where a server may listen, whom it trusts, and its cookie. Pure.
 
-Pure. The owner of a machine needs no ceremony there, and nobody else must pass for the owner: not
-a page of another site that calls this machine by its address, nor one whose name was made to lead
-here (DNS rebinding), nor whoever stands behind a proxy.
+The owner needs no token on the local machine. No other client may pass for the owner: not a page
+of another site that calls this machine by its address, not a page whose host name resolves to this
+machine (DNS rebinding), not a client behind a proxy.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ipaddress import ip_address
 
 from dialectic.errors import ConfigurationError, Remedy, RemedyAction
 
-# A proxy says in one of these for whom it asks.
+# A proxy names its client in one of these.
 FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-# With the prefix, browsers take it from this host alone, over TLS alone.
+# With the `__Host-` prefix, browsers accept it only from this host and only over TLS.
 COOKIE, SECURE_COOKIE = "dialectic_session", "__Host-dialectic_session"
 
 _HOST_HEADER = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?")
 
 
 class Access(enum.Enum):
-    """What becomes of a request without a token."""
+    """The decision about a request without a token."""
 
     AS_OWNER = "it acts for the owner of this machine"
     UNKNOWN = "it needs a token"
@@ -33,14 +33,14 @@ class Access(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """What a request says about where it comes from: headers, None where there is none."""
+    """The headers that tell where a request comes from; None if a header is absent."""
 
     host: str | None
     origin: str | None = None
     scheme: str = "http"
     is_forwarded: bool = False
-    # Whether a browser says that a page of another site or port asks, as it does also of requests
-    # that have no Origin: pictures, scripts, links.
+    # The browser says that another site or port made the request. Browsers say so for images,
+    # scripts and links too, which have no Origin header.
     is_by_stranger: bool = False
 
     @classmethod
@@ -52,7 +52,7 @@ class RequestOrigin:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this very machine and nothing else; in doubt it is not."""
+    """Tell whether a host is certainly the local machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -62,52 +62,52 @@ def is_loopback(host: str) -> bool:
 
 
 def check_opening(host: str, *, has_tokens: bool) -> None:
-    """Refuse to listen where others can come and nobody could say who they are."""
+    """Refuse to listen on a public address while no token exists."""
     if not is_loopback(host) and not has_tokens:
         raise ConfigurationError(
-            f"At {host} others can reach this server, and no token is there to know them by. Make "
-            "one, or listen at 127.0.0.1.",
+            f"Other machines can reach this server at {host}, but no token exists. Create "
+            "one, or listen on 127.0.0.1.",
             reason="no_token",
             subject=host,
             remedy=Remedy(RemedyAction.ADD_USER),
         )
 
 
-def decide_access(listens_at: str, knock: RequestOrigin, *, has_tokens: bool) -> Access:
-    """Decide about a request without a token, at a server that listens at some host.
+def decide_access(listens_at: str, origin: RequestOrigin, *, has_tokens: bool) -> Access:
+    """Decide about a request without a token.
 
-    As long as there is no token at all, whoever is at the machine itself is its owner.
+    While no token exists, a local client is treated as the owner of the machine.
     """
-    if not is_loopback(listens_at) or has_tokens or knock.is_forwarded:
+    if not is_loopback(listens_at) or has_tokens or origin.is_forwarded:
         return Access.UNKNOWN
-    own_origin = f"{knock.scheme}://{knock.host}".lower()
-    is_foreign = knock.origin is not None and knock.origin.lower() != own_origin
-    if not is_local(knock) or is_foreign or knock.is_by_stranger:
+    own_origin = f"{origin.scheme}://{origin.host}".lower()
+    is_foreign = origin.origin is not None and origin.origin.lower() != own_origin
+    if not is_local(origin) or is_foreign or origin.is_by_stranger:
         return Access.FOREIGN
     return Access.AS_OWNER
 
 
-def is_local(knock: RequestOrigin) -> bool:
-    """Say whether a request calls the server by a name of the machine itself, and not by proxy."""
-    called = _HOST_HEADER.fullmatch(knock.host or "")
-    return called is not None and is_loopback(called["host"]) and not knock.is_forwarded
+def is_local(origin: RequestOrigin) -> bool:
+    """Tell whether the Host header names the local machine and no proxy is involved."""
+    called = _HOST_HEADER.fullmatch(origin.host or "")
+    return called is not None and is_loopback(called["host"]) and not origin.is_forwarded
 
 
-def build_set_cookie(value: str, knock: RequestOrigin, *, max_age_s: int) -> str:
-    """Build the Set-Cookie header of a browser's session; no value and no age take it away.
+def build_set_cookie(value: str, origin: RequestOrigin, *, max_age_s: int) -> str:
+    """Build the Set-Cookie header of a browser session; an empty value and age 0 delete it.
 
-    No script can read it; other sites' forms do not send it; it goes over TLS alone, unless it
-    does not leave the machine.
+    Scripts cannot read the cookie, and forms of other sites do not send it. It needs TLS, except
+    on the local machine.
     """
     shared = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax"
-    if is_local(knock):
+    if is_local(origin):
         return f"{COOKIE}={value}; {shared}"
     return f"{SECURE_COOKIE}={value}; {shared}; Secure"
 
 
-def find_cookie(header: str | None, knock: RequestOrigin) -> str | None:
-    """Find the cookie of a browser's session in a Cookie header."""
-    wanted = COOKIE if is_local(knock) else SECURE_COOKIE
+def find_cookie(header: str | None, origin: RequestOrigin) -> str | None:
+    """Find the cookie of a browser session in a Cookie header."""
+    wanted = COOKIE if is_local(origin) else SECURE_COOKIE
     for pair in (header or "").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == wanted and value:
@@ -115,8 +115,8 @@ def find_cookie(header: str | None, knock: RequestOrigin) -> str | None:
     return None
 
 
-def build_removal(headers: Mapping[str, str], knock: RequestOrigin) -> str | None:
-    """Build what takes the cookie of a refused request away; None if it was not let in by one."""
-    if "authorization" in headers or find_cookie(headers.get("cookie"), knock) is None:
+def build_removal(headers: Mapping[str, str], origin: RequestOrigin) -> str | None:
+    """Build the header that deletes a rejected cookie; None if the request used none."""
+    if "authorization" in headers or find_cookie(headers.get("cookie"), origin) is None:
         return None
-    return build_set_cookie("", knock, max_age_s=0)
+    return build_set_cookie("", origin, max_age_s=0)

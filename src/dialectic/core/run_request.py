@@ -1,6 +1,6 @@
-"""What a person wants argued, by whom, and how far; and whether it can be. Pure.
+"""The request for a run and its checks. Pure.
 
-Knows nothing of projects or sessions that exist, nor which models there are.
+Knows neither the existing projects and sessions nor the catalogue of models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKENS_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Material that a person gives to a project beside the prompt."""
+    """A resource that the user adds to a project's prompt."""
 
     kind: ResourceKind
     name: str
@@ -29,7 +29,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a person wants argued, by whom, and how far."""
+    """A run: the prompt, the models, the process and the last stage."""
 
     prompt: str
     models: list[str]
@@ -37,19 +37,19 @@ class RunRequest:
     name: str = ""
     domain: str = "General"
     until: str = ""
-    # The model whose last documents are the agreed ones; the first one if none is named.
+    # The model whose final documents are the result; the first model if empty.
     lead: str = ""
-    # Whether stages follow each other by themselves, or wait for a person between them.
+    # Whether stages start automatically, or wait for the user in between.
     is_autopilot: bool = True
     continue_until_complete: bool = True
     max_output_tokens: int | None = None
     resources: tuple[Given, ...] = ()
-    # The most it may spend of each kind of money; None for no limit but the wallet's.
+    # The spending limit for each kind of money; None: only the wallet's limit.
     budget_credits: int | None = None
 
 
 def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
-    """Clean a prompt and refuse one that is empty or too long, before anything else is done."""
+    """Clean a prompt; reject one that is empty or too long."""
     size = len(prompt.encode("utf-8", errors="replace"))
     if size > bytes_max:
         raise TooLarge(
@@ -68,11 +68,11 @@ def check_prompt(prompt: str, *, bytes_max: int) -> tuple[str, list[str]]:
 
 
 def check_name(name: str) -> str:
-    """Clean a project's name and refuse one that is too long; one that is empty is derived."""
+    """Clean a project's name; reject one that is too long. The caller derives an empty one."""
     text = " ".join(clean_text(name)[0].split())
     if len(text) > NAME_CHARS_MAX:
         raise UsageError(
-            f"The project's name has {len(text):,} characters; {NAME_CHARS_MAX} are the most. "
+            f"The project's name has {len(text):,} characters; the limit is {NAME_CHARS_MAX}. "
             "Shorten --name (over HTTP: `name`).",
             reason="too_long",
             subject="name",
@@ -82,7 +82,7 @@ def check_name(name: str) -> str:
 
 
 def check_run_request(process: Process, *, until: str, domain: str) -> None:
-    """Refuse a stage or a domain that the process does not know."""
+    """Reject a stage or a domain that the process does not have."""
     process.load_stage(until or process.order[-1].slug)
     if domain not in process.file.domains:
         known = ", ".join(process.file.domains)
@@ -108,7 +108,7 @@ def get_lead(models: Sequence[str], lead: str) -> int:
 
 
 def derive_name(prompt: str) -> str:
-    """Name a project by the first words of its prompt."""
+    """Derive a project's name from the first words of its prompt."""
     first_line = next(line for line in prompt.splitlines() if line.strip())
     words = " ".join(first_line.strip("#*- \t").split()) or "project"
     if len(words) <= DERIVED_NAME_CHARS_MAX:

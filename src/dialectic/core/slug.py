@@ -1,7 +1,7 @@
-"""Slugs: names of people and vendors as safe parts of a path.
+"""Slugs: names as safe parts of a path.
 
-Two different names may slug alike; whoever keeps the names tells them apart with `disambiguate`.
-A slug is made once, kept in its record, and never read back into the name.
+Two different names may have the same slug; the caller then adds a suffix with `disambiguate`. A
+slug is made once and stored in its record. It is never turned back into the name.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from slugify import slugify
 from dialectic.errors import UsageError
 
 SLUG_CHARS_MAX = 64
-# Nobody reads further into a name, and normalising a long run of accents is not linear.
+# Enough of a name; normalising a long run of accents is not linear.
 NAME_CHARS_READ = 1_000
 _SUFFIX_CHARS = 8
 
 _FORM = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{SLUG_CHARS_MAX - 1}}}")
 _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 
-# Windows gives these to devices, whatever the extension; an export may be unpacked there.
+# Device names on Windows, with any extension; an export may be unpacked there.
 _DEVICES = frozenset({"con", "prn", "aux", "nul"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
 
 
 def is_slug(text: str) -> bool:
-    """Tell whether a text can stand in a path as it is: `[a-z0-9-]`, and no Windows device."""
+    """Tell whether a text is a slug: `[a-z0-9-]`, and not a Windows device name."""
     return _FORM.fullmatch(text) is not None and text not in _DEVICES
 
 
 def is_short_id(text: str) -> bool:
-    """Tell whether a text is the beginning of an id, as it stands in paths."""
+    """Tell whether a text is the first 8 digits of an id, as used in paths."""
     return _SHORT_ID.fullmatch(text) is not None
 
 
@@ -47,13 +47,13 @@ def short_id(unique: object) -> str:
 
 
 def slugify_name(text: str, *, fallback: str) -> str:
-    """Make the slug of a name: the same for the same name, never empty, never a device.
+    """Make the slug of a name: deterministic, never empty, never a device name.
 
-    Where the slug says less than the name (it was cut, or nothing of the name is left and
-    `fallback` stands in), it ends in a hash of the whole name.
+    If the name was truncated, or nothing is left of it and `fallback` is used, the slug ends in a
+    hash of the whole name.
     """
-    # The back end is named because the library would otherwise take whichever one is installed,
-    # and the same name would slug differently elsewhere. Entities are the name's own characters.
+    # Name the back end: by default the library takes the one that is installed, and slugs would
+    # differ between machines. Entities such as `&amp;` are not decoded.
     slug = slugify(
         text[:NAME_CHARS_READ],
         entities=False,
@@ -68,7 +68,7 @@ def slugify_name(text: str, *, fallback: str) -> str:
 
 
 def disambiguate(slug: str, unique: object) -> str:
-    """Tell a slug from its double by the beginning of an id."""
+    """Make a slug unique with the first digits of an id."""
     return _with_suffix(slug, short_id(unique))
 
 
@@ -76,6 +76,6 @@ def _with_suffix(slug: str, suffix: str) -> str:
     head = slug[: SLUG_CHARS_MAX - len(suffix) - 1].rstrip("-")
     result = f"{head}-{suffix}"
     if not is_slug(result):
-        message = f"{slug[:80]!r} is not a slug: it may hold a-z, 0-9 and - only."
+        message = f"{slug[:80]!r} is not a slug: only a-z, 0-9 and - are allowed."
         raise UsageError(message, reason="not_a_slug")
     return result

@@ -1,8 +1,8 @@
-"""Server-sent events: bytes in, events out, however they are cut. Pure; knows no vendor, no JSON.
+"""A parser for server-sent events: bytes in, events out. Pure; independent of vendor and JSON.
 
-Answers of providers and our own API are both read with it. Time is linear in the bytes and memory
-is bounded by one event. Lines may end in CR, LF or both, and a piece may end anywhere, inside a
-character too: bytes become text one whole line at a time.
+The providers' streams and our own API are read with it. Time is linear in the bytes; memory is
+bounded by one event. Lines may end in CR, LF or both. A piece may end anywhere, even inside a
+character, so bytes are decoded one whole line at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event; `id` is None unless it was sent with this very event."""
+    """One event; `id` is None unless this event sent it."""
 
     data: str
     name: str = "message"
@@ -28,7 +28,7 @@ class Event:
 
 
 class EventParser:
-    """Takes a stream apart. Raises `MalformedJson` for an event longer than `bytes_max`."""
+    """Splits a stream into events. Raises `MalformedJson` for one longer than `bytes_max`."""
 
     def __init__(self, *, bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -39,15 +39,15 @@ class EventParser:
         self._id: str | None = None
         self._data: list[str] = []
         self._data_size = 0
-        # Where to resume: the id that was sent last and is complete, with an event or alone.
+        # Where to resume: the last complete id, with or without an event.
         self.last_id: str | None = None
-        # How long the server asks to wait before a lost stream is resumed.
+        # How long the server asks clients to wait before they reconnect.
         self.retry_s: float | None = None
 
     def feed(self, piece: bytes) -> list[Event]:
-        """Take in more bytes; return the events that are complete with them."""
+        """Parse more bytes; return the events that they complete."""
         if self._after_cr and piece.startswith(b"\n"):
-            # The second half of a CR LF that was cut in two; its line has ended already.
+            # The LF of a CR LF that was split; the CR has ended the line already.
             piece = piece[1:]
             self._after_cr = False
         events: list[Event] = []
@@ -61,10 +61,10 @@ class EventParser:
         return events
 
     def finish(self) -> Event | None:
-        """Return what stands at the end without the blank line that should end it.
+        """Return the last event if its final blank line is missing.
 
-        Some servers never send that line; after others were cut off, half an event stands here.
-        Only the reader of its data can tell.
+        Some servers never send that line. After a cut connection the event may be incomplete; only
+        the reader of its data can tell.
         """
         events: list[Event] = []
         self._take_line(self._completed(b""), events)
@@ -83,7 +83,7 @@ class EventParser:
         if self._is_first_line:
             self._is_first_line = False
             raw = raw.removeprefix(_BOM)
-        # Broken bytes become lone halves, which are put right and noted where text is cleaned.
+        # Invalid bytes become lone surrogates, which `clean_text` repairs and reports.
         return raw.decode("utf-8", "surrogateescape")
 
     def _take_line(self, line: str, events: list[Event]) -> None:
@@ -105,14 +105,14 @@ class EventParser:
                 self._id = value
             case "retry" if _NUMBER.fullmatch(value):
                 self.retry_s = int(value) / 1000
-            case _:  # a comment, or a field that is newer than this
+            case _:  # a comment, or an unknown field
                 pass
 
 
 class Numbering:
-    """Finds events that come again, where a server numbers them. Holds one number and one event.
+    """Detects repeated events of servers that number them. Holds one number and one event.
 
-    Few servers do. Where one number comes with different data, it means something else: ignored.
+    Few servers do. If one number comes with different data, ids are not event numbers: ignored.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Numbering:
         self._means_something_else = False
 
     def is_repeat(self, event: Event) -> bool:
-        """Whether an event was there before. Raises `MalformedJson` for one that comes too late."""
+        """Tell whether an event is a repeat. Raises `MalformedJson` for one out of order."""
         if self._means_something_else or event.id is None or not _NUMBER.fullmatch(event.id):
             return False
         number, last = int(event.id), self._last

@@ -1,12 +1,10 @@
-"""How deep JSON is nested and how much is in it, told without parsing it. Pure.
+"""Strict JSON: limits that are checked before parsing, a strict parser, and type checks. Pure.
 
-Each value is made in memory, and each that is wrong is an error of its own, which takes far more:
-what strangers send is measured before it is read.
+Every parsed value takes memory, and every invalid one takes more for its error: the size and depth
+of untrusted JSON are checked first.
 
-JSON as it must be, and values of the kind they must be. Knows no vendor.
-
-What other parsers let pass (NaN, endless numbers, a key given twice) is refused: each reader would
-understand it differently, and none of it can be kept in the database.
+The parser rejects what others accept (NaN, infinite numbers, duplicate keys): readers interpret it
+differently, and PostgreSQL cannot store it.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
 
 def has_too_many(body: bytes, values_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
-    """Say whether lists and objects hold more values than that, by the commas between them.
+    """Tell whether a body has more values than the limit, by counting commas.
 
-    What is nested without a comma is counted as one: its depth is limited already.
+    Values nested without a comma count as one: their depth is limited already.
     """
     if body.count(b",") < values_max:
         return False
@@ -37,9 +35,9 @@ def has_too_many(body: bytes, values_max: int, *, window_bytes: int = WINDOW_BYT
 
 
 def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES) -> bool:
-    """Say whether brackets outside of texts are nested deeper than that; nothing is parsed.
+    """Tell whether brackets outside strings are nested deeper than the limit, without parsing.
 
-    A body may be made of millions of the shortest texts and lists: none is looked at one by one.
+    A body may have millions of short strings and lists, so single values are not looped over.
     """
     if body.count(b"[") + body.count(b"{") <= depth_max:
         return False
@@ -52,13 +50,13 @@ def is_too_deep(body: bytes, depth_max: int, *, window_bytes: int = WINDOW_BYTES
 
 
 def _list_steps(body: bytes, window_bytes: int) -> Iterator[bytes]:
-    """List, window by window, the steps in and out that stand outside of texts."""
+    """Yield, window by window, the opening and closing brackets outside strings."""
     for outside in _list_outside(body, window_bytes):
         yield outside.translate(_STEPS, _NO_BRACKETS)
 
 
 def _list_outside(body: bytes, window_bytes: int) -> Iterator[bytes]:
-    """List, window by window, what stands outside of texts."""
+    """Yield, window by window, the bytes outside strings."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     is_inside = 0
     for start in range(0, len(plain), window_bytes):
@@ -71,7 +69,7 @@ SHOWN_CHARS_MAX = 2_000
 
 
 class MalformedJson(ValueError):
-    """What came makes no sense; `shown` is the part of it that did not."""
+    """The input is malformed; `shown` is the malformed part."""
 
     def __init__(self, why: str, shown: str = "") -> None:
         super().__init__(why)
@@ -87,53 +85,53 @@ def parse_json(text: str) -> Any:
         raise MalformedJson(error.why, text) from None
     except RecursionError:
         raise MalformedJson("JSON is nested too deeply", text) from None
-    except ValueError as error:  # also for a number of thousands of digits
+    except ValueError as error:  # also raised for a number of thousands of digits
         why = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
         raise MalformedJson(f"JSON does not parse: {why}", text) from None
 
 
 def require_object(value: Any, name: str) -> dict[str, Any]:
-    """Require an object; an absent one is empty."""
+    """Require an object; None becomes an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise MalformedJson(f"`{name}` is no object but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` must be an object, not {type(value).__name__}")
     return value
 
 
 def require_list(value: Any, name: str) -> list[Any]:
-    """Require a list; an absent one is empty."""
+    """Require a list; None becomes an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):
-        raise MalformedJson(f"`{name}` is no list but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` must be a list, not {type(value).__name__}")
     return value
 
 
 def require_text(value: Any, name: str) -> str:
-    """Require a text; an absent one is empty."""
+    """Require a string; None becomes an empty one."""
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise MalformedJson(f"`{name}` is no text but {type(value).__name__}")
+        raise MalformedJson(f"`{name}` must be a string, not {type(value).__name__}")
     return value
 
 
 def find_text(value: Any) -> str | None:
-    """Find a text that says something, among values nobody vouches for."""
+    """Return an untrusted value if it is a non-empty string."""
     return value if isinstance(value, str) and value else None
 
 
 def find_count(value: Any) -> int | None:
-    """Find a count: a whole number, not negative, nor beyond all that is counted here.
+    """Return an untrusted value if it is a whole number from 0 to `COUNT_MAX`.
 
-    True is none, although Python says so.
+    `True` is rejected: bool is a subclass of int.
     """
     return value if type(value) is int and 0 <= value <= COUNT_MAX else None
 
 
 def add_counts(values: Sequence[Any]) -> Any:
-    """Add up counts; what is none of them is given back as it came."""
+    """Add up counts; return the first value that is not a count, if any."""
     for value in values:
         if find_count(value) is None:
             return value
@@ -143,18 +141,18 @@ def add_counts(values: Sequence[Any]) -> Any:
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     built = dict(pairs)
     if len(built) < len(pairs):
-        raise MalformedJson("JSON gives a key twice")
+        raise MalformedJson("JSON has a duplicate key")
     return built
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise MalformedJson(f"JSON holds {name}, which is no number")
+    raise MalformedJson(f"JSON contains {name}, which is not a number")
 
 
 def _parse_float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise MalformedJson("JSON holds a number beyond all bounds")
+        raise MalformedJson("JSON contains a number that is too large")
     return number
 
 

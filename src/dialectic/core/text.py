@@ -1,9 +1,9 @@
-"""What enters the system from people, files and models, made fit to store, to show and to send.
+"""Clean text from people, files and models, so that it can be stored, shown and sent.
 
-Characters that nobody sees can carry instructions that nobody reads, and some cannot be stored at
-all. They are taken out where they have no work to do, and each kind that was is noted. The same
-characters are kept where writing needs them: joiners in emoji and in scripts that join or stack
-their letters, direction marks beside such letters, variation selectors on emoji and ideographs.
+Invisible characters can carry hidden instructions, and PostgreSQL cannot store some of them. They
+are removed where they have no function, and each kind removed is reported. They are kept where
+writing needs them: joiners in emoji and in scripts that join or stack letters, direction marks next
+to such letters, variation selectors on emoji and ideographs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LONE_HALF = re.compile(
     r"[\ud800-\udbff](?![\udc00-\udfff])|[\udc00-\udfff](?<![\ud800-\udbff][\udc00-\udfff])"
 )
 
-# Taken out wherever they stand, with the name of one of them.
+# Removed everywhere: the name of one such character, and the class.
 _ALWAYS = [
     ("NUL character", r"\x00"),
     ("invisible tag character", r"\U000e0000-\U000e007f"),
-    # Embeddings, overrides and isolates: they show a text in another order than it is read in.
+    # Embeddings, overrides and isolates: they display a text in another order than its own.
     ("text direction control", r"\u202a-\u202e\u2066-\u2069"),
     # Soft hyphen, grapheme joiner, zero-width space, word joiner and its kin, no-break space.
     ("zero-width character", r"\u00ad\u034f\u200b\u2060-\u2065\u206a-\u206f\ufeff"),
@@ -41,9 +41,9 @@ _SELECTOR = r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 # Zero-width (non-)joiner, left-to-right, right-to-left and Arabic mark, Mongolian separator.
 _JOINER = r"[\u200c-\u200f\u061c\u180e]"
 
-# Kept in their places only, and of several in a row at most the first. The patterns look back
-# from behind the character, because one that opens with a class of characters is searched for
-# much faster than one that opens with a look around.
+# Kept only where they have a function, and only the first of several in a row. The patterns use
+# look-behind after the character: `re` searches much faster for a pattern that opens with a class
+# of characters than for one that opens with a look-around.
 _OUT_OF_PLACE = [
     (
         "variation selector",
@@ -58,16 +58,16 @@ _OUT_OF_PLACE = [
         rf"(?:(?!{_EMOJI})|(?<!{_EMOJI}\u200d)(?<!{_EMOJI}\ufe0f\u200d)))",
     ),
 ]
-# Whoever stays is judged by its neighbours, so those that never stay go first, and selectors,
-# which may stand between a joiner and its neighbour, before joiners.
+# A character is kept or removed by its neighbours. So remove first what is never kept, then
+# selectors, which may be between a joiner and its neighbour, then joiners.
 _NEVER_STAY = [(name, re.compile(f"[{characters}]+")) for name, characters in _ALWAYS]
 _MAY_STAY = [(name, re.compile(pattern)) for name, pattern in _OUT_OF_PLACE]
-# All that is ever taken out or put right, in one class: most texts have none of it.
+# Everything that is ever removed or repaired, in one class: a fast check for most texts.
 _SUSPECT = re.compile(
     f"[{''.join(characters for _, characters in _ALWAYS)}{_SELECTOR[1:-1]}{_JOINER[1:-1]}"
     r"\ud800-\udfff]"
 )
-# What cannot be judged at the edge of a part, for its neighbour is in another one.
+# Characters that cannot be judged at the edge of a part: the neighbour is in another part.
 _EDGES = (
     "".join(
         chr(code)
@@ -91,14 +91,14 @@ def clean_text(text: str) -> tuple[str, list[str]]:
 
 
 def clean_part(text: str) -> tuple[str, list[str]]:
-    """Clean a text that others may be joined to: the joined one is to be cleaned once more.
+    """Clean one part of a text; the caller cleans the joined text again.
 
-    What stands at its edges and may belong to a neighbour stays, so that it does not matter where
-    a text was cut in parts: between two people who are joined to one, or a CR and its LF.
+    Characters at the edges that may belong to the neighbouring part are kept, so that it does not
+    matter where the text was split: inside a joined emoji, or between CR and LF.
     """
     is_harmless = _is_harmless(text)
     text, removed = (text, {}) if is_harmless else _remove_always(text)
-    # Line ends too, at the beginning: they may follow a CR.
+    # Line ends at the beginning too: they may follow a CR.
     start = len(text) - len(text.lstrip(_EDGES + "\r\n"))
     end = max(start, len(text.rstrip(_EDGES + "\r")))
     inner = text[start:end] if is_harmless else _remove(_MAY_STAY, text[start:end], removed)
@@ -106,13 +106,13 @@ def clean_part(text: str) -> tuple[str, list[str]]:
 
 
 def _is_harmless(text: str) -> bool:
-    """Tell quickly whether nothing is to be taken out, but for the ends of lines."""
+    """Tell quickly whether at most line ends need cleaning."""
     return (text.isascii() and "\0" not in text) or _SUSPECT.search(text) is None
 
 
 def _remove_always(text: str) -> tuple[str, dict[str, int]]:
-    """Take out what has no place anywhere; give how often what was put right, by name."""
-    # First of all, since two halves may together be one of the characters below.
+    """Remove what is never kept; return the text and the counts by name."""
+    # First, because two surrogates may form one of the characters removed below.
     text, repaired_count = _repair_halves(text)
     removed = {_BROKEN: repaired_count} if repaired_count else {}
     if text.startswith("\ufeff"):
@@ -142,7 +142,7 @@ def _tell(removed: dict[str, int]) -> list[str]:
 
 
 def _repair_halves(text: str) -> tuple[str, int]:
-    # Halves of UTF-16 characters: a pair becomes the character it stands for, a lone one a mark.
+    # A surrogate pair becomes its character, a lone surrogate U+FFFD.
     if _HALF.search(text) is None:
         return text, 0
     text, lone_count = _LONE_HALF.subn("\ufffd", text)

@@ -1,10 +1,9 @@
-"""Documents that are cut out of an answer, by the rule the process declares. Pure; never invented.
+"""Extract documents from an answer, by the process's rules. Pure; nothing is invented.
 
-A heading owns what stands below it up to the next heading of the same or a higher level, word for
-word. A heading is a line that begins with `#` marks, outside of code fences; a line that is
-underlined is text, because a rule below a paragraph looks the same. Of a heading that stands
-several times, the first with text below it counts. An answer that is wrapped into one fence as
-markdown is read without it. Every answer is read in time that grows with its length alone.
+A section is the text below a heading up to the next heading of the same or a higher level, word for
+word. A heading is a line that begins with `#` outside code fences. Underlined headings are text: a
+rule below a paragraph looks the same. If a heading appears several times, the first with text below
+it counts. A markdown fence around the whole answer is ignored. Time is linear in the length.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.text import clean_text
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?![^ \t\r\n])")
-# What follows the backticks of a fence holds no backtick: else it is code within a line.
+# No backtick may follow the backticks of a fence: that would be inline code.
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*$|(~{3,}))")
-# Whatever begins otherwise, as most lines do, is neither.
+# Most lines begin otherwise and need no regular expression.
 _MARKS = frozenset("#`~")
 
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
@@ -31,11 +30,11 @@ _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was found of the documents that a stage promises."""
+    """The expected documents that were found, and those that are missing."""
 
     found: dict[str, str]
     missing: tuple[str, ...]
-    # Whether JSON had to be put right before it could be read.
+    # Whether the JSON had to be repaired.
     is_repaired: bool = False
 
 
@@ -43,7 +42,7 @@ class Cut:
 class _Heading:
     level: int
     title: str
-    # Where its line begins in the text, and where the line below it does.
+    # The offsets of its line and of the line below it.
     start: int
     body_start: int
 
@@ -51,9 +50,9 @@ class _Heading:
 def extract_documents(
     text: str, expected: Sequence[ExpectedDocument], *, is_complete: bool = True
 ) -> Cut:
-    """Cut the expected documents out of an answer; one that is not there is named, not made up.
+    """Extract the expected documents from an answer, and list the missing ones.
 
-    JSON is only read out of an answer that is complete: half of it would be taken for all of it.
+    JSON is only read from a complete answer: half of it could pass for all of it.
     """
     sections: dict[tuple[int, str], str] = {}
     for heading, body in _split_sections(text):
@@ -79,10 +78,7 @@ def list_sections(text: str, level: int) -> list[tuple[str, str]]:
 
 
 def raise_headings(text: str, levels: int) -> str:
-    """Raise the headings of a section with its own, which became a title so many levels higher.
-
-    None becomes a second title.
-    """
+    """Raise all headings of a section by a number of levels, but not above level 2."""
     parts, position = [], 0
     for heading in _find_headings(text):
         marks = text.index("#", heading.start)
@@ -94,7 +90,7 @@ def raise_headings(text: str, levels: int) -> str:
 def _split_sections(text: str) -> list[tuple[_Heading, str]]:
     text = _unwrap(text)
     headings = list(_find_headings(text))
-    # Walked from the end: where the nearest heading of each level begins that is not below it.
+    # From the end: for each level, the start of the next heading that ends a section.
     ends = [len(text)] * 7
     sections = []
     for heading in reversed(headings):
@@ -104,7 +100,7 @@ def _split_sections(text: str) -> list[tuple[_Heading, str]]:
 
 
 def _unwrap(text: str) -> str:
-    """Some models put their whole answer into a fence, as if to show the markdown."""
+    """Remove a markdown fence around the whole answer, which some models write."""
     opening, _, rest = text.strip().partition("\n")
     mark = _FENCE.match(opening)
     if mark is None or opening.strip("`~ \t\r").casefold() not in ("markdown", "md"):
@@ -130,29 +126,29 @@ def _find_headings(text: str) -> Iterator[_Heading]:
             yield _Heading(len(head[1]), _read_title(line[head.end() :]), start, position)
 
 
-@functools.lru_cache(256)  # those of a process come with every answer
+@functools.lru_cache(256)  # every answer is searched for the same headings
 def _read_heading(line: str) -> tuple[int, str]:
     (heading,) = _find_headings(line)
     return heading.level, _fold(heading.title)
 
 
 def _read_title(rest: str) -> str:
-    """Read a heading's words without the marks that may close it; `C#` keeps its own."""
+    """Read a heading's text without closing `#` marks; `C#` keeps its own."""
     title = rest.strip()
     opened = title.rstrip("#")
     return opened.rstrip() if opened[-1:] in ("", " ", "\t") else title
 
 
 def _fold(title: str) -> str:
-    """Models differ in case, blanks and apostrophes where they mean the same heading."""
+    """Normalise case, spaces and apostrophes, in which models vary."""
     return " ".join(title.replace("’", "'").split()).casefold()
 
 
 def _read_json(text: str) -> tuple[dict[str, Any], bool]:
-    """Read the object of an answer, and say whether it had to be put right for that.
+    """Read the JSON object of an answer, and tell whether it was repaired.
 
-    Commas too many are taken out, and words with braces around a fenced object passed over; what
-    is not closed is not closed here either.
+    Repairs drop trailing commas, and skip text with braces around a fenced object. They never close
+    what is open.
     """
     outer = text[text.find("{") : text.rfind("}") + 1]
     inner = _read_fenced_json(text)
@@ -168,7 +164,7 @@ def _read_json(text: str) -> tuple[dict[str, Any], bool]:
 
 
 def _read_fenced_json(text: str) -> str:
-    """Read what stands in the first fence that says it holds JSON."""
+    """Find the content of the first `json` fence."""
     begin = re.search(r"^```json[ \t]*\n", text, re.MULTILINE)
     if begin is None:
         return ""
@@ -177,7 +173,7 @@ def _read_fenced_json(text: str) -> str:
 
 
 def _drop_trailing_commas(words: str) -> str:
-    """Leave out commas that nothing follows, but none within a text."""
+    """Drop trailing commas, but none inside a string."""
     return _STRING_OR_COMMA.sub(lambda found: found[1] or "", words)
 
 
@@ -189,5 +185,5 @@ def _write_value(value: Any) -> str:
             value = json.dumps(value, ensure_ascii=False, indent=2)
         except RecursionError:
             return ""
-    # Escapes in JSON can hold what the answer itself was cleaned of.
+    # JSON escapes can contain characters that cleaning removed from the answer.
     return clean_text(value)[0].strip()

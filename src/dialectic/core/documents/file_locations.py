@@ -1,6 +1,6 @@
-"""The places a file of a project can stand at, each made from fields of records.
+"""The places of a project's files, each built from fields of records.
 
-An impossible place cannot be made, so every place that exists has a path; `path` writes it down.
+An invalid place cannot be constructed, so every place has a path; `file_paths` builds it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from dialectic.core.slug import is_short_id, is_slug
 from dialectic.errors import UsageError
 
-# With slugs of 64 these limits add up to file names of 254 bytes at most; file systems take 255.
+# With slugs of 64, file names have at most 254 bytes; file systems allow 255.
 KEY_CHARS_MAX = 40
 SOURCES_CHARS_MAX = 82
 COUNT_MAX = 999_999
 TURN_MAX = 9_999
 STAGES_MAX = 99
 
-# Between two sources in a name.
+# Separates two sources in a file name.
 AND = "_and_"
-# A contribution of type `synthesis` is called final, for its drafts stand in the same stage.
+# Files of type `synthesis` are called final, because their drafts are in the same folder.
 SYNTHESIS, FINAL_SYNTHESIS = "synthesis", "final_synthesis"
 
 
@@ -46,9 +46,9 @@ def _is_type(text: str) -> bool:
     return len(text) <= KEY_CHARS_MAX and all(is_slug(w) and not w.isdecimal() for w in words)
 
 
-_SLUG = _Rule("a slug: 1 to 64 of a-z, 0-9 and -, and no name of a Windows device", is_slug)
+_SLUG = _Rule("a slug: 1 to 64 of a-z, 0-9 and -, and not a Windows device name", is_slug)
 _SHORT_ID = _Rule("8 lower-case hexadecimal digits", is_short_id)
-# What the fields of a place must be, by the field's name; enumerations look after themselves.
+# The rule of each field, by name; enumerations check themselves.
 _RULES = {
     "project": _SLUG,
     "name": _SLUG,
@@ -56,9 +56,9 @@ _RULES = {
     "session": _SHORT_ID,
     "iteration": _count(1, COUNT_MAX),
     "position": _count(1, STAGES_MAX),
-    # A stage without steps gives its slug to its contributions as their type: both rules hold.
+    # In a stage without steps its slug is also the type of its contributions: both rules apply.
     "stage": _Rule(
-        f"a slug of at most {KEY_CHARS_MAX} characters that is no bare number",
+        f"a slug of at most {KEY_CHARS_MAX} characters that is not a bare number",
         lambda text: is_slug(text) and _is_type(text),
     ),
     "model": _SLUG,
@@ -84,7 +84,7 @@ _RULES = {
 
 
 class _Checked:
-    """Holds every field against its rule."""
+    """Checks every field against its rule."""
 
     __slots__ = ()
     _rules: ClassVar[tuple[tuple[str, _Rule], ...]]
@@ -101,14 +101,14 @@ class _Checked:
 
 
 class ProjectFileKind(enum.StrEnum):
-    """The files every project has once, by their names."""
+    """The files that every project has once."""
 
     README = "project_readme.md"
     SETTINGS = "project_settings.json"
 
 
 class ResourceKind(enum.StrEnum):
-    """What a user may give to a project beside the prompt."""
+    """The kinds of resource that a user may add to a project."""
 
     DEPLOYMENT_CONTEXT = "deployment_context"
     DOMAIN_STANDARDS = "domain_standards"
@@ -120,7 +120,7 @@ class ResourceKind(enum.StrEnum):
 
 
 class WorkStatus(enum.StrEnum):
-    """How far the user is with a file of the agreed plan, by the name of its folder."""
+    """The user's progress with a file of the agreed plan; also its folder's name."""
 
     PENDING = "Pending"
     CURRENT = "Current"
@@ -129,7 +129,7 @@ class WorkStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InitialPrompt(_Checked):
-    """The prompt a project began with."""
+    """The initial prompt of a project."""
 
     project: str
     name: str
@@ -137,7 +137,7 @@ class InitialPrompt(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile(_Checked):
-    """A file the project has once."""
+    """A file that a project has once."""
 
     project: str
     kind: ProjectFileKind
@@ -145,7 +145,7 @@ class ProjectFile(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class ExportArchive(_Checked):
-    """The project in one file, to take away."""
+    """The archive of an exported project."""
 
     project: str
     name: str
@@ -153,7 +153,7 @@ class ExportArchive(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class GeneralResource(_Checked):
-    """Material the user gave to the project."""
+    """A resource that the user added to the project."""
 
     project: str
     kind: ResourceKind
@@ -163,7 +163,7 @@ class GeneralResource(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class WorkItem(_Checked):
-    """A file of the agreed plan, which the user works through."""
+    """A file of the agreed plan."""
 
     project: str
     status: WorkStatus
@@ -195,7 +195,7 @@ class About(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class From(_Checked):
-    """Made from the contributions of several models; `fold_sources` when they are many."""
+    """Made from contributions of several models; `fold_sources` shortens long lists."""
 
     sources: tuple[str, ...]
 
@@ -209,7 +209,7 @@ class Reducing(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class Combining(_Checked):
-    """Combines documents for a reader, within the combine job that is named by its short id."""
+    """Combines documents for a reader, in the combine job with this short id."""
 
     source_id: str
 
@@ -219,9 +219,9 @@ Relation: TypeAlias = Plain | About | From | Reducing | Combining
 
 @dataclass(frozen=True, slots=True)
 class ContributionName(_Checked):
-    """What a contribution's files are called by; `n` counts its model's own of that type.
+    """The name of a contribution's files; `n` numbers the model's contributions of that type.
 
-    Version 1 is the one that was planned; later ones are a person's edits, or written anew.
+    Version 1 is the planned one; later versions are a user's edits or new editions.
     """
 
     model: str
@@ -240,7 +240,7 @@ class SeedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class UserFeedback:
-    """What the user said about the stage."""
+    """The user's feedback on the stage."""
 
     folder: StageFolder
 
@@ -263,7 +263,7 @@ class Intermediate:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFile(_Checked):
-    """One turn of an answer that was cut; the first turn is 0."""
+    """One turn of a truncated answer; the first turn is 0."""
 
     folder: StageFolder
     contribution: ContributionName
@@ -272,7 +272,7 @@ class ChunkFile(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class RawResponse(_Checked):
-    """The provider's answer as it came; without a turn where it was never cut."""
+    """The provider's raw response; no turn number if the answer has one turn."""
 
     folder: StageFolder
     contribution: ContributionName
@@ -281,7 +281,7 @@ class RawResponse(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class StageDocument(_Checked):
-    """One of the documents a stage is expected to yield, out of a contribution."""
+    """An expected document of a stage, extracted from a contribution."""
 
     folder: StageFolder
     contribution: ContributionName

@@ -1,7 +1,6 @@
-"""Storage paths: `build_path` names the file of a place, `parse_path` reads a name back.
+"""Storage paths: `build_path` writes the path of a place, `parse_path` reads it back. Pure.
 
-Knows names only: it touches no disk, and does not know which files exist. Reading back serves
-import and tests; lineage is taken from records, never from a name.
+Only import and tests read paths back; lineage comes from records, never from a path.
 
     {project}/
     ├── {name}.md                                         InitialPrompt
@@ -28,9 +27,9 @@ import and tests; lineage is taken from records, never from a name.
         {model}_reducing_{8 hex}_{n}_{type}               Reducing
         {model}_combining_{8 hex}_{n}_combined            Combining
 
-Reading back is unambiguous because `_` belongs to the layout. A slug has none. A type may have
-some, but no word of it is a bare number, so the last bare number is always `n`. A document key
-has its `_` written as `-`.
+Parsing is unambiguous because `_` belongs to the layout. A slug has none. A type may have some, but
+no word of it is a bare number, so the last bare number is always `n`. A document key is written
+with `-` instead of `_`.
 """
 
 from __future__ import annotations
@@ -75,13 +74,13 @@ from dialectic.errors import UsageError
 
 PATH_CHARS_MAX = 1_024
 
-# Before the numbers that may end a base name.
+# Precede the optional numbers at the end of a base name.
 _CONTINUATION = "_continuation_"
 _EDIT = "_edit_"
 
 
 def build_path(place: Place) -> str:
-    """Name the file of a place, relative to the root of its tenant."""
+    """Build the path of a place, relative to the tenant's root."""
     if isinstance(place, ProjectPlace):
         return f"{place.project}/{_project_file(place)}"
     folder = place.folder
@@ -92,7 +91,7 @@ def build_path(place: Place) -> str:
 
 
 def parse_path(path: str) -> Place:
-    """Read a path back into the one place whose path it is."""
+    """Parse a path into its place; reject one that `build_path` would not write."""
     shown = f"{path[:PATH_CHARS_MAX]!r} is not a path of the project layout"
     if len(path) > PATH_CHARS_MAX:
         message = f"{shown}: it has more than {PATH_CHARS_MAX} characters."
@@ -102,7 +101,7 @@ def parse_path(path: str) -> Place:
     except UsageError as error:
         message = f"{shown}: {error.message}"
         raise UsageError(message, reason="not_a_path", subject=error.subject) from error
-    # Numbers with leading zeros and the like read well but are nobody's path.
+    # Leading zeros and the like parse, but `build_path` never writes them.
     if place is None or build_path(place) != path:
         message = f"{shown}."
         raise UsageError(message, reason="not_a_path")
@@ -110,7 +109,7 @@ def parse_path(path: str) -> Place:
 
 
 def fold_sources(slugs: Sequence[str]) -> tuple[str, ...]:
-    """Shorten sources to what a name can hold: the first, how many more, and a hash of all."""
+    """Shorten a list of sources: the first, the number of others, and a hash of all."""
     joined = AND.join(slugs)
     if len(joined) <= SOURCES_CHARS_MAX:
         return tuple(slugs)
@@ -250,7 +249,7 @@ def _read_relation(words: list[str]) -> Relation:
         case ["combining", source_id]:
             return Combining(source_id)
         case _:
-            message = f"{'_'.join(words)!r} names no relation."
+            message = f"{'_'.join(words)!r} is not a relation."
             raise UsageError(message)
 
 

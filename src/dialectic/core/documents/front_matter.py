@@ -1,8 +1,8 @@
 """Documents with YAML front matter: fields between two lines of `---`, then the body, untouched.
 
-What `render_document` writes, `split_document` reads back exactly, whatever stands in the fields
-or the body. Files written elsewhere are read as well; there a plain word is text unless it is
-`true`, `false`, `null` or a whole number, so that `no`, `012` and `1.10` stay what they are.
+`split_document` reads back exactly what `render_document` wrote, with any fields and any body. In
+files of other programs, a plain word is text unless it is `true`, `false`, `null` or a whole
+number, so that `no`, `012` and `1.10` stay text.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dialectic.errors import UsageError
 
 FieldValue: TypeAlias = str | int | bool | list[str] | None
 
-# Far above any real document's fields; the YAML reader is slow, and a stranger's file may be long.
+# Far above any real document's fields; PyYAML is slow, and an untrusted file may be long.
 FRONT_MATTER_CHARS_MAX = 65_536
 
-# Most names and values come again and again, and the library takes its time for each.
+# Caches: most names and values repeat, and PyYAML is slow.
 FIELDS_KEPT_MAX = 1_024
 KEPT_CHARS_MAX = 200
 
@@ -31,19 +31,19 @@ _FENCE = "---\n"
 _OPENING = re.compile(r"\ufeff?---\r?\n")
 _CLOSING = re.compile(r"^---(?:\r?\n|\Z)", re.MULTILINE)
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-# To some reader of YAML or other: 1e3, 0o7, +1, .5, y.
+# Some YAML readers take these for numbers or booleans: 1e3, 0o7, +1, .5, y.
 _LOOKS_LIKE_A_VALUE = re.compile(r"[-+.0-9]|[yYnN]\Z")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "": None}
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes what would be read as anything but text, each value on one line."""
+    """Quotes text that could be read as another type; each value is on one line."""
 
 
 def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     style = None
     if not text.isprintable():
-        # With escapes: folded over several lines, one of them could look like a fence.
+        # Use escapes: one line of a folded text could look like a fence.
         style = '"'
     elif _LOOKS_LIKE_A_VALUE.match(text):
         style = "'"
@@ -54,17 +54,17 @@ _Dumper.add_representer(str, _represent_text)
 
 
 class _Loader(yaml.BaseLoader):
-    """Takes every value for text, and gives up early on lists within lists."""
+    """Reads every value as text, and rejects nested lists early."""
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803
-        # No field has them, and a thousand open brackets cost the scanner more than a second.
+        # No field has nested lists, and 1,000 open brackets take the scanner more than a second.
         if self.flow_level > 1:
             raise ScannerError(problem="nested too deeply", problem_mark=self.get_mark())
         super().fetch_flow_collection_start(TokenClass)
 
 
 def render_document(fields: Mapping[str, FieldValue], body: str) -> str:
-    """Write a document: the fields in the order given, then the body as it is."""
+    """Write a document: the fields in the given order, then the body unchanged."""
     plain = {str(name): _plain_value(value) for name, value in fields.items()}
     matter = "".join([_render_field(name, value) for name, value in plain.items()])
     _check_size(len(matter))
@@ -72,13 +72,13 @@ def render_document(fields: Mapping[str, FieldValue], body: str) -> str:
 
 
 def split_document(text: str) -> tuple[dict[str, FieldValue], str]:
-    """Part a document into its fields and its body; without front matter all of it is body."""
+    """Split a document into fields and body; without front matter all of it is body."""
     matter, body = _split_matter(text)
     return ({} if matter is None else _read_matter(matter)), body
 
 
 def read_body(text: str) -> str:
-    """Read a document's body alone, whatever stands in its fields: to read them takes long."""
+    """Read only a document's body: parsing the fields is slow."""
     return _split_matter(text)[1]
 
 
@@ -93,7 +93,7 @@ def _split_matter(text: str) -> tuple[str | None, str]:
 def _read_matter(matter: str) -> dict[str, FieldValue]:
     _check_size(len(matter))
     try:
-        # Lists by indentation may still be nested until the reader's stack is exhausted.
+        # Indented lists may still be nested deep enough for a RecursionError.
         root = yaml.compose(matter, Loader=_Loader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -105,11 +105,11 @@ def _read_matter(matter: str) -> dict[str, FieldValue]:
 
 
 def _render_field(name: str, value: FieldValue) -> str:
-    """Write one field, as the library does; none is written otherwise for its neighbours."""
+    """Write one field exactly as PyYAML does; fields do not affect each other."""
     is_long = isinstance(value, str) and len(value) > KEPT_CHARS_MAX
     if isinstance(value, list) or is_long or len(name) > KEPT_CHARS_MAX:
         return _dump(name, value)
-    # Enumerations of numbers are the library's to refuse.
+    # An IntEnum goes to PyYAML, which rejects it.
     words = f"{value}\n" if type(value) is int else _dump_value(value)
     return _dump_name(name) + words
 
@@ -136,7 +136,7 @@ def _dump(name: str, value: FieldValue) -> str:
 
 
 def _plain_value(value: FieldValue) -> FieldValue:
-    # Enumerations of text and the like are written as the text they are.
+    # A StrEnum is written as plain text.
     if isinstance(value, str):
         return str(value)
     if isinstance(value, list):
@@ -172,7 +172,7 @@ def _read_scalar(node: yaml.Node) -> FieldValue:
     if text in _WORDS:
         return _WORDS[text]
     if _WHOLE_NUMBER.fullmatch(text):
-        # Python refuses to read, and to write, numbers of many thousand digits.
+        # Python rejects numbers of many thousand digits.
         with contextlib.suppress(ValueError):
             return int(text)
     return text
@@ -182,7 +182,7 @@ def _read_text(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         message = (
             f"Line {node.start_mark.line + 2} of the document is nested too deeply: "
-            "a field of its front matter is one value or a list of texts."
+            "a field of the front matter must be one value or a list of texts."
         )
         line = node.start_mark.line + 2
         raise UsageError(message, reason="nested", subject=f"line {line}")
@@ -193,6 +193,6 @@ def _check_size(chars: int) -> None:
     if chars > FRONT_MATTER_CHARS_MAX:
         message = (
             f"The document's front matter has {chars} characters; "
-            f"{FRONT_MATTER_CHARS_MAX} are allowed."
+            f"the limit is {FRONT_MATTER_CHARS_MAX}."
         )
         raise UsageError(message, reason="too_long", limit=FRONT_MATTER_CHARS_MAX)

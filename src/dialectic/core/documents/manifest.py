@@ -1,6 +1,6 @@
-"""The manifest of a prompt: what was shortened, from how much to how much, at what cost. Pure.
+"""The manifest of a prompt: which texts were compressed, by how much, at what cost. Pure.
 
-It is kept with the answer to that prompt, as plain JSON.
+It is stored with the answer to that prompt, as JSON.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One text of a prompt: kept as it was, or shortened."""
+    """One text of a prompt: kept whole or compressed."""
 
     kind: str
     label: str
     source_id: UUID | None
     tokens_before: int
     tokens_after: int
-    # What it was thought to be worth, from 0 to 1; None if nobody had to ask.
+    # Its estimated relevance, from 0 to 1; None if not estimated.
     value: float | None = None
-    # What shortened it; None if it was kept.
+    # The compressor used; None if the text was kept.
     compressor: str | None = None
     budget_tokens: int | None = None
-    # What that cost now: nothing if it was shortened before.
+    # The cost of compressing it now: 0 if an earlier result was reused.
     cost_credits: int = 0
     is_reused: bool = False
 
@@ -36,13 +36,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What was sent with one prompt. Without entries nothing had to be shortened."""
+    """The texts sent in one prompt. Without entries nothing had to be compressed."""
 
-    # As counted, before and after, and the most that the model takes beside its answer.
+    # Tokens before and after compression, and the model's input limit.
     tokens_before: int
     tokens_after: int
     tokens_max: int
-    # What was spent to find out what each text is worth.
+    # The cost of estimating the relevance of the texts.
     weighing_credits: int = 0
     items: tuple[Entry, ...] = ()
 
@@ -51,7 +51,7 @@ class Manifest:
         return self.weighing_credits + sum(entry.cost_credits for entry in self.items)
 
     def as_json(self) -> dict[str, Any]:
-        """Build the record that is stored and shown."""
+        """Convert to JSON, to be stored and shown."""
         items = [
             asdict(entry)
             | {
@@ -72,7 +72,7 @@ class Manifest:
 
 
 def rename_sources(manifest: dict[str, Any], rename: Callable[[UUID], UUID]) -> dict[str, Any]:
-    """Build the same manifest with its documents under other ids."""
+    """Build the same manifest with new document ids."""
     items = [
         item | {"source_id": item["source_id"] and str(rename(UUID(item["source_id"])))}
         for item in manifest["items"]
@@ -81,19 +81,19 @@ def rename_sources(manifest: dict[str, Any], rename: Callable[[UUID], UUID]) -> 
 
 
 def check_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Make sure that a stranger's manifest is one; raise `ValueError` otherwise."""
+    """Check the form of an untrusted manifest; raise `ValueError` if it is invalid."""
     items = manifest.get("items")
     fields = Manifest(tokens_before=0, tokens_after=0, tokens_max=0).as_json().keys()
     entry = Entry(kind="", label="", source_id=None, tokens_before=0, tokens_after=0)
     if manifest.keys() != fields or not isinstance(items, list):
-        raise ValueError("it is no manifest of a prompt")
+        raise ValueError("not the manifest of a prompt")
     _require_whole(manifest, ("tokens_before", "tokens_after", "tokens_max", "cost_credits"))
     for item in items:
         if not isinstance(item, dict) or item.keys() != {*asdict(entry), "status"}:
-            raise ValueError("an item of a manifest is none")
+            raise ValueError("an item of the manifest is malformed")
         _require_whole(item, ("tokens_before", "tokens_after"))
         if not isinstance(item["label"], str) or not isinstance(item["value"], float | None):
-            raise ValueError("an item of a manifest has no label, or a value that is no number")
+            raise ValueError("an item of the manifest has no label or a non-numeric value")
         if item["source_id"] is not None:
             UUID(str(item["source_id"]))
     return manifest
@@ -106,7 +106,7 @@ def _require_whole(record: dict[str, Any], names: tuple[str, ...]) -> None:
 
 
 def describe_manifest(manifest: dict[str, Any]) -> list[str]:
-    """Put a stored manifest into a few lines; one if nothing was shortened."""
+    """Describe a stored manifest in a few lines."""
     after, most = manifest["tokens_after"], manifest["tokens_max"]
     shortened = [item for item in manifest["items"] if item["status"] == "compressed"]
     if not shortened:

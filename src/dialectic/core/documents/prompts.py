@@ -1,12 +1,10 @@
-"""Prompts: templates rendered once, and foreign text put into labelled, delimited blocks.
+"""Prompts: templates, delimited blocks for untrusted text, and neutral labels. Pure.
 
-Pure. Values are inserted as they are and never rendered again: what a user or a model writes
-cannot become template code.
+Values are inserted as they are and never rendered again: text of a user or a model cannot become
+template code.
 
-Neutral labels: who reads a document does not learn who wrote it. Pure; the session is the seed.
-
-A label tells from which thesis a document descends by a letter, and whose it is by a number; which
-letter and number, only the record of the job knows.
+A label does not reveal the author of a document. Its letter stands for the thesis that the document
+descends from, its number for the author. Both are shuffled, with the session's id as the seed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from uuid import UUID
 
 from dialectic.errors import InvalidProcess
 
-# What a template can raise by what it calculates, beside the engine's own errors.
+# What an expression in a template can raise, in addition to Jinja's own errors.
 TEMPLATE_FAULTS = (
     ArithmeticError,
     AttributeError,
@@ -33,7 +31,7 @@ TEMPLATE_FAULTS = (
 
 
 def build_block(label: str, text: str) -> str:
-    """Fence a text off by a mark that does not stand in it, so the text cannot end its block."""
+    """Put a text between marks that it does not contain, so that it cannot end its block."""
     mark = _hash(f"{label}\n{text}")
     while mark in text:
         mark = _hash(mark)
@@ -44,9 +42,9 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@functools.lru_cache(maxsize=256)  # as below: whoever makes a session looks through its process
+@functools.lru_cache(maxsize=256)  # every new session checks its process
 def list_variables(name: str, template: str) -> frozenset[str]:
-    """Find what a template wants to be given."""
+    """Find the variables of a template."""
     import jinja2.meta
 
     environment = _environment()
@@ -69,7 +67,7 @@ def list_variables(name: str, template: str) -> frozenset[str]:
 
 
 def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
-    """Render a template; a variable it uses and nobody gives is an error that names it."""
+    """Render a template; a missing variable is an error that names it."""
     import jinja2
 
     try:
@@ -81,7 +79,7 @@ def render_template(name: str, template: str, values: Mapping[str, Any]) -> str:
         ) from error
 
 
-@functools.lru_cache(maxsize=256)  # milliseconds each, and every turn of a step has the same
+@functools.lru_cache(maxsize=256)  # compiling takes milliseconds
 def _compile(template: str) -> Any:
     return _environment().from_string(template)
 
@@ -89,7 +87,7 @@ def _compile(template: str) -> Any:
 @functools.cache
 def _environment() -> Any:
     import jinja2
-    import jinja2.sandbox  # 60 ms that only a process which renders prompts should pay
+    import jinja2.sandbox  # takes 60 ms: import only when rendering
 
     return jinja2.sandbox.ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined,
@@ -103,14 +101,14 @@ def _environment() -> Any:
 def _shuffled(seed: str, count: int) -> list[int]:
     numbers = list(range(1, count + 1))
     digest = hashlib.sha256(seed.encode()).digest()
-    random.Random(digest).shuffle(numbers)  # noqa: S311  the same in every process, no secret
+    random.Random(digest).shuffle(numbers)  # noqa: S311  deterministic, not a secret
     return numbers
 
 
 def build_label(
     header: str, *, session_id: UUID, models: int, origin: int, model_index: int, is_origin: bool
 ) -> str:
-    """Build the label of a document: `Thesis B`, or `Critique B2` for what was made of it."""
+    """Build the label of a document: `Thesis B`, or `Critique B2` for one derived from it."""
     letter = _letters(_shuffled(f"letter:{session_id}", models).index(origin))
     if is_origin:
         return f"{header} {letter}"
@@ -125,7 +123,7 @@ def _letters(index: int) -> str:
 
 
 def tell_apart(labels: Sequence[str]) -> list[str]:
-    """Number the labels of one reader that are the same: `Draft B2 (1)`, `Draft B2 (2)`."""
+    """Number equal labels of one reader: `Draft B2 (1)`, `Draft B2 (2)`."""
     numbers = {label: itertools.count(1) for label in labels}
     return [
         f"{label} ({next(numbers[label])})" if labels.count(label) > 1 else label
@@ -134,6 +132,6 @@ def tell_apart(labels: Sequence[str]) -> list[str]:
 
 
 def order_for_reader(job_id: UUID, items: Sequence[UUID]) -> list[UUID]:
-    """Order documents for one reader, so that none is always read first."""
+    """Shuffle documents for one reader, so that none is always first."""
     order = _shuffled(f"order:{job_id}", len(items))
     return [items[number - 1] for number in order]

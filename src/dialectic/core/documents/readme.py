@@ -1,4 +1,4 @@
-"""`project_readme.md`: what a project is and where its documents are. Pure; it names no time."""
+"""`project_readme.md`: what a project is and where its documents are. Pure; contains no time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|!])")
 
 
 def build_readme(rows: ProjectRows) -> str:
-    """Build the page that a reader of the folder opens first."""
+    """Build the overview page of a project's folder."""
     return "\n\n".join(_list_blocks(rows)) + "\n"
 
 
@@ -32,7 +32,7 @@ def _list_blocks(rows: ProjectRows) -> Iterator[str]:
     for path in _list_paths(rows, {"initial_user_prompt"}):
         yield f"In full: {_link(rows, path)}"
     if given := _list_paths(rows, GIVEN):
-        yield "## Given beside it"
+        yield "## Resources"
         yield _list_links(rows, given)
     if plan := _list_paths(rows, {"work_item"}):
         yield "## Agreed plan"
@@ -79,5 +79,5 @@ def _link(rows: ProjectRows, path: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Keep a name on one line and without meaning in Markdown."""
+    """Put a name on one line and escape Markdown."""
     return _MARKS.sub(r"\\\1", " ".join(text.split()))

@@ -1,19 +1,17 @@
-"""A chunk: one turn of an answer that was cut off, as it was said, with what it took.
+"""Chunks: the turns of a truncated answer, and how they are joined to one text. Pure.
 
-Seams: the turns of an answer that was cut off, joined to the one text they are. Pure.
+If the model continues exactly where it stopped, the turns are joined exactly. Text is removed only
+where it is very unlikely to belong to the document:
 
-A model that goes on exactly where it stopped is joined exactly, wherever it was cut. Something is
-left out only where it cannot well be the text's own:
+    restart    the turn begins like the whole text
+    overlap    the turn begins with the words that end the text
+    fence      the turn reopens a code fence that is still open
+    preamble   the turn begins with a line such as "Continuing where I left off:"
 
-    restart    the turn begins as the whole text begins
-    overlap    the turn begins with the words the text ends with
-    fence      the turn opens a code fence once more that is still open
-    preamble   the turn begins with a line about going on
-
-What is left out must be long and say something, for texts repeat themselves: rows of a table, boxes
-of a checklist, the same heading twice. In doubt nothing is left out. What stays ambiguous: a line
-that truly begins by saying the same three words or more twice in a row, 24 characters of them or
-more, and was cut right between the two.
+Removed text must be long and have several words, because documents repeat themselves: rows of a
+table, boxes of a checklist, equal headings. In doubt nothing is removed. One case stays ambiguous:
+a line that really begins with the same words twice in a row (at least three words and 24
+characters), truncated exactly between the two.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from dialectic.core.models.messages import COUNT_MAX, FinishReason, Usage, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One turn that is saved."""
+    """One saved turn of an answer."""
 
     turn: int
     text: str
@@ -40,14 +38,14 @@ class Chunk:
     flags: tuple[str, ...]
     path: str
     raw_path: str
-    # The words of the first turn's prompt, as JSON: further turns ask the same.
+    # The prompt of the first turn, as JSON; further turns send the same.
     opening: dict[str, Any] | None = None
-    # What its prompt was made of, as `core.documents.manifest` writes it down.
+    # The manifest of its prompt, see `core.documents.manifest`.
     manifest: dict[str, Any] | None = None
 
 
 def sum_usage(chunks: Sequence[Chunk]) -> Usage:
-    """Sum up what turns took together; a sum is only reported if every part of it was."""
+    """Sum the usage of turns; its source is `reported` only if that of every turn is."""
     is_reported = all(chunk.usage.source is UsageSource.REPORTED for chunk in chunks)
     return Usage(
         min(COUNT_MAX, sum(chunk.usage.input_tokens for chunk in chunks)),
@@ -61,11 +59,11 @@ RESTART = "restart_trimmed"
 FENCE = "fence_removed"
 PREAMBLE = "preamble_removed"
 
-# How much must be said twice before it counts. Whole lines are repeated by texts themselves, so
-# where the second time could be a line of the text, or its beginning, it takes more.
+# How long a repetition must be to count. Documents repeat whole lines themselves, so a repetition
+# that could be a line of the document must be longer.
 ECHO_CHARS_MIN, ECHO_WORDS_MIN = 24, 3
 LINES_CHARS_MIN, LINES_WORDS_MIN = 120, 8
-# How far back a turn is expected to repeat what was said; a restart is found at any distance.
+# How far back an overlap is searched; a restart is found at any distance.
 ECHO_CHARS_MAX = 8_000
 SAME_LINE_CHARS_MIN, SAME_SHARE_MIN = 24, 0.9
 
@@ -73,10 +71,10 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _BLANKS_AT_LINE_END = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)")
 _BLOCK = re.compile(r"#{1,6} |[-*+] |\d{1,9}[.)] |>|```|~~~")
-# A text that is JSON as a whole, and what opens and closes in it; an escaped sign does neither.
+# The start of a JSON text, and its brackets and quotes; escaped characters are skipped.
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _JSON_MARK = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
-# One short line about going on, and what separates it from the rest.
+# One short line that announces the continuation, and the line breaks after it.
 _PREAMBLE = re.compile(
     r"\s*(?:[*_(\[]*(?:(?:Sure|Certainly|Of course|Okay|Understood)[,.!:]? )?"
     r"(?:(?:I(?:'|’)ll|I will|Let me) (?:continue|resume)\b[^\n]{0,40}\b(?:where|from)\b[^\n]{0,60}"
@@ -89,16 +87,16 @@ _PREAMBLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The text of all turns, and what was done to join them."""
+    """The joined text, and what was removed to join it."""
 
     text: str
     notes: tuple[str, ...] = ()
-    # How many turns began all over again.
+    # How many turns started again from the beginning.
     restarts: int = 0
 
 
 def join(turns: Sequence[str]) -> Joined:
-    """Join what was said turn by turn."""
+    """Join the turns of an answer."""
     text, notes = "", list[str]()
     for turn in turns:
         text, found = _attach(text, turn)
@@ -107,7 +105,7 @@ def join(turns: Sequence[str]) -> Joined:
 
 
 def says_the_same(before: str, turn: str) -> bool:
-    """Tell whether a turn says nearly line by line what the turn before it said."""
+    """Tell whether a turn repeats nearly every line of the turn before it."""
     if turn.strip() == before.strip() and _is_telling(turn, ECHO_CHARS_MIN, ECHO_WORDS_MIN):
         return True
     known = {line.strip() for line in before.splitlines()}
@@ -119,7 +117,7 @@ def says_the_same(before: str, turn: str) -> bool:
 
 
 def seems_finished(text: str) -> bool:
-    """Tell whether a text could end here: no code fence is open, no word or list hangs."""
+    """Tell whether a text could end here: no open code fence, no unfinished word or list."""
     last = text.rstrip()[-1:]
     return (
         find_open_fence(f"{text}\n") is None
@@ -129,7 +127,7 @@ def seems_finished(text: str) -> bool:
 
 
 def is_unclosed(text: str) -> bool:
-    """Tell whether something is open that must be closed: a code fence, or the JSON that it is."""
+    """Tell whether a code fence, or the JSON that the text consists of, is not closed."""
     return find_open_fence(f"{text}\n") is not None or _is_cut_json(text)
 
 
@@ -146,12 +144,12 @@ def _is_cut_json(text: str) -> bool:
             case "}" | "]" if not is_in_string:
                 depth -= 1
         if depth == 0 and not is_in_string:
-            return False  # whatever follows, the object is whole
+            return False  # the object is complete
     return True
 
 
 def describe_end(text: str) -> str:
-    """Put into words where a text stopped, for the one who is to go on."""
+    """Describe where a text stopped, for the prompt that continues it."""
     line = text.rsplit("\n", 1)[-1]
     if not line:
         place = "at the end of a line, after the line break"
@@ -168,7 +166,7 @@ def describe_end(text: str) -> str:
 
 
 def find_open_fence(text: str) -> str | None:
-    """Find the line that opened the code fence in which a text stops; None outside of fences."""
+    """Find the opening line of the code fence in which a text stops; None outside fences."""
     opening: str | None = None
     mark = ""
     for line in text.split("\n")[:-1]:
@@ -201,20 +199,20 @@ def _attach(text: str, turn: str) -> tuple[str, list[str]]:
     if notes:
         return joined, [PREAMBLE, *notes]
     if not is_cut_in_line:
-        return text + turn, []  # it may well be a line of the text
+        return text + turn, []  # it may be a line of the document
     gap = blank if _begins_a_line(text, rest) else ""
     return text + gap + _drop_begun_line(text, rest), [PREAMBLE]
 
 
 def _attach_rest(text: str, turn: str) -> tuple[str, list[str]]:
-    """Join a turn without what it says twice; no notes if it is joined as it is."""
+    """Join a turn without its repetitions; no notes if nothing was removed."""
     if restarted := _measure_restart(text, turn):
         return _continue_after(text, turn, restarted), [RESTART]
     if repeated := _measure_overlap(text, turn):
         is_all = turn[:repeated].strip() == text.strip()
         return text + turn[repeated:], [RESTART if is_all else OVERLAP]
     bare = turn.lstrip("\n")
-    # Its line ends may be what ends a fence.
+    # The turn's first line break may complete the line that opens a fence.
     ended = text + turn[: len(turn) - len(bare)]
     fence = find_open_fence(ended) if bare.startswith(("`", "~")) else None
     if fence is not None and fence.strip().strip("`~") and _first_line(turn) == fence.strip():
@@ -231,12 +229,12 @@ def _first_line(turn: str) -> str:
 
 
 def _drop_begun_line(text: str, rest: str) -> str:
-    """Leave out the line that was begun, where the turn is known to have begun it once more."""
+    """Drop the truncated line from the start of a turn that repeats it."""
     return rest.removeprefix(text.rsplit("\n", 1)[-1])
 
 
 def _begins_a_line(text: str, rest: str) -> bool:
-    """Tell whether a turn does not go on with the line that was cut but begins another one."""
+    """Tell whether a turn begins a new line instead of continuing the truncated one."""
     line = text.rsplit("\n", 1)[-1]
     if rest.startswith(line):
         return False
@@ -245,18 +243,18 @@ def _begins_a_line(text: str, rest: str) -> bool:
     return _BLOCK.match(rest) is not None or (line.rstrip()[-1:] in ".!?…" and rest[:1].isupper())
 
 
-# -- what is said twice ---------------------------------------------------------------------------
+# -- repetitions ----------------------------------------------------------------------------------
 
 
 def _is_telling(echo: str, chars_min: int, words_min: int) -> bool:
-    """Tell whether so much is said that nobody says it twice by chance."""
+    """Tell whether a repetition is long enough not to be a coincidence."""
     if len(echo.strip()) < chars_min:
         return False
     return len({word.casefold() for word in _WORD.findall(echo)}) >= words_min
 
 
 def _measure_restart(text: str, turn: str) -> int:
-    """Measure how much of a turn repeats the beginning of the text; 0 if it does not."""
+    """Measure how many characters of a turn repeat the beginning of the text."""
     begin = len(turn) - len(turn.lstrip())
     if turn[begin : begin + ECHO_CHARS_MIN] != text.lstrip()[:ECHO_CHARS_MIN]:
         return 0
@@ -266,7 +264,7 @@ def _measure_restart(text: str, turn: str) -> int:
 
 
 def _measure_common(one: str, other: str) -> int:
-    """Measure the beginning that two texts have in common."""
+    """Measure the common prefix of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -281,13 +279,13 @@ def _continue_after(text: str, turn: str, restarted: int) -> str:
     rest = turn[restarted:]
     if not rest or text.strip() == turn[:restarted].strip():
         return text + rest
-    # It goes another way than before: with whole lines, so that nothing half is left between.
+    # The turn diverges from the text: append whole lines, so that no half line remains.
     begin = turn.rfind("\n", 0, restarted) + 1
     return text + ("" if text.endswith("\n") else "\n") + turn[begin:]
 
 
 def _measure_overlap(text: str, turn: str) -> int:
-    """Measure how much of a turn repeats the end of the text; 0 if it does not."""
+    """Measure how many characters of a turn repeat the end of the text."""
     tail, head = text[-ECHO_CHARS_MAX:], turn[:ECHO_CHARS_MAX]
     if found := _count_echo(tail, head):
         return found
@@ -301,9 +299,9 @@ def _measure_overlap(text: str, turn: str) -> int:
 
 
 def _count_echo(tail: str, head: str, *, as_lines: bool = False) -> int:
-    """Count the characters of `head` that repeat the end of `tail` and are not the text's own."""
+    """Find how long a prefix of `head` repeats the end of `tail`; 0 if in doubt."""
     starts = _list_echoes(tail, head)
-    # One that holds another one repeats itself, and so may the text: nothing is certain then.
+    # Several candidates mean that the text repeats itself: do not remove anything.
     if len(starts) != 1:
         return 0
     start, echo = starts[0], tail[starts[0] :]
@@ -317,10 +315,10 @@ def _count_echo(tail: str, head: str, *, as_lines: bool = False) -> int:
 
 
 def _is_begun_again(tail: str, start: int) -> bool:
-    """Tell whether what begins at `start` cannot well be said once more by the text itself.
+    """Tell whether the text itself is unlikely to repeat what begins at `start`.
 
-    Lines may be alike, and cells of a row: but a line that begins anew within a line is no line of
-    the text, and neither are words of a sentence that begin anew within it.
+    A text may repeat lines and cells of a table. It does not restart a line inside a line, nor a
+    sentence inside a sentence.
     """
     before, echo = tail[start - 1 : start], tail[start:]
     if before in ("", "\n"):
@@ -331,7 +329,7 @@ def _is_begun_again(tail: str, start: int) -> bool:
 
 
 def _list_echoes(tail: str, head: str) -> list[int]:
-    """List where in `tail` something begins that `head` begins with too; two of them at most."""
+    """List the offsets in `tail` from which it is a prefix of `head`; two at most."""
     found: list[int] = []
     probe = head[:ECHO_CHARS_MIN]
     start = tail.find(probe) if len(probe) == ECHO_CHARS_MIN else -1
@@ -343,13 +341,13 @@ def _list_echoes(tail: str, head: str) -> list[int]:
 
 
 def _fold(text: str) -> str:
-    """Leave out blanks at the ends of lines, which nobody sees."""
+    """Drop trailing spaces of lines."""
     has_any = " \n" in text or "\t\n" in text
     return _BLANKS_AT_LINE_END.sub("", text) if has_any else text
 
 
 def _unfold(head: str, length: int) -> int:
-    """Find the place in a text that has so many characters before it, line ends folded."""
+    """Convert an offset in the folded text to one in the original text."""
     position = 0
     for blanks in _BLANKS_AT_LINE_END.finditer(head):
         kept = blanks.start() - position

@@ -1,7 +1,7 @@
-"""Endpoints and their models as a TOML file declares them, read with precise complaints. Pure.
+"""Parse endpoints and models from TOML, with precise errors. Pure.
 
-The catalogue that is shipped is written in the same words as `[endpoints.NAME.models.MODEL]` in
-config.toml. What is said about a wrong value never shows one that could be a key.
+The shipped catalogue has the same format as `[endpoints.NAME.models.MODEL]` in config.toml. An
+error never shows a value that could be an API key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dialectic.errors import ConfigurationError
 TOKENS_MAX = 1_000_000_000
 PRICE_MAX = 1_000_000
 SECONDS_MAX = 86_400.0
-# As many as a column of vectors can hold; and no less than a paragraph makes sense to embed.
+# The limit of a pgvector column; and the shortest input worth embedding, about a paragraph.
 DIMENSIONS_MAX = 16_000
 EMBEDDING_TOKENS_MIN = 64
 
@@ -32,22 +32,22 @@ _VARIABLE = re.compile(r"(?!DIALECTIC_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 Check = Callable[[Any], Any]
-"""Gives back a value that is fit for use, or raises ValueError with what it must be."""
+"""Returns the checked value, or raises ValueError with what it must be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An endpoint as it was declared, with the models that were declared for it."""
+    """A declared endpoint with its declared models."""
 
     endpoint: Endpoint
     cards: tuple[ModelCard, ...] = ()
-    # Models that make vectors of texts, and do not answer.
+    # Embedding models.
     embeddings: tuple[ModelCard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in a file."""
+    """The location of a key in a file."""
 
     file: str
     keys: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def parse_models(endpoint: str, value: Any, place: Place) -> tuple[ModelCard, ..
 
 
 def parse_embeddings(endpoint: str, value: Any, place: Place) -> tuple[ModelCard, ...]:
-    """Read the models of one endpoint that make vectors."""
+    """Read the embedding models of one endpoint."""
     tables = _require_table(value, place)
     return tuple(
         _parse_embedding(endpoint, name, table, place.below(name)) for name, table in tables.items()
@@ -114,14 +114,14 @@ def _parse_model(endpoint: str, name: str, value: Any, place: Place) -> ModelCar
     if values["max_output_tokens"] >= window:
         raise ConfigurationError(
             f"{place.below('max_output_tokens')} is {values['max_output_tokens']}, which leaves no "
-            f"room for a prompt in the window of {window} tokens. Give a smaller one.",
+            f"room for a prompt in the window of {window} tokens. Use a smaller number.",
             reason="no_room",
             subject=".".join(place.below("max_output_tokens").keys),
         )
     if values.setdefault("max_input_tokens", window) > window:
         raise ConfigurationError(
             f"{place.below('max_input_tokens')} is {values['max_input_tokens']}, more than the "
-            f"window of {window} tokens. Give a smaller one, or leave it out.",
+            f"window of {window} tokens. Use a smaller number, or remove it.",
             reason="beyond_window",
             subject=".".join(place.below("max_input_tokens").keys),
         )
@@ -151,8 +151,8 @@ def _parse_embedding(endpoint: str, name: str, value: Any, place: Place) -> Mode
 def _check_model_name(name: str, place: Place) -> None:
     if not name or not name.isprintable() or any(c in " ,*" for c in name) or len(name) > 200:
         raise ConfigurationError(
-            f"{place} is not a name for a model: it must have no space, comma or `*` in it. If its "
-            "endpoint knows it by such a name, give that one as `wire_name`.",
+            f"{place} is not a valid model name: it must not contain a space, comma or `*`. "
+            "If the endpoint uses such a name, set it as `wire_name`.",
             reason="not_a_name",
             subject=".".join(place.keys),
         )
@@ -161,20 +161,20 @@ def _check_model_name(name: str, place: Place) -> None:
 def _check_name(name: str, place: Place) -> None:
     if name in RESERVED:
         raise ConfigurationError(
-            f"{place}: the name {name!r} is taken. Choose another one.",
+            f"{place}: the name {name!r} is reserved. Choose another one.",
             reason="name_taken",
             subject=name,
         )
     if "/" in name:
         raise ConfigurationError(
-            f"{place}: the name of an endpoint has no slash, because its models are called "
-            "`NAME/model`. Choose another one.",
+            f"{place}: the name of an endpoint must not contain a slash, because its models are "
+            "called `NAME/model`. Choose another one.",
             reason="name_with_slash",
             subject=name,
         )
     if name != name.lower():
         raise ConfigurationError(
-            f"{place}: the name of an endpoint is written in lower case. Call it {name.lower()!r}.",
+            f"{place}: the name of an endpoint must be lower case. Use {name.lower()!r}.",
             reason="name_not_lower",
             subject=name,
         )
@@ -238,19 +238,19 @@ def _require(
     for key in keys:
         if key not in values:
             raise ConfigurationError(
-                f"{place.below(key)} is missing. Give it {_describe(checks[key])}.",
+                f"{place.below(key)} is missing. Set it to {_describe(checks[key])}.",
                 reason="missing",
                 subject=".".join(place.below(key).keys),
             )
 
 
 def _describe(check: Check) -> str:
-    """Ask a check for its own words, with a value that none accepts."""
+    """Get the words of a check by giving it None, which every check rejects."""
     try:
         check(None)
     except ValueError as error:
         return str(error)
-    raise AssertionError("no key takes nothing")
+    raise AssertionError("every check rejects None")
 
 
 # -- values ---------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def _seconds(value: Any) -> float:
 
 
 def _price(value: Any) -> Decimal:
-    """Take a price as it was written: the shortest decimal that is that float."""
+    """Read a price as it was written: the shortest decimal of that float."""
     if type(value) not in (int, float) or not 0 <= value <= PRICE_MAX or not math.isfinite(value):
         raise ValueError(f"US dollars per million tokens, from 0 (if it is free) to {PRICE_MAX}")
     return Decimal(str(value))
@@ -286,7 +286,7 @@ def _truth(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ValueError("a text of one line that is not empty")
+        raise ValueError("a non-empty text of one line")
     return value
 
 
@@ -309,9 +309,9 @@ def _address(value: Any) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(words)
     if "@" in parts.netloc:
-        raise ValueError("an address without user and password: the key goes by `api_key_env`")
+        raise ValueError("an address without user and password: set the key with `api_key_env`")
     if "?" in value or "#" in value:
-        raise ValueError("an address that ends with its path: nothing after a `?` or `#` is sent")
+        raise ValueError("an address without `?` or `#`: nothing after them is sent")
     return value.rstrip("/")
 
 
@@ -319,7 +319,7 @@ def _variable(value: Any) -> str:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):
         raise ValueError(
             "the name of an environment variable that holds the key, not beginning with DIALECTIC_;"
-            " the key itself does not belong into this file"
+            " never write the key itself into this file"
         )
     return value
 
@@ -388,5 +388,5 @@ EMBEDDING_KEYS: dict[str, Check] = {
     "extra_body": _body,
 }
 EMBEDDING_KEYS_REQUIRED = ("dimensions", "max_input_tokens", "input_usd_per_million", "tokenizer")
-# Values that are not repeated in a complaint: someone may have put a key there.
+# Errors do not show these values: they may contain a key.
 SECRETIVE = ("base_url", "api_key_env", "extra_body")

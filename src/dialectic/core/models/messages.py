@@ -1,7 +1,7 @@
-"""What is said to a model and what it says back. Knows no vendor and no database.
+"""Requests to a model and its replies. Independent of vendor and database.
 
-A request is complete: system instruction, alternating turns, output cap. What it costs in tokens
-is counted over exactly this value, so nothing may be added to it after the count.
+A request is complete: system instruction, alternating turns, output limit. Its tokens are counted
+over exactly this value, so nothing may be added after the count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Role(enum.StrEnum):
 
 
 class FinishReason(enum.StrEnum):
-    """Why an answer ended, in our words; the vendor's own word is kept beside it."""
+    """Why an answer ended; the vendor's own value is stored too."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -52,7 +52,7 @@ class Request:
     system: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # Which of several answers to the same question: one model may be asked more than once.
+    # Distinguishes several answers of one model to the same question.
     variant: int = 1
 
     def __post_init__(self) -> None:
@@ -64,13 +64,13 @@ class Request:
         assert self.max_output_tokens > 0, "an answer needs room"
 
 
-# The highest count of tokens that is believed, and kept: no call comes near it.
+# The highest token count that is accepted; no real call comes near it.
 COUNT_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; the input count includes whatever the vendor read from a cache."""
+    """Tokens of one call; the input count includes cached tokens."""
 
     input_tokens: int
     output_tokens: int
@@ -79,7 +79,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer. `raw` is the vendor's own record of it, as JSON values, for the audit."""
+    """One answer. `raw` is the vendor's response as JSON, for the audit."""
 
     text: str
     finish_reason: FinishReason
@@ -87,5 +87,5 @@ class Reply:
     usage: Usage
     request_id: str | None
     raw: dict[str, Any] = field(default_factory=dict)
-    # Input and output tokens as they were reported, where they are no counts: then `usage` is ours.
+    # The reported input and output tokens if they are invalid; then `usage` is our own count.
     odd_usage: tuple[Any, Any] | None = None

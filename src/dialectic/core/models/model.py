@@ -1,12 +1,10 @@
-"""Facts about a model: windows, limits, prices, tokenizer. Data, never branches in code.
+"""Model cards: context window, limits, prices, tokenizer. Data, never branches in code.
 
 One credit is one millionth of a US dollar, so a price in dollars per million tokens is the same
 number as the rate in credits per token. Rates are exact decimals; they are never floats.
 
-How a model's tokens are counted, by a name in its card. Says what a name means; counts nothing.
-
-A vocabulary's name or `chars:N` says: this is how the model itself counts. With a factor behind it,
-`o200k_base*1.4`, it says: the model counts otherwise, and so many times as much is a fair guess.
+A card names a tokenizer. The name of a vocabulary, or `chars:N`, means that the model counts
+exactly so. A factor, as in `o200k_base*1.4`, means an estimate: 1.4 times that count.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from dialectic.errors import ConfigurationError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What the engine knows of one model, by its name `provider/model`."""
+    """The facts about one model, named `provider/model`."""
 
     name: str
     context_window_tokens: int
@@ -32,19 +30,19 @@ class ModelCard:
     max_output_tokens: int
     input_credits_per_token: Decimal
     output_credits_per_token: Decimal
-    # How its tokens are counted, see `tokens`.
+    # How its tokens are counted, see `parse_tokenizer`.
     tokenizer: str
-    # The name its endpoint knows it by, if that is not the second part of `name`.
+    # The endpoint's name for it, if that is not the second part of `name`.
     wire_name: str | None = None
-    # Without one, the system instruction opens the first user message.
+    # If not, the system instruction is put at the start of the first user message.
     supports_system_prompt: bool = True
-    # A model that thinks before it speaks may be silent for minutes.
+    # A reasoning model may send nothing for minutes.
     is_reasoning: bool = False
-    # Sent along with every request, as the operator wrote it.
+    # Added to every request, as the operator wrote it.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
-    # For a model that makes vectors, and nothing else: how many numbers each of them has.
+    # For an embedding model: the length of its vectors.
     embedding_dimensions: int | None = None
-    # The day on which these facts were true, if they are not the operator's own.
+    # The date of these facts, unless the operator declared them.
     facts_of: date | None = None
 
     @property
@@ -56,7 +54,7 @@ class ModelCard:
         return self.wire_name or self.name.split("/", 1)[1]
 
     def as_config(self) -> dict[str, Any]:
-        """Build the record that is kept with a session, under the names used since the start."""
+        """Build the record that is stored with a session, under its original names."""
         return {
             "api_identifier": self.name,
             "context_window_tokens": self.context_window_tokens,
@@ -72,7 +70,7 @@ MODELS_PER_SESSION_MAX = 12
 
 
 def parse_model_list(text: str) -> list[str]:
-    """Read `a/b,c/d*3` as a list of names; repeats ask for several contributions by one model."""
+    """Read `a/b,c/d*3` as a list of names; a repeated model contributes several times."""
     names: list[str] = []
     for part in (piece.strip() for piece in text.split(",")):
         if not part:
@@ -82,14 +80,14 @@ def parse_model_list(text: str) -> list[str]:
         names.extend([_checked_name(name.strip())] * count)
     if not names:
         raise UsageError(
-            f"No model is named in {text!r}. Give at least one, as `provider/model`.",
+            f"{text!r} names no model. Give at least one, as `provider/model`.",
             reason="no_model",
             subject="models",
         )
     if len(names) > MODELS_PER_SESSION_MAX:
         raise UsageError(
-            f"{len(names)} models are asked for; the most a session takes is "
-            f"{MODELS_PER_SESSION_MAX}. Every model reads every other: choose fewer.",
+            f"{len(names)} models were requested; a session takes at most "
+            f"{MODELS_PER_SESSION_MAX}. Choose fewer.",
             reason="too_many_models",
             subject="models",
             limit=MODELS_PER_SESSION_MAX,
@@ -112,7 +110,7 @@ def _checked_name(name: str) -> str:
     provider, slash, model = name.partition("/")
     if not (slash and provider and model) or any(c.isspace() for c in name):
         raise UsageError(
-            f"{name!r} is not the name of a model. Write it as `provider/model`.",
+            f"{name!r} is not a model name. Write it as `provider/model`.",
             reason="not_a_name",
             subject=name,
         )
@@ -121,8 +119,8 @@ def _checked_name(name: str) -> str:
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 KNOWN = (
-    "`o200k_base`, `cl100k_base` or `chars:N` with N characters to a token; where that is a guess, "
-    "with a factor from 0.5 to 10 behind it, as in `o200k_base*1.4`"
+    "`o200k_base`, `cl100k_base` or `chars:N` with N characters per token; for an estimate, "
+    "append a factor from 0.5 to 10, as in `o200k_base*1.4`"
 )
 
 _NAME = re.compile(
@@ -135,11 +133,11 @@ _FACTORS = (Fraction(1, 2), Fraction(10))
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """A way of counting: by a vocabulary, or by characters."""
+    """A way to count tokens: by a vocabulary, or by characters."""
 
     vocabulary: str | None
     chars_per_token: int
-    # Of a guess; None if the model counts in just this way.
+    # The factor of an estimate; None if the count is exact.
     factor: Fraction | None
 
 
@@ -149,6 +147,6 @@ def parse_tokenizer(name: str) -> Tokenizer:
     factor = Fraction(found[3]) if found and found[3] else None
     if found is None or (factor is not None and not _FACTORS[0] <= factor <= _FACTORS[1]):
         raise ConfigurationError(
-            f"Tokenizer {name!r} is not known. Known: {KNOWN}.", reason="no_tokenizer", subject=name
+            f"Tokenizer {name!r} is unknown. Known: {KNOWN}.", reason="no_tokenizer", subject=name
         )
     return Tokenizer(found[1], int(found[2] or 0), factor)

@@ -1,4 +1,4 @@
-"""Whether to believe what a provider says a call has used. Pure; knows no price and no wallet."""
+"""Validate the token usage that a provider reports. Pure; independent of prices and wallets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from dialectic.core.models.messages import UsageSource
 
-# A report beyond so many times our own count is not believed.
+# A report above this multiple of our own count is doubted.
 ABSURD_FACTOR = 3
 REPORTED_CHARS_MAX = 40
-# No call comes near this; a larger number would only burst a column.
+# No real call comes near this; a larger number would overflow a column.
 TOKENS_MAX = 10**9
 
 NOT_A_NUMBER = "usage_not_a_number"
@@ -22,34 +22,34 @@ ABOVE_CAP = "usage_above_cap"
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """The tokens that a call is settled by, and how sure they are."""
+    """The tokens that a call is charged for, and whether they are doubted."""
 
     input_tokens: int
     output_tokens: int
     source: UsageSource
-    # Not believed as it was reported: it costs no more than was held.
+    # The report is doubted: the call costs at most its reservation.
     is_doubted: bool = False
     flags: tuple[str, ...] = ()
-    # What was reported, where it was not believed; what we counted instead stands beside it.
+    # The doubted report, together with our own count.
     reported: dict[str, Any] | None = field(default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Our own count of a call, and the most output it was allowed."""
+    """Our own count of a call, and its output limit."""
 
     input_tokens: int
     output_tokens: int
     output_cap_tokens: int
-    # A model that thinks unseen uses more output than it shows.
+    # A reasoning model uses more output tokens than it shows.
     has_unseen_output: bool = False
 
 
 def judge_usage(reported: tuple[Any, Any] | None, counted: Counted) -> Actual:
-    """Choose the tokens a call is settled by: as reported, if that makes sense.
+    """Choose the tokens that a call is charged for: as reported, if that is plausible.
 
-    What is missing is counted. What is no number, negative or nothing is replaced by our count.
-    What is far beyond our count, or beyond what was allowed, stays but is doubted.
+    A missing, non-numeric, negative or zero report is replaced by our count. A report far above our
+    count, or above the output limit, is kept but doubted.
     """
     if reported is None:
         return Actual(counted.input_tokens, counted.output_tokens, UsageSource.COUNTED)
@@ -93,6 +93,6 @@ def _find_fault(tokens: Any, counted_tokens: int, *, is_bounded: bool) -> str | 
 
 
 def _keep(value: Any) -> Any:
-    """Keep what was reported as it was if it is a plain number, else the beginning of it."""
+    """Keep a plain number as it is, anything else as a short repr."""
     is_plain = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15
     return value if is_plain else repr(value)[:REPORTED_CHARS_MAX]

@@ -1,7 +1,7 @@
-"""Statistics of documents: how long they are and how fast they are written. Pure.
+"""Statistics of documents: their length and how fast models write them. Pure.
 
-Knows samples and not where they come from: sums over documents of one kind by one model. What the
-same model wrote counts more than what others did, and this session more than earlier ones.
+A sample sums up the documents of one kind by one model. Samples of the same model count before
+those of other models, and samples of this session before earlier ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dialectic.core.process.definition import Kind
 
-# Beyond this a length says nothing about how much a model writes elsewhere.
+# A larger deviation says nothing about the length of other documents.
 SCALE_MAX = 4.0
 
 
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long a document is: what its author is paid for, and what its readers read."""
+    """The length of a document: output tokens that are billed, and bytes that readers get."""
 
     output_tokens: float
     text_bytes: float
@@ -44,11 +44,11 @@ class OutputStatistics:
     samples: tuple[Sample, ...] = ()
 
     def count(self, *, is_here: bool) -> int:
-        """Count the documents that something is learned from."""
+        """Count the documents in the samples."""
         return sum(s.documents for s in self.samples if s.is_here is is_here)
 
     def find_size(self, kind: Kind, model_name: str | None = None) -> Size | None:
-        """Find how long a kind of document is when this model writes it, or when any does."""
+        """Find the mean size of a kind of document, by one model or by any."""
         found = self._select(lambda s: s.kind == kind and model_name in (None, s.model_name))
         documents = sum(s.documents for s in found)
         if not documents:
@@ -57,21 +57,21 @@ class OutputStatistics:
         return Size(tokens / documents, text_bytes / documents)
 
     def find_density(self, model_name: str) -> float | None:
-        """Find how many tokens a model is paid for per byte of its documents."""
+        """Find a model's billed output tokens per byte of document."""
         found = self._select(lambda s: s.model_name == model_name and s.text_bytes > 0)
         text_bytes = sum(s.text_bytes for s in found)
         return sum(s.output_tokens for s in found) / text_bytes if text_bytes else None
 
     def find_pace(self, model_name: str) -> float | None:
-        """Find how many tokens a model writes in a second, all waiting included."""
+        """Find a model's output tokens per second, including all waiting."""
         found = self._select(lambda s: s.model_name == model_name and s.elapsed_ms > 0)
         elapsed_ms = sum(s.elapsed_ms for s in found)
         return sum(s.output_tokens for s in found) / elapsed_ms * 1000 if elapsed_ms else None
 
     def compute_scale(self, model_name: str, expected_bytes: Mapping[Kind, float]) -> float:
-        """Compute how much longer than expected a model will write, by what it wrote elsewhere.
+        """Compute a model's length factor: how much longer than expected it writes.
 
-        Of a surprise, half is put down to the model and half to the one document: the square root.
+        The square root attributes half of the deviation to the model, half to the documents.
         """
         known = self._select(lambda s: s.model_name == model_name and s.kind in expected_bytes)
         found = known or self._select(lambda s: s.kind in expected_bytes)

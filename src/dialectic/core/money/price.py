@@ -1,8 +1,8 @@
-"""What a call costs and what may be spent on it. Pure: no wallet is touched, no clock is read.
+"""The price of a call, and the checks against wallet and budget. Pure: reads no wallet, no clock.
 
 Amounts are whole credits, a millionth of a US dollar each; rates are exact decimals, in credits per
-token. A cost is rounded up once per call, never per part. Play money is counted alike and shown
-apart: it never looks like dollars.
+token. A cost is rounded up once per call, never per part. Play money follows the same
+rules but is displayed differently, so that it never looks like dollars.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dialectic.errors import (
 
 CREDITS_PER_USD = 1_000_000
 AMOUNT_MAX_USD = 1_000_000
-# Providers count a little differently from us.
+# Providers' token counts differ slightly from ours.
 INPUT_MARGIN = Decimal("1.1")
-# Below this an answer is cut before it says anything, and its input would be paid for in vain.
+# A shorter answer is useless, and its input would still be paid for.
 USEFUL_OUTPUT_TOKENS = 1_000
 OFFLINE_PROVIDER = "offline"
-# What is judged, unless it is more than that.
+# The default subject of an error message.
 ONE_CALL = "One call"
 
-# Nothing is rounded by chance: a result that does not fit would be an error.
+# Raise instead of rounding silently.
 _EXACT = Context(prec=100, traps=[Inexact])
 _AMOUNT = re.compile(r"[0-9]{1,40}(\.[0-9]{1,6})?")
 
@@ -45,7 +45,7 @@ class Rates:
 
     @classmethod
     def of(cls, card: ModelCard) -> Rates:
-        """Take the prices from a card, to be kept with the hold for which they count."""
+        """Take the prices from a card; the reservation stores them."""
         return cls(card.input_credits_per_token, card.output_credits_per_token)
 
     def cost(self, input_tokens: int, output_tokens: int) -> int:
@@ -59,7 +59,7 @@ class Rates:
 
 
 def price_call(card: ModelCard, input_tokens: int, output_tokens: int) -> int:
-    """Price a call by what its model costs now."""
+    """Price a call at the model's current rates."""
     return Rates.of(card).cost(input_tokens, output_tokens)
 
 
@@ -68,28 +68,28 @@ def _round_up(amount: Decimal) -> int:
 
 
 def is_play(card: ModelCard) -> bool:
-    """Say whether a model is paid for with play money: those that run without a provider."""
+    """Tell whether a model is paid with play money, as offline models are."""
     return card.provider == OFFLINE_PROVIDER
 
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """What a session may spend at this moment, of one kind of money. None means without limit."""
+    """What a session may spend now, in one kind of money. None means no limit."""
 
-    # What the wallet holds and nobody has set aside.
+    # The wallet's balance minus its reservations.
     available_credits: int | None
-    # The most the session may spend in all, and what is left of it beside what is held.
+    # The session's budget, and what is left of it after spending and reservations.
     budget_credits: int | None = None
     budget_left_credits: int | None = None
-    # What calls in flight have set aside, of the wallet and of the budget: it may come back.
+    # Reserved by calls in flight, from the wallet and the budget; part of it may be released.
     held_credits: int = 0
     budget_held_credits: int = 0
     is_play: bool = False
-    # The id of the session; None for what belongs to none, as a chat or a search.
+    # The session's id; None for a chat or a search.
     session: str | None = None
 
     def build_freed(self) -> Funds:
-        """Build the purse as it would be if all that is set aside came back."""
+        """Compute the funds if every reservation were released."""
         available, left = self.available_credits, self.budget_left_credits
         return replace(
             self,
@@ -101,14 +101,14 @@ class Funds:
 
     @property
     def spendable_credits(self) -> int | None:
-        """The least of what wallet and budget leave."""
+        """The smaller of what the wallet and the budget allow."""
         limits = [x for x in (self.available_credits, self.budget_left_credits) if x is not None]
         return min(limits, default=None)
 
     def compute_unasked_credits(self, fraction: Decimal) -> Decimal | None:
-        """Find what one call may cost without asking: a share of the wallet, and of the budget.
+        """Compute the automatic spending limit: a share of the wallet, or of a smaller budget.
 
-        A wallet that only counts asks nobody.
+        None for a wallet that only counts: it has no limit.
         """
         if self.available_credits is None:
             return None
@@ -116,7 +116,7 @@ class Funds:
         return _EXACT.multiply(fraction, Decimal(min(limits)))
 
     def build_less(self, amount_credits: int) -> Funds:
-        """Build the purse as it would be if this were spent."""
+        """Compute the funds after spending an amount."""
         available, left = self.available_credits, self.budget_left_credits
         return replace(
             self,
@@ -129,17 +129,17 @@ class Funds:
 
 
 def count_upper_input(counted_tokens: int) -> int:
-    """The most input tokens that a provider may make of our count."""
+    """Compute the highest input count that a provider may report for our count."""
     return _round_up(_EXACT.multiply(INPUT_MARGIN, Decimal(counted_tokens)))
 
 
 def decide_hold(counted_input_tokens: int, output_cap_tokens: int, rates: Rates) -> int:
-    """Decide what to set aside for a call: all it can cost if our count is not far off."""
+    """Decide how much to reserve for a call: its highest cost, with a margin on our count."""
     return rates.cost(count_upper_input(counted_input_tokens), output_cap_tokens)
 
 
 def decide_output_cap(
-    purse: Funds,
+    funds: Funds,
     rates: Rates,
     counted_input_tokens: int,
     card: ModelCard,
@@ -147,32 +147,32 @@ def decide_output_cap(
     *,
     fraction: Decimal,
 ) -> int:
-    """Decide how long an answer may be: as long as is wanted, the model can and money allows.
+    """Decide the output limit of a call from the request, the model's limits and the funds.
 
-    It is kept to what may be spent without asking, so that calls side by side share a wallet; if
-    that leaves no room for an answer of use, to all there is, and `judge_spend` asks. Raises if
-    there is no money for the prompt and an answer of use, or no room in the model's window.
+    The cost stays below the automatic spending limit, so that parallel calls share a wallet. If
+    that limit is too low for a useful answer, all funds count; `check_spend` asks for approval.
+    Raises if the funds or the context window are too small for the prompt and a useful answer.
     """
     upper_tokens = count_upper_input(counted_input_tokens)
     possible = compute_possible_output(counted_input_tokens, card, wanted_tokens)
     useful = min(possible, USEFUL_OUTPUT_TOKENS)
-    spendable, unasked = purse.spendable_credits, purse.compute_unasked_credits(fraction)
+    spendable, unasked = funds.spendable_credits, funds.compute_unasked_credits(fraction)
     lower = spendable if spendable is None or unasked is None else min(unasked, Decimal(spendable))
     for limit in (lower, spendable):
         cap = _compute_affordable(limit, rates, upper_tokens, possible)
         if cap >= useful:
             return cap
-    raise build_funds_error(purse, rates.cost(upper_tokens, useful))
+    raise build_funds_error(funds, rates.cost(upper_tokens, useful))
 
 
 def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_tokens: int) -> int:
-    """Find how long an answer can be if money is no matter; raise if there is no room for any."""
+    """Compute the longest possible answer regardless of money; raise if the window is full."""
     window_tokens = card.context_window_tokens - counted_input_tokens
     possible = min(wanted_tokens, card.max_output_tokens, window_tokens)
     if possible < 1:
         raise ContextWindowError(
             f"The prompt of {counted_input_tokens:,} tokens leaves no room for an answer in the "
-            f"window of {card.name} ({card.context_window_tokens:,}).",
+            f"context window of {card.name} ({card.context_window_tokens:,}).",
             reason="no_room_for_an_answer",
             subject=card.name,
         )
@@ -182,7 +182,7 @@ def compute_possible_output(counted_input_tokens: int, card: ModelCard, wanted_t
 def _compute_affordable(
     limit_credits: Decimal | int | None, rates: Rates, input_tokens: int, possible_tokens: int
 ) -> int:
-    """Compute how many output tokens a limit pays for after the input; -1 if not even that."""
+    """Compute how many output tokens a limit pays for after the input; -1 if not the input."""
     if limit_credits is None:
         return possible_tokens
     left = _EXACT.subtract(Decimal(limit_credits), rates.exact_cost(input_tokens, 0))
@@ -194,44 +194,44 @@ def _compute_affordable(
 
 
 def check_spend(
-    estimate_credits: int, purse: Funds, fraction: Decimal, *, what: str = ONE_CALL
+    estimate_credits: int, funds: Funds, fraction: Decimal, *, what: str = ONE_CALL
 ) -> None:
-    """Let a call pass that costs at most this, or say who must decide.
+    """Check that the funds cover a call, without approval.
 
-    Raises `FundsError` if there is not so much, `SpendNeedsApproval` if it is a larger share of
-    what there is than may be spent unasked.
+    Raises `FundsError` if they do not, `SpendNeedsApproval` if the call exceeds the automatic
+    spending limit.
     """
-    spendable = purse.spendable_credits
+    spendable = funds.spendable_credits
     if spendable is not None and estimate_credits > spendable:
-        raise build_funds_error(purse, estimate_credits, what=what)
-    if _is_unasked(estimate_credits, purse, fraction):
+        raise build_funds_error(funds, estimate_credits, what=what)
+    if _is_unasked(estimate_credits, funds, fraction):
         return
-    available = purse.available_credits or 0
-    of_what, what_else = f"{purse.show(available)} available", "add money"
-    is_of_budget = purse.budget_credits is not None and purse.budget_credits < available
+    available = funds.available_credits or 0
+    of_what, what_else = f"{funds.show(available)} available", "add money"
+    is_of_budget = funds.budget_credits is not None and funds.budget_credits < available
     if is_of_budget:
-        of_what = f"the session's budget of {purse.show(purse.budget_credits or 0)}"
-        what_else = "raise that"
-    # What belongs to no session cannot be approved later: it is asked for again.
-    remedy, approve = Remedy(RemedyAction.TOP_UP, is_play=purse.is_play), ""
-    if purse.session is not None:
-        remedy = Remedy(RemedyAction.APPROVE_SPEND, session_id=purse.session)
+        of_what = f"the session's budget of {funds.show(funds.budget_credits or 0)}"
+        what_else = "raise the budget"
+    # Without a session there is nothing to approve: the client sends the request again.
+    remedy, approve = Remedy(RemedyAction.TOP_UP, is_play=funds.is_play), ""
+    if funds.session is not None:
+        remedy = Remedy(RemedyAction.APPROVE_SPEND, session_id=funds.session)
         approve = "approve it, "
     advice = f"{approve}{what_else}, or raise DIALECTIC_MAX_SPEND_FRACTION."
     raise SpendNeedsApproval(
-        f"{what} may cost {purse.show(estimate_credits)}, which is more than {fraction:.0%} of "
-        f"{of_what}. Nothing was called. {advice[0].upper()}{advice[1:]}",
-        is_held_by_others=_is_unasked(estimate_credits, purse.build_freed(), fraction),
+        f"{what} may cost {funds.show(estimate_credits)}, which is more than {fraction:.0%} of "
+        f"{of_what}. No call was made. {advice[0].upper()}{advice[1:]}",
+        is_held_by_others=_is_unasked(estimate_credits, funds.build_freed(), fraction),
         needed_credits=estimate_credits,
-        is_play=purse.is_play,
+        is_play=funds.is_play,
         reason="budget" if is_of_budget else "wallet",
         remedy=remedy,
     )
 
 
-def is_enough_now(error: FundsError, purse: Funds, fraction: Decimal) -> bool:
-    """Say whether a purse, with what is set aside in it, has what was missing a moment ago."""
-    needed, freed = error.needed_credits, purse.build_freed()
+def is_enough_now(error: FundsError, funds: Funds, fraction: Decimal) -> bool:
+    """Tell whether the funds, with all reservations released, now cover a failed call."""
+    needed, freed = error.needed_credits, funds.build_freed()
     if needed is None:
         return False
     if isinstance(error, SpendNeedsApproval) and not _is_unasked(needed, freed, fraction):
@@ -239,57 +239,57 @@ def is_enough_now(error: FundsError, purse: Funds, fraction: Decimal) -> bool:
     return freed.spendable_credits is None or needed <= freed.spendable_credits
 
 
-def _is_unasked(estimate_credits: int, purse: Funds, fraction: Decimal) -> bool:
-    unasked = purse.compute_unasked_credits(fraction)
+def _is_unasked(estimate_credits: int, funds: Funds, fraction: Decimal) -> bool:
+    unasked = funds.compute_unasked_credits(fraction)
     return unasked is None or estimate_credits <= unasked
 
 
-def build_funds_error(purse: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
-    """Say what a call needs, what there is, and what helps."""
-    needs = f"{what} may cost {purse.show(needed_credits)}"
-    left, available = purse.budget_left_credits, purse.available_credits
-    free = purse.build_freed().spendable_credits
+def build_funds_error(funds: Funds, needed_credits: int, *, what: str = ONE_CALL) -> FundsError:
+    """Build the error: the call's cost, the funds, and the next step."""
+    needs = f"{what} may cost {funds.show(needed_credits)}"
+    left, available = funds.budget_left_credits, funds.available_credits
+    free = funds.build_freed().spendable_credits
     is_held = free is None or needed_credits <= free
     if left is not None and (available is None or left < available):
         return FundsError(
-            f"{needs}, and {purse.show(left)} is left of the session's budget of "
-            f"{purse.show(purse.budget_credits or 0)}. Nothing was called. Raise the budget.",
+            f"{needs}, but only {funds.show(left)} is left of the session's budget of "
+            f"{funds.show(funds.budget_credits or 0)}. No call was made. Raise the budget.",
             is_held_by_others=is_held,
             needed_credits=needed_credits,
-            is_play=purse.is_play,
+            is_play=funds.is_play,
             reason="budget",
-            remedy=Remedy(RemedyAction.RAISE_BUDGET, session_id=purse.session),
+            remedy=Remedy(RemedyAction.RAISE_BUDGET, session_id=funds.session),
         )
     return FundsError(
-        f"{needs}, and {purse.show(available or 0)} is available. Nothing was called. "
-        + advise_top_up(is_play=purse.is_play),
+        f"{needs}, but only {funds.show(available or 0)} is available. No call was made. "
+        + advise_top_up(is_play=funds.is_play),
         is_held_by_others=is_held,
         needed_credits=needed_credits,
-        is_play=purse.is_play,
+        is_play=funds.is_play,
         reason="wallet",
-        remedy=Remedy(RemedyAction.TOP_UP, is_play=purse.is_play),
+        remedy=Remedy(RemedyAction.TOP_UP, is_play=funds.is_play),
     )
 
 
 def advise_top_up(*, is_play: bool) -> str:
-    """Say what puts money where it is missing; at a server its operator does that."""
+    """Word the advice to add money; on a server the operator does that."""
     if is_play:
         return "Add play money."
-    return "Add money, or let the wallet only count what is spent."
+    return "Add money, or set the wallet to only count spending."
 
 
 def parse_usd(text: str) -> int:
     """Read an amount of dollars exactly, as credits."""
     if not _AMOUNT.fullmatch(text.strip()):
         raise UsageError(
-            f"{text!r} is not an amount of dollars. Write digits with up to six decimals, as in "
+            f"{text!r} is not an amount in dollars. Write digits with up to six decimals, as in "
             "`20` or `0.5`.",
             reason="not_an_amount",
         )
     amount = Decimal(text.strip())
     if not 0 < amount <= AMOUNT_MAX_USD:
         raise UsageError(
-            f"{text.strip()} is not an amount that can be given. Write one above 0, and at most "
+            f"{text.strip()} is out of range. Write an amount above 0 and at most "
             f"{AMOUNT_MAX_USD:,} dollars.",
             reason="out_of_range",
             limit=AMOUNT_MAX_USD,
@@ -298,14 +298,14 @@ def parse_usd(text: str) -> int:
 
 
 def format_roughly(amount_credits: int, *, is_play: bool = False) -> str:
-    """Show an amount not more exactly than it is known, as in `$12.35` or `$0.0550`."""
+    """Format an estimate, as in `$12.35` or `$0.0550`."""
     whole = Decimal(abs(amount_credits)).scaleb(-6)
     number = f"{whole:,.2f}" if whole >= 1 else f"{whole:.4f}"
     return f"play {number}" if is_play else f"${number}"
 
 
 def format_credits(amount_credits: int, *, is_play: bool = False) -> str:
-    """Show an amount exactly: `$20.00`, `$0.0550`, or `play 0.0550` where it is no money."""
+    """Format an amount exactly: `$20.00`, `$0.0550`, or `play 0.0550` for play money."""
     decimals = 2 if amount_credits % 10_000 == 0 else 4 if amount_credits % 100 == 0 else 6
     sign = "-" if amount_credits < 0 else ""
     number = f"{Decimal(abs(amount_credits)).scaleb(-6):,.{decimals}f}"

@@ -1,8 +1,8 @@
-"""A quote: what a run will cost and how long it will take, in figures. Knows no process.
+"""A quote: the estimated cost and duration of a run. Independent of the process.
 
 A line holds the calls of one step by one model, in whole tokens and whole credits; everything else
-is a sum of lines. Planned calls are counted exactly. Further turns and retries, which may or may
-not happen, are bounded and kept apart.
+is a sum of lines. Planned calls are counted exactly. Possible further turns and retries have an
+upper bound and are listed separately.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import CREDITS_PER_USD, price_call
 
 LineKey: TypeAlias = tuple[str, str, int]
-"""A stage's slug, the type of what is made in it, and which of the models makes it, from 1."""
+"""The stage's slug, the output type, and the number of the model, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Amount:
 
     @classmethod
     def of_call(cls, card: ModelCard, input_tokens: int, output_tokens: int) -> Amount:
-        """Price one call by what its model costs now."""
+        """Price one call at the model's current rates."""
         price = price_call(card, input_tokens, output_tokens)
         return cls(1, input_tokens, output_tokens, price)
 
@@ -45,7 +45,7 @@ class Amount:
         return Amount(*(value * times for value in self))
 
     def share(self, part: int, whole: int) -> Amount:
-        """Take a part of it, rounded up."""
+        """Compute a fraction of it, rounded up."""
         return Amount(*(-(-value * part // whole) for value in self))
 
 
@@ -53,18 +53,18 @@ NO_AMOUNT = Amount()
 
 
 def add_up(amounts: Iterable[Amount]) -> Amount:
-    """Add amounts up."""
+    """Sum amounts."""
     return sum(amounts, start=NO_AMOUNT)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is estimated for some calls.
+    """The estimate for some calls.
 
     `expected` and `worst` are the planned calls, one turn each; in the worst case every document
-    is as long as its author may make it. `further` are the turns expected on top because answers
-    are longer than the cap. `continuations` and `retries` bound what can come on top of the worst
-    case: every turn and every retry that the settings allow.
+    is as long as its output limit. `further` are the additional turns expected because answers are
+    longer than the limit. `continuations` and `retries` are the most that the settings allow in
+    addition to the worst case.
     """
 
     expected: Amount = NO_AMOUNT
@@ -88,12 +88,12 @@ class Figures:
 
     @property
     def likely(self) -> Amount:
-        """What will be paid if everything goes as expected."""
+        """The expected cost, further turns included."""
         return self.expected + self.further
 
     @property
     def ceiling(self) -> Amount:
-        """What cannot be exceeded, whatever happens."""
+        """The upper bound."""
         return self.worst + self.continuations + self.retries
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Line:
     model_name: str
     is_play: bool
     figures: Figures
-    # Calls whose prompt is not expected to fit the model's window.
+    # Calls whose prompt will probably not fit the model's context window.
     too_long: int = 0
 
     def __add__(self, other: Line) -> Line:
@@ -140,13 +140,13 @@ def list_steps(lines: Iterable[Line]) -> list[tuple[str, tuple[Line, ...]]]:
 
 
 def add_figures(lines: Iterable[Line]) -> Figures:
-    """Add the figures of lines up."""
+    """Sum the figures of lines."""
     return sum((line.figures for line in lines), start=Figures())
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long something takes, as an estimate."""
+    """An estimated duration."""
 
     expected_s: float = 0.0
     worst_s: float = 0.0
@@ -160,7 +160,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """What is still to be done, in lines; the time each stage adds; what the lengths rest on."""
+    """The remaining work in lines, the duration of each stage, and the size of the samples."""
 
     process_name: str
     models: tuple[str, ...]
@@ -183,16 +183,16 @@ class Quote:
 
     @property
     def is_play_money(self) -> bool:
-        """Whether none of it is paid in money."""
+        """Whether all of it is paid in play money."""
         return all(line.is_play for line in self.lines)
 
     def only(self, *, is_play: bool) -> Quote:
-        """Keep what is paid in money, or in play money."""
+        """Keep only the lines paid in real money, or only those in play money."""
         return replace(self, lines=tuple(ln for ln in self.lines if ln.is_play is is_play))
 
     @property
     def paid(self) -> Figures:
-        """The figures of what is paid in money; where nothing is, of play money."""
+        """The figures of real money; if no line has any, those of play money."""
         return self.only(is_play=self.is_play_money).figures
 
     def list_stages(self) -> list[tuple[str, tuple[Line, ...]]]:
@@ -201,7 +201,7 @@ class Quote:
         return [(slug, tuple(lines)) for slug, lines in stages]
 
     def as_dict(self) -> dict[str, Any]:
-        """Build the quote as programs read it. Credits are millionths of a US dollar."""
+        """Convert to JSON. Credits are millionths of a US dollar."""
         return {
             "process": self.process_name,
             "models": list(self.models),
@@ -221,7 +221,7 @@ class Quote:
         }
 
     def money(self) -> dict[str, Any]:
-        """Build the prices, dollars apart from play money."""
+        """Build the prices, dollars and play money separately."""
         paid, played = (self.only(is_play=is_play).figures for is_play in (False, True))
         return {
             "is_play_money": self.is_play_money,
@@ -266,7 +266,7 @@ class Forecast:
 
 
 def build_forecast(quote: Quote, done: Mapping[LineKey, Amount]) -> Forecast:
-    """Compare a quote with what was done: actual so far, and of each line the expected rest."""
+    """Combine the actual cost so far with the expected rest of each line."""
     rest = NO_AMOUNT
     for line in quote.lines:
         if planned := line.figures.planned_calls:

@@ -1,1 +1,1 @@
-"""A process: its definition, its checks, its reductions."""
+"""Processes: definition, checks and reductions."""

@@ -1,7 +1,7 @@
-"""Check a process as a whole: what no single field can tell. Pure; every error names its place.
+"""Check a process as a whole, beyond its single fields. Pure; every error names its place.
 
-A place is the file, then the stage and the step by their names, then the field. The first error
-that is found is the one that is raised.
+A place is the file, then the stage and the step by name, then the field. The first error found is
+raised.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from dialectic.core.process.definition import (
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
 from dialectic.errors import InvalidProcess, UsageError
 
-# What every prompt is given.
+# The variables of every prompt.
 VARIABLES = frozenset({"domain", "request", "context", "feedback", "inputs", "listing", "guidance"})
 
-# How many kinds of contribution a strategy deals out; None for any number.
+# How many kinds of contribution a strategy reads; None for any number.
 KINDS_READ = {
     Strategy.PER_SOURCE_DOCUMENT: 1,
     Strategy.PAIRWISE_BY_ORIGIN: 2,
@@ -48,7 +48,7 @@ KINDS_READ = {
     Strategy.PER_MODEL: None,
 }
 
-# The entries of lists, by the name of the list: what an entry is called, and its model.
+# By the name of a list: what an entry is called, and its model.
 _ENTRIES: dict[str, tuple[str, type[BaseModel]]] = {
     "stages": ("stage", Stage),
     "steps": ("step", Step),
@@ -69,7 +69,7 @@ def build_process(
     place: str,
     overlay_places: Sequence[str] = (),
 ) -> Process:
-    """Check a process and put its stages in order."""
+    """Check a process and order its stages."""
     file = _parse(ProcessFile, content, place)
     _raise_first(place, _list_errors(file, prompts))
     order = _order_stages(file, place)
@@ -101,7 +101,7 @@ def _parse(model: type[Model], content: dict[str, Any], place: str) -> Model:
 
 
 def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> str:
-    """Describe the first error of form: where it is, by names, and what is expected there."""
+    """Describe the first validation error: its place, by names, and what is expected there."""
     first = error.errors(include_url=False, include_input=False)[0]
     words: list[str] = []
     holder, last_list = whole, ""
@@ -119,7 +119,7 @@ def _describe(error: ValidationError, content: Any, whole: type[BaseModel]) -> s
         case "missing":
             wanted = "it is missing"
         case "extra_forbidden":
-            wanted = f"there is no such field; there are: {', '.join(holder.model_fields)}"
+            wanted = f"this field does not exist; known fields: {', '.join(holder.model_fields)}"
         case "string_pattern_mismatch":
             wanted = f"it must be {FORMS[first['ctx']['pattern']]}"
         case _:
@@ -143,7 +143,7 @@ def _find_double(names: Iterable[str]) -> str | None:
 
 def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]:
     if double := _find_double(file.domains):
-        yield f"`domains`: {double!r} stands there twice; remove one."
+        yield f"`domains`: {double!r} appears twice; remove one."
     if double := _find_double(stage.slug for stage in file.stages):
         yield f"stage {double!r}: two stages have this `slug`; rename one."
     for stage in file.stages:
@@ -167,7 +167,7 @@ def _list_errors(file: ProcessFile, prompts: Mapping[str, str]) -> Iterator[str]
 
 
 def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator[str]:
-    """Check names by the rules for paths, which no pattern tells: device names, lengths."""
+    """Check names by the rules for paths that patterns cannot express: device names, lengths."""
     try:
         StageFolder("project", "0" * 8, 1, 1, stage_slug)
     except UsageError as error:
@@ -177,9 +177,9 @@ def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator
     except UsageError as error:
         yield f"{where}: `output_type`: {error.message}"
     if output_type == FEEDBACK:
-        yield f"{where}: `output_type`: {FEEDBACK!r} is what the user writes; choose another word."
+        yield f"{where}: `output_type`: {FEEDBACK!r} is reserved; choose another word."
     if output_type == COMBINED:
-        yield f"{where}: `output_type`: {COMBINED!r} is what `overflow` makes; choose another word."
+        yield f"{where}: `output_type`: {COMBINED!r} is reserved; choose another word."
 
 
 def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) ->
         f"{where}: `system_prompt_name`", stage.system_prompt_name, prompts
     )
     needed: tuple[str, ...] = ()
-    if not stage.steps:  # then this prompt is what is sent, and not just a summary for the reader
+    if not stage.steps:  # then this prompt is sent to the models, not just shown to readers
         needed = ("request", "inputs") if stage.list_sources() else ("request",)
     yield from _list_template_errors(
         f"{where}: `prompt_template_name`", stage.prompt_template_name, prompts, needed=needed
@@ -198,7 +198,7 @@ def _list_template_errors(
     where: str, name: str, prompts: Mapping[str, str], *, needed: Sequence[str] = ()
 ) -> Iterator[str]:
     if name not in prompts:
-        yield f"{where} is {name!r}, but there is no prompts/{name}.md next to the process file."
+        yield f"{where} is {name!r}, but prompts/{name}.md does not exist next to the process file."
         return
     try:
         found = list_variables(name, prompts[name])
@@ -207,7 +207,7 @@ def _list_template_errors(
         return
     if unknown := sorted(found - VARIABLES):
         known = ", ".join(sorted(VARIABLES))
-        yield f"{where}: prompts/{name}.md uses {unknown[0]!r}, which is not given. Given: {known}."
+        yield f"{where}: prompts/{name}.md uses unknown variable {unknown[0]!r}. Known: {known}."
     if lost := [variable for variable in needed if variable not in found]:
         yield (
             f"{where}: prompts/{name}.md never uses {lost[0]!r}, so the model would not see it; "
@@ -219,18 +219,16 @@ def _list_step_order_errors(where: str, stage: Stage) -> Iterator[str]:
     if not stage.steps:
         return
     if stage.expected_output_tokens is not None:
-        yield (
-            f"{where}: `expected_output_tokens`: the answers are those of its steps; say it there."
-        )
+        yield (f"{where}: `expected_output_tokens`: the stage has steps; set it in the steps.")
     if double := _find_double(step.name for step in stage.steps):
         yield f"{where}: step {double!r}: two steps have this `name`; rename one."
     if double := _find_double(step.output_type for step in stage.steps):
-        yield f"{where}: two steps have the `output_type` {double!r}; each must make its own."
+        yield f"{where}: two steps have the `output_type` {double!r}; each step needs its own."
     *others, last = stage.steps
     if last.output_type != stage.output_type:
         yield (
             f"{where}: `output_type` is {stage.output_type!r}, but the last step {last.name!r} "
-            f"makes {last.output_type!r}; they must be the same."
+            f"makes {last.output_type!r}; they must be equal."
         )
     if last.is_intermediate:
         yield (
@@ -253,9 +251,9 @@ def _list_document_errors(where: str, documents: Sequence[ExpectedDocument]) -> 
     if double := _find_double(document.key for document in documents):
         yield f"{field}: two documents have the `key` {double!r}; rename one."
     if double := _find_double(d.heading.casefold() for d in documents if d.heading is not None):
-        yield f"{field}: two documents are cut by the `heading` {double!r}; change one."
+        yield f"{field}: two documents have the `heading` {double!r}; change one."
     if double := _find_double(d.json_key for d in documents if d.json_key is not None):
-        yield f"{field}: two documents are cut by the `json_key` {double!r}; change one."
+        yield f"{field}: two documents have the `json_key` {double!r}; change one."
 
 
 def _list_step_errors(where: str, step: Step) -> Iterator[str]:
@@ -266,20 +264,20 @@ def _list_step_errors(where: str, step: Step) -> Iterator[str]:
             f"{Overflow.COMPRESS.value!r} or {Overflow.COMBINE.value!r}."
         )
     if (step.on_child_failure is OnChildFailure.QUORUM) != (step.quorum_min is not None):
-        yield f"{where}: `quorum_min`: it goes with on_child_failure = 'quorum', and only with it."
+        yield f"{where}: `quorum_min`: required with on_child_failure = 'quorum', and only with it."
     kinds = step.list_sources()
     wanted = KINDS_READ[step.granularity_strategy]
     if wanted is not None and len(kinds) != wanted:
         yield (
             f"{where}: `inputs_required`: {step.granularity_strategy} reads {wanted} kind(s) of "
-            f"contribution, and {len(kinds)} are named."
+            f"contribution, but {len(kinds)} are named."
         )
     elif not kinds:
         yield f"{where}: `inputs_required`: no kind of contribution is named; name what it reads."
 
 
 def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
-    """Walk the transitions from the starting stage; every stage must be met exactly once."""
+    """Follow the transitions from the starting stage; they must reach every stage once."""
     stages = {stage.slug: stage for stage in file.stages}
     following: dict[str, str] = {}
     for arrow in file.transitions:
@@ -298,7 +296,7 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
     order: dict[str, Stage] = {}
     while slug is not None:
         if slug in order:
-            message = f"the transitions lead in a circle to {slug!r}."
+            message = f"the transitions form a cycle through {slug!r}; remove one."
             raise _build_error(place, message, "circle")
         order[slug] = stages[slug]
         slug = following.get(slug)
@@ -309,7 +307,7 @@ def _order_stages(file: ProcessFile, place: str) -> tuple[Stage, ...]:
 
 
 def _list_input_errors(order: Sequence[Stage]) -> Iterator[str]:
-    """Check that every input was made before, and has the lineage that its strategy needs."""
+    """Check that every input is made earlier and has the lineage that its strategy needs."""
     origins: dict[Kind, Kind] = {}
     earlier: list[str] = []
     for stage in order:
@@ -348,14 +346,14 @@ def _list_rule_errors(
         named.add(kind)
         if source != stage.slug and source not in earlier:
             known = ", ".join(earlier) or "none"
-            yield f"{where}: stage {source!r} does not come before this one. Earlier are: {known}."
+            yield f"{where}: stage {source!r} does not come before this one. Earlier: {known}."
         elif rule.is_feedback and source == stage.slug:
-            yield f"{where}: {FEEDBACK!r}: name the earlier stage it is about with `stage_slug`."
+            yield f"{where}: {FEEDBACK!r}: name the earlier stage with `stage_slug`."
         elif not rule.is_feedback and kind not in made:
             known = ", ".join(type_ for slug, type_ in made if slug == source) or "nothing"
             yield (
-                f"{where}: nothing makes {rule.type!r} in stage {source!r} before this. "
-                f"Made by then: {known}."
+                f"{where}: no earlier step makes {rule.type!r} in stage {source!r}. "
+                f"Made so far: {known}."
             )
 
 
@@ -368,8 +366,8 @@ def _list_lineage_errors(
             first, second = kinds
             if first == second or origins[second] != first:
                 yield (
-                    f"{where}: {second[1]!r} does not descend from {first[1]!r}, so there are no "
-                    "pairs; name the origin first and what was made from it second."
+                    f"{where}: {second[1]!r} does not descend from {first[1]!r}, so they form "
+                    "no pairs; name the origin first and what was made from it second."
                 )
         case Strategy.PER_SOURCE_GROUP | Strategy.PER_SOURCE_DOCUMENT_BY_LINEAGE:
             if origins[kinds[0]] == kinds[0]:
@@ -386,11 +384,11 @@ def _list_overlay_errors(
 ) -> Iterator[str]:
     if overlay.domain not in file.domains:
         known = ", ".join(file.domains)
-        yield f"`domain` is {overlay.domain!r}, which the process lacks. It has: {known}."
+        yield f"`domain` is {overlay.domain!r}, which the process does not have. It has: {known}."
     if overlay.domain in built:
-        yield f"`domain` is {overlay.domain!r}, which another overlay is for already."
+        yield f"`domain` is {overlay.domain!r}, which already has an overlay."
     for name in sorted(overlay.guidance):
         if name not in prompts:
             yield f"`guidance`: no stage and no step uses a prompt {name!r}."
         elif "guidance" not in list_variables(name, prompts[name]):
-            yield f"`guidance`: prompts/{name}.md never uses 'guidance', so {name!r} would be lost."
+            yield f"`guidance`: prompts/{name}.md never uses 'guidance', so this has no effect."

@@ -1,10 +1,10 @@
-"""A process: stages, steps, their inputs and their words, as data. Knows no files and no database.
+"""A process as data: stages, steps, inputs and prompts. Uses no files and no database.
 
 A process is checked as a whole when it is loaded, and pinned to a session by the hash of its whole
-content: a session ends with the process it started with, whatever happens to the files.
+content: a session keeps the process it started with, even if the files change.
 
-The tables hold a stage's recipe and its promised documents as JSON, with the keys of the process
-file; defaults are written out, so that a query need not know them.
+The tables hold a stage's recipe and its expected documents as JSON, with the keys of the process
+file. Defaults are written out, so that queries need not know them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS_MAX = 20
 SHRINK_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
 
-# What a text must look like, and the same in words. Names that become parts of file names
+# The pattern of each kind of name, and its description. Names that become parts of file names
 # must also meet the rules of `core.documents.file_locations`; `core.process.check` checks that.
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
@@ -44,13 +44,13 @@ FORMS = {
     STEP_NAME: "at most 40 of a-z, 0-9 and _, a letter first",
     OUTPUT_TYPE: "words of a-z and 0-9 joined by _, each with a letter first",
     DOCUMENT_KEY: "words of a-z and 0-9 joined by _, a letter first",
-    HEADING: "a heading as it stands in the answer, such as '## Risks'",
-    ONE_LINE: "one line of text without blanks around it",
+    HEADING: "a heading as in the answer, such as '## Risks'",
+    ONE_LINE: "one line of text without spaces around it",
 }
 
 
 class Strategy(enum.StrEnum):
-    """How the inputs of a step are dealt out to its children; `pipeline.strategies` does it."""
+    """How `pipeline.strategies` distributes the inputs of a step to its child jobs."""
 
     PER_SOURCE_DOCUMENT = "per_source_document"
     PAIRWISE_BY_ORIGIN = "pairwise_by_origin"
@@ -68,7 +68,7 @@ class Scope(enum.StrEnum):
 
 
 class OnChildFailure(enum.StrEnum):
-    """What a step does when one of its jobs fails for good."""
+    """What a step does when one of its jobs fails permanently."""
 
     ALL = "all"
     QUORUM = "quorum"
@@ -76,7 +76,7 @@ class OnChildFailure(enum.StrEnum):
 
 
 class Overflow(enum.StrEnum):
-    """What is done when a job's inputs do not fit the model's window."""
+    """What a job does when its inputs do not fit the model's context window."""
 
     COMPRESS = "compress"
     COMBINE = "combine"
@@ -84,7 +84,7 @@ class Overflow(enum.StrEnum):
 
 
 class Compressor(enum.StrEnum):
-    """How a text that does not fit is made shorter: by its own passages, or by a model's words."""
+    """How a text is compressed: by extracting passages, or by a model's summary."""
 
     EXTRACT = "extract"
     ABSTRACT = "abstract"
@@ -95,13 +95,13 @@ class _Part(BaseModel):
 
 
 class InputRule(_Part):
-    """One kind of document that is read: a type of contribution, or the user's feedback."""
+    """One kind of document to read: a type of contribution, or the user's feedback."""
 
     type: str = Field(pattern=OUTPUT_TYPE, max_length=40)
     # The stage that made it; the step's own stage if absent.
     stage_slug: str | None = None
     scope: Scope = Scope.ALL
-    # Where none of it was made, the work cannot be done.
+    # Without such a document the job cannot run.
     required: StrictBool = True
     header: str = Field(pattern=ONE_LINE, max_length=80)
 
@@ -110,30 +110,30 @@ class InputRule(_Part):
         return self.type == FEEDBACK
 
     def get_kind(self, stage: Stage) -> Kind:
-        """Get the kind of contribution that is read by this rule in a stage."""
+        """Get the kind of contribution that this rule reads in a stage."""
         return (self.stage_slug or stage.slug, self.type)
 
     def name_awaited(self, model_index: int) -> str:
-        """Name what a model's plan job awaits by this rule: a type, or its own of that type.
+        """Name what a model's plan job waits for: a type, or the model's own of that type.
 
-        By this name a job that made something finds the plan jobs that are to plan again.
+        A job that made a document uses this name to find the plan jobs to wake.
         """
         return self.type if self.scope is Scope.ALL else f"{self.type}@{model_index}"
 
 
 class ExpectedDocument(_Part):
-    """A document that is cut out of a finished answer, by its heading or by a key of its JSON."""
+    """A document to extract from a finished answer, by a heading or by a JSON key."""
 
     key: str = Field(pattern=DOCUMENT_KEY, max_length=40)
     title: str = Field(min_length=1)
     heading: str | None = Field(default=None, pattern=HEADING)
     json_key: str | None = Field(default=None, min_length=1)
-    # Of the lead: each section one level below becomes a file of the agreed plan, in Pending/.
+    # For the lead model: each subsection becomes a file of the agreed plan, in Pending/.
     fills_pending: StrictBool = False
 
 
 class Step(_Part):
-    """One step of a stage: what each of its jobs reads and makes."""
+    """One step of a stage: what its jobs read and write."""
 
     name: str = Field(pattern=STEP_NAME)
     description: str = ""
@@ -146,25 +146,25 @@ class Step(_Part):
     quorum_min: StrictInt | None = Field(default=None, ge=1)
     overflow: Overflow = Overflow.COMPRESS
     compressor: Compressor = Compressor.EXTRACT
-    # How many of the models do each of its jobs; how many of the documents that descend from one
-    # document each model reads. `pipeline.strategies` chooses.
+    # How many models run each of its jobs, and how many documents that descend from one document
+    # each model reads. `pipeline.strategies` chooses them.
     readers_max: StrictInt | None = Field(default=None, ge=1)
     per_source_max: StrictInt | None = Field(default=None, ge=1)
-    # About how long one answer is, for a quote that can rest on nothing better.
+    # The typical length of one answer, for quotes without better data.
     expected_output_tokens: StrictInt | None = Field(default=None, ge=1, le=EXPECTED_TOKENS_MAX)
 
     def list_sources(self) -> list[InputRule]:
-        """List the rules that ask for contributions, not for feedback."""
+        """List the rules that read contributions, not feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
 
     @property
     def is_sampled(self) -> bool:
-        """Whether some of its jobs are left out."""
+        """Whether the step leaves out some of its jobs."""
         return self.readers_max is not None or self.per_source_max is not None
 
 
 class Stage(_Part):
-    """One stage: what it asks every model for, in one call or in steps."""
+    """One stage: what every model writes, in one call or in steps."""
 
     slug: str = Field(pattern=STAGE_SLUG)
     display_name: str = Field(min_length=1)
@@ -186,11 +186,11 @@ class Stage(_Part):
         return self.steps or (self,)
 
     def list_sources(self) -> list[InputRule]:
-        """List the rules that ask for contributions, not for feedback."""
+        """List the rules that read contributions, not feedback."""
         return [rule for rule in self.inputs_required if not rule.is_feedback]
 
     def list_awaited(self, model_index: int) -> tuple[str, ...]:
-        """List what other stages must make before a model's work can begin."""
+        """List what other stages must make before a model can start."""
         rules = [*self.list_sources(), *(r for step in self.steps for r in step.list_sources())]
         names = [
             rule.name_awaited(model_index)
@@ -208,14 +208,14 @@ class Stage(_Part):
 
 
 class Transition(_Part):
-    """An arrow between two stages."""
+    """A transition between two stages."""
 
     source: str
     target: str
 
 
 class Shrink(_Part):
-    """Something that may be left out when money is short: a step that reads less."""
+    """A reduction that saves money: a step that reads less."""
 
     stage_slug: str
     step: str
@@ -233,7 +233,7 @@ class ProcessFile(_Part):
     domains: tuple[str, ...] = Field(default=("General",), min_length=1)
     stages: tuple[Stage, ...] = Field(min_length=1, max_length=STAGES_MAX)
     transitions: tuple[Transition, ...] = ()
-    # What is left out first stands first.
+    # In the order in which they are applied.
     shrink: tuple[Shrink, ...] = Field(default=(), max_length=SHRINK_MAX)
 
 
@@ -246,14 +246,14 @@ class Overlay(_Part):
 
 @dataclass(frozen=True)
 class Process:
-    """A checked process with its words: everything a session needs to know of it."""
+    """A checked process with its prompts: everything that a session needs."""
 
     file: ProcessFile
     prompts: dict[str, str]
     overlays: dict[str, Overlay]
     order: tuple[Stage, ...]
 
-    # Two with the same content are equal: caches are keyed by a process.
+    # Equal content means equal: caches use a process as their key.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Process):
             return NotImplemented
@@ -267,7 +267,7 @@ class Process:
         return self.file.name
 
     def as_definition(self) -> dict[str, Any]:
-        """Build the complete content, as it is stored and hashed."""
+        """Build the complete content that is stored and hashed."""
         return {
             "file": self.file.model_dump(mode="json"),
             "prompts": self.prompts,
@@ -300,7 +300,7 @@ class Process:
         return self.order[position] if position < len(self.order) else None
 
     def get_guidance(self, domain: str, prompt_name: str) -> str:
-        """Get what a domain adds to a prompt; nothing if it adds none."""
+        """Get what a domain adds to a prompt; empty if nothing."""
         overlay = self.overlays.get(domain)
         return overlay.guidance.get(prompt_name, "") if overlay else ""
 
@@ -320,7 +320,7 @@ def build_input_rules(stage: Stage) -> dict[str, Any]:
 
 
 def build_expected_output(stage: Stage) -> dict[str, Any]:
-    """Build what a stage makes: the type of its contributions, and the documents cut from them."""
+    """Build what a stage makes: the type of its contributions, and the documents in them."""
     documents = [
         document.model_dump(mode="json", exclude_none=True)
         for document in stage.expected_output_artifacts

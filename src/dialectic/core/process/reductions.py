@@ -1,7 +1,7 @@
-"""How a process shrinks when money is short: what may be left out, in the order it declares. Pure.
+"""Reductions: what a process can leave out to save money, in the order it declares. Pure.
 
-Leaving something out makes another version of the process, in which steps read less. Planning,
-quotes and documents need to know no more than that.
+A reduction makes another version of the process, in which steps read less. Planning, quotes and
+documents need no special case for it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from dialectic.core.process.definition import (
 )
 from dialectic.errors import Remedy, RemedyAction, UsageError
 
-# Those that make many jobs of which some can be left out; of the others each is needed.
+# These strategies make many jobs, of which some can be left out; others need every job.
 _CAN_SAMPLE = (Strategy.PER_SOURCE_DOCUMENT, Strategy.PAIRWISE_BY_ORIGIN)
 
 
 def list_sample_errors(where: str, step: Step) -> Iterator[str]:
-    """Find what is wrong with a step that is to read less."""
+    """Find the errors of a step that reads less."""
     for key in _list_keys(step):
         if step.granularity_strategy not in _CAN_SAMPLE:
             known = " and ".join(_CAN_SAMPLE)
             yield f"{where}: `{key}`: only steps with {known} can read less."
     if step.readers_max is not None and any(r.scope is Scope.OWN for r in step.list_sources()):
         yield (
-            f"{where}: `readers_max`: a document of scope 'own' has one reader only; read those of "
-            "all models, or leave it out."
+            f"{where}: `readers_max`: a document of scope 'own' has only one reader; use scope "
+            "'all', or remove `readers_max`."
         )
 
 
 def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
-    """Find what is wrong with the order in which a process shrinks."""
+    """Find the errors in a process's list of reductions."""
     stages = {stage.slug: stage for stage in file.stages}
     for number, rung in enumerate(file.shrink, start=1):
         where = f"`shrink` {number}"
@@ -56,7 +56,7 @@ def list_shrink_errors(file: ProcessFile) -> Iterator[str]:
         for key in _list_keys(rung):
             now, then = getattr(before, key), getattr(rung, key)
             if now is not None and now <= then:
-                yield f"{where}: `{key}` is {then}, but {now} is what is left before it; give less."
+                yield f"{where}: `{key}` is {then}, but it is already {now}; use a smaller number."
         yield from list_sample_errors(where, _apply(rung, stages))
 
 
@@ -65,7 +65,7 @@ def _list_keys(part: Step | Shrink) -> list[str]:
 
 
 def _apply(rung: Shrink, stages: dict[str, Stage]) -> Step:
-    """Put the step that reads less into its stage, and return it."""
+    """Replace the step in its stage with the one that reads less, and return it."""
     stage = stages[rung.stage_slug]
     update = {key: getattr(rung, key) for key in _list_keys(rung)}
     changed = stage.load_step(rung.step).model_copy(update=update)
@@ -75,11 +75,11 @@ def _apply(rung: Shrink, stages: dict[str, Stage]) -> Step:
 
 
 def shrink_process(process: Process, rungs: int) -> Process:
-    """Build the version of a process that leaves out the first things of what it may."""
+    """Build the version of a process with its first reductions applied."""
     if not 0 <= rungs <= len(process.file.shrink):
         raise UsageError(
-            f"Process {process.name!r} can leave out {len(process.file.shrink)} things at most, "
-            f"and {rungs} are asked for.",
+            f"Process {process.name!r} has {len(process.file.shrink)} reductions; "
+            f"{rungs} were requested.",
             reason="too_many_left_out",
             subject="shrink",
             limit=len(process.file.shrink),
@@ -100,7 +100,7 @@ def shrink_process(process: Process, rungs: int) -> Process:
 def decide_shrink(
     process: Process, price_of: Callable[[Process], int], budget_credits: int
 ) -> int | None:
-    """Decide how many things to leave out: the fewest that fit a budget; None if none do."""
+    """Find the smallest number of reductions that fits a budget; None if none does."""
     for rungs in range(len(process.file.shrink) + 1):
         if price_of(shrink_process(process, rungs)) <= budget_credits:
             return rungs
@@ -108,14 +108,14 @@ def decide_shrink(
 
 
 def describe_reduction(process: Process, rung: int, *, models: int) -> str:
-    """Say what the next thing is that a process leaves out, from 1; what came before it is too."""
+    """Describe one reduction, counted from 1, with all earlier ones applied."""
     wanted = process.file.shrink[rung - 1]
     step = shrink_process(process, rung).load_stage(wanted.stage_slug).load_step(wanted.step)
     return describe_sample(step, models=models) or f"{step.name}: nothing with so few models"
 
 
 def describe_sample(step: Step, *, models: int) -> str | None:
-    """Say what a step leaves out with this number of models; None if it is nothing."""
+    """Describe what a step leaves out with this number of models; None if nothing."""
     said = []
     if step.readers_max is not None and step.readers_max < models:
         said.append(f"each document is read by {step.readers_max} of {models} models")
@@ -127,7 +127,7 @@ def describe_sample(step: Step, *, models: int) -> str | None:
 def list_left_out(
     process: Process, *, models: int, until: tuple[str, str] | None = None
 ) -> tuple[str, ...]:
-    """List what a process leaves out, in its order, on the way to a stage's kind of document."""
+    """List what a process leaves out, in order, up to a stage's kind of document."""
     said = []
     for stage in process.order:
         for step in stage.steps:

@@ -1,9 +1,9 @@
 """Build the rows of an export, check the rows of a bundle, and give rows new ids and paths. Pure.
 
-Rows that projects share (domain, process, models, prompts) get ids that follow from their content,
-and all rows get an order that their content decides: every installation writes the same project as
-the same bytes. A bundle is not trusted: every row must have its form, and every id and every path
-must lead to something that the bundle itself holds.
+Rows that projects share (domain, process, models, prompts) get ids derived from their content, and
+all rows are ordered by their content: every installation writes the same project as the same bytes.
+A bundle is not trusted: every row must be valid, and every id and path must refer to something in
+the bundle.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _SHARED = UUID("6f0c0f0e-54a5-5f0e-9a55-7f3b6e0a2d11")
 def build_rows(snapshot: Mapping[str, list[Json]]) -> ProjectRows:
     """Build the rows of an export from a project's rows in the database, by table.
 
-    A bundle holds no work in flight, which no other installation could continue: a running stage is
-    written as cancelled and its session as failed. A stage that waits and has no document yet is
-    left out, so that an import can start it.
+    A bundle holds no running work, which no other installation could continue: a running stage is
+    written as cancelled and its session as failed. A waiting stage without documents is left out,
+    so that an import can start it.
     """
     born = {row["id"]: row["created_at"] for row in snapshot["dialectic_sessions"]}
     place = {row: nth for nth, row in enumerate(sorted(born, key=lambda row: (born[row], row)))}
@@ -93,7 +93,7 @@ def _end_stage_runs(snapshot: Mapping[str, list[Json]], born: Mapping[str, str])
 
 
 def _order(row: Json, sessions: Mapping[str, int]) -> tuple[Any, ...]:
-    """Order rows by what they are about; ids come last, because two copies have different ones."""
+    """Order rows by content; ids come last, because two copies have different ids."""
     session = row["id"] if row.get("id") in sessions else row.get("session_id")
     return (
         sessions.get(session or "", -1),
@@ -165,7 +165,7 @@ def get_content(data: bytes, sha256: str) -> ContentIn:
 
 
 def parse_rows(data: bytes) -> ProjectRows:
-    """Read the rows of a bundle; refuse ids and paths that lead nowhere."""
+    """Read the rows of a bundle; reject ids and paths without a target."""
     check_values(data, _NAME, VALUES_MAX)
     rows = read_form(ProjectRows, data, _NAME)
     _check_paths(rows)
@@ -187,7 +187,7 @@ def parse_rows(data: bytes) -> ProjectRows:
 
 
 def _list_ids(rows: ProjectRows) -> dict[str, set[UUID]]:
-    """List the ids of each table; refuse one that is there twice."""
+    """List the ids of each table; reject duplicates."""
     known: dict[str, set[UUID]] = {kind.table: set() for kind in ROW_TYPES}
     for row in rows.each():
         for own in _as_tuple(getattr(row, "id", None)):
@@ -201,7 +201,7 @@ def _list_ids(rows: ProjectRows) -> dict[str, set[UUID]]:
 def _check_paths(rows: ProjectRows) -> None:
     folders = {short_id(row.id) for row in rows.dialectic_sessions}
     if len(folders) != len(rows.dialectic_sessions):
-        raise InvalidBundle(f"{_NAME}: two sessions share a folder.", reason="shared_folder")
+        raise InvalidBundle(f"{_NAME}: two sessions have the same folder.", reason="shared_folder")
     for row in rows.dialectic_files:
         place = check_folder(row.path, rows.project.slug)
         if not isinstance(place, ProjectPlace) and place.folder.session not in folders:

@@ -46,7 +46,7 @@ class NamesSources:
 
 def _refuse_flight(status: str) -> str:
     if status == "paused" or status.startswith("generating_"):
-        raise ValueError("a bundle holds no work in flight")
+        raise ValueError("a bundle must not contain running work")
     return status
 
 
@@ -151,7 +151,7 @@ class ProjectRow(Row):
 
 
 class SessionRow(Row):
-    """One run of a process, without work in flight."""
+    """One run of a process, without running work."""
 
     table = "dialectic_sessions"
     left_behind = frozenset({"wallet_id", "idempotency_key", "status_before_pause"})

@@ -99,7 +99,7 @@ def test_every_strategy_has_its_number_of_inputs() -> None:
     (lambda c: c.update(domains=["Law", 5]), "domains 2: Input should be a valid string"),
     (
         lambda c: c.update(colour="blue"),
-        "`colour`: there is no such field; there are: name, title, description, starting_stage",
+        "`colour`: this field does not exist; known fields: name, title, description",
     ),
     (lambda c: stage(c, "thesis").pop("output_type"), "stage 'thesis': `output_type`: it is mis"),
     (lambda c: stage(c, "thesis").pop("slug"), "stage 1: `slug`: it is missing"),
@@ -108,7 +108,7 @@ def test_every_strategy_has_its_number_of_inputs() -> None:
     (lambda c: stage(c, "thesis").update(display_name=""), "stage 'thesis': `display_name`: "),
     (
         lambda c: stage(c, "thesis").update(strategy="dance"),
-        "stage 'thesis': `strategy`: there is no such field; there are: slug, display_name",
+        "stage 'thesis': `strategy`: this field does not exist; known fields: slug, display_name",
     ),
     (lambda c: stage(c, "thesis").update(output_type="a-b"), "stage 'thesis': `output_type`: it"),
     (lambda c: stage(c, "thesis").update(output_type="x" * 41), "stage 'thesis': `output_type`: "),
@@ -137,7 +137,7 @@ def test_every_strategy_has_its_number_of_inputs() -> None:
     (lambda c: step(c, "pairs").update(quorum_min=True), "`quorum_min`: Input should be a valid"),
     (lambda c: step(c, "pairs").update(quorum_min=0), "`quorum_min`: Input should be greater"),
     (lambda c: step(c, "pairs").update(name="Two words"), "step 'Two words': `name`: it must be"),
-    (lambda c: step(c, "pairs").update(on_failure="any"), "step 'pairs': `on_failure`: there is"),
+    (lambda c: step(c, "pairs").update(on_failure="any"), "step 'pairs': `on_failure`: this field"),
     (
         lambda c: step(c, "final")["inputs_required"][0].update(scope="mine"),
         "stage 'synthesis': step 'final': inputs_required 'group': `scope`: Input should be 'own'",
@@ -156,7 +156,7 @@ def test_every_strategy_has_its_number_of_inputs() -> None:
     ),
     (
         lambda c: step(c, "final")["inputs_required"][0].update(stage="thesis"),
-        "`stage`: there is no such field; there are: type, stage_slug, scope, required, header",
+        "`stage`: this field does not exist; known fields: type, stage_slug, scope, required",
     ),
     (lambda c: c["transitions"][1].pop("target"), "transition 2: `target`: it is missing"),
     (
@@ -229,7 +229,7 @@ def test_no_value_in_any_field_makes_checking_fail_in_another_way(
         lambda c: step(c, "groups").update(output_type="pair"),
         "stage 'synthesis': two steps have the `output_type` 'pair'",
     ),
-    (lambda c: c["domains"].append("Law"), "`domains`: 'Law' stands there twice"),
+    (lambda c: c["domains"].append("Law"), "`domains`: 'Law' appears twice"),
     (
         lambda c: stage(c, "synthesis")["expected_output_artifacts"][1].update(key="risks"),
         "stage 'synthesis': `expected_output_artifacts`: two documents have the `key` 'risks'",
@@ -238,13 +238,13 @@ def test_no_value_in_any_field_makes_checking_fail_in_another_way(
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(
             {"key": "more", "title": "More", "heading": "## RISKS"}
         ),
-        "`expected_output_artifacts`: two documents are cut by the `heading` '## risks'",
+        "`expected_output_artifacts`: two documents have the `heading` '## risks'",
     ),
     (
         lambda c: stage(c, "synthesis")["expected_output_artifacts"].append(
             {"key": "more", "title": "More", "json_key": "plan"}
         ),
-        "`expected_output_artifacts`: two documents are cut by the `json_key` 'plan'",
+        "`expected_output_artifacts`: two documents have the `json_key` 'plan'",
     ),
 )
 def test_two_of_the_same_name_are_refused(change: Change, words: str) -> None:
@@ -265,7 +265,7 @@ def test_a_type_that_would_be_misread_in_a_file_name_is_refused() -> None:
 
 def test_a_step_cannot_make_what_the_user_writes() -> None:
     content = changed(lambda c: step(c, "groups").update(output_type="feedback"))
-    assert "step 'groups': `output_type`: 'feedback' is what the user writes" in refuse(content)
+    assert "step 'groups': `output_type`: 'feedback' is reserved" in refuse(content)
 
 
 @pytest.mark.parametrize("kind", ["implementation_recommendation", "a_b_c_d", "x" * 40])
@@ -280,15 +280,15 @@ def test_a_type_may_be_as_long_as_a_file_name_lets_it(kind: str) -> None:
 @named(
     (
         lambda c: stage(c, "antithesis").update(system_prompt_name="nobody"),
-        "stage 'antithesis': `system_prompt_name` is 'nobody', but there is no prompts/nobody.md",
+        "stage 'antithesis': `system_prompt_name` is 'nobody', but prompts/nobody.md",
     ),
     (
         lambda c: stage(c, "antithesis").update(prompt_template_name="nothing"),
-        "stage 'antithesis': `prompt_template_name` is 'nothing', but there is no prompts/noth",
+        "stage 'antithesis': `prompt_template_name` is 'nothing', but prompts/nothing.md does",
     ),
     (
         lambda c: step(c, "pairs").update(prompt_template_name="../role"),
-        "stage 'synthesis': step 'pairs': `prompt_template_name` is '../role', but there is no",
+        "stage 'synthesis': step 'pairs': `prompt_template_name` is '../role', but prompts/",
     ),
 )
 def test_a_missing_prompt_is_told_by_the_field_that_wants_it(change: Change, words: str) -> None:
@@ -308,8 +308,8 @@ templates = each_case(
 @templates
 def test_a_template_that_uses_what_is_not_given_is_refused(name: str, place: str) -> None:
     message = refuse(prompts={**PROMPTS, name: PROMPTS[name] + "{{ audience }}"})
-    assert f"{place}: prompts/{name}.md uses 'audience', which is not given" in message
-    assert f"Given: {', '.join(sorted(VARIABLES))}" in message
+    assert f"{place}: prompts/{name}.md uses unknown variable 'audience'" in message
+    assert f"Known: {', '.join(sorted(VARIABLES))}" in message
 
 
 @templates
@@ -350,7 +350,7 @@ def test_a_template_may_use_what_the_language_itself_gives() -> None:
 @named(
     (
         lambda c: step(c, "final").update(on_child_failure="quorum"),
-        "stage 'synthesis': step 'final': `quorum_min`: it goes with on_child_failure = 'quorum'",
+        "stage 'synthesis': step 'final': `quorum_min`: required with on_child_failure = 'quorum'",
     ),
     (
         lambda c: step(c, "groups").update(overflow="retrieve"),
@@ -358,15 +358,15 @@ def test_a_template_may_use_what_the_language_itself_gives() -> None:
     ),
     (
         lambda c: step(c, "groups").update(output_type="combined"),
-        "stage 'synthesis': step 'groups': `output_type`: 'combined' is what `overflow` makes",
+        "stage 'synthesis': step 'groups': `output_type`: 'combined' is reserved",
     ),
     (
         lambda c: stage(c, "thesis").update(output_type="combined"),
-        "stage 'thesis': `output_type`: 'combined' is what `overflow` makes",
+        "stage 'thesis': `output_type`: 'combined' is reserved",
     ),
     (
         lambda c: step(c, "final").update(on_child_failure="any", quorum_min=2),
-        "stage 'synthesis': step 'final': `quorum_min`: it goes with on_child_failure = 'quorum'",
+        "stage 'synthesis': step 'final': `quorum_min`: required with on_child_failure = 'quorum'",
     ),
     (
         lambda c: step(c, "final").update(is_intermediate=True),
@@ -383,7 +383,7 @@ def test_a_template_may_use_what_the_language_itself_gives() -> None:
     (
         lambda c: step(c, "pairs")["inputs_required"].pop(),
         "stage 'synthesis': step 'pairs': `inputs_required`: pairwise_by_origin reads 2 kind(s) "
-        "of contribution, and 1 are named",
+        "of contribution, but 1 are named",
     ),
     (
         lambda c: step(c, "critique")["inputs_required"].append(build_input("x", "thesis")),
@@ -417,29 +417,29 @@ def test_a_quorum_with_its_number_passes() -> None:
 @named(
     (
         lambda c: step(c, "final").update(inputs_required=[build_input("summary")]),
-        "stage 'synthesis': step 'final': `inputs_required`: nothing makes 'summary' in stage "
-        "'synthesis' before this. Made by then: pair, group",
+        "stage 'synthesis': step 'final': `inputs_required`: no earlier step makes 'summary' in "
+        "stage 'synthesis'. Made so far: pair, group",
     ),
     (
         lambda c: step(c, "critique").update(inputs_required=[build_input("essay", "thesis")]),
-        "stage 'antithesis': step 'critique': `inputs_required`: nothing makes 'essay' in stage "
-        "'thesis' before this. Made by then: thesis",
+        "stage 'antithesis': step 'critique': `inputs_required`: no earlier step makes 'essay' in "
+        "stage 'thesis'. Made so far: thesis",
     ),
     (
         lambda c: step(c, "critique").update(inputs_required=[build_input("thesis")]),
-        "nothing makes 'thesis' in stage 'antithesis' before this. Made by then: nothing",
+        "no earlier step makes 'thesis' in stage 'antithesis'. Made so far: nothing",
     ),
     (
         lambda c: stage(c, "thesis").update(
             prompt_template_name="work", inputs_required=[build_input("synthesis", "synthesis")]
         ),
         "stage 'thesis': `inputs_required`: stage 'synthesis' does not come before this one. "
-        "Earlier are: none",
+        "Earlier: none",
     ),
     (
         lambda c: stage(c, "synthesis").update(inputs_required=[build_input("moon", "moon")]),
         "stage 'synthesis': `inputs_required`: stage 'moon' does not come before this one. "
-        "Earlier are: thesis, antithesis",
+        "Earlier: thesis, antithesis",
     ),
     (
         lambda c: stage(c, "synthesis").update(inputs_required=[build_input("feedback", "moon")]),
@@ -447,7 +447,7 @@ def test_a_quorum_with_its_number_passes() -> None:
     ),
     (
         lambda c: stage(c, "synthesis").update(inputs_required=[build_input("feedback")]),
-        "stage 'synthesis': `inputs_required`: 'feedback': name the earlier stage it is about",
+        "stage 'synthesis': `inputs_required`: 'feedback': name the earlier stage with",
     ),
     (
         lambda c: step(c, "final")["inputs_required"].append(build_input("group", scope="own")),
@@ -467,14 +467,14 @@ def test_a_step_cannot_read_itself_or_a_later_step(reads: str) -> None:
         )
     )
     message = refuse(content)
-    assert f"stage 'synthesis': step 'pairs': `inputs_required`: nothing makes {reads!r}" in message
+    assert f"step 'pairs': `inputs_required`: no earlier step makes {reads!r}" in message
 
 
 @named(
     (
         lambda c: step(c, "pairs")["inputs_required"].reverse(),
         "stage 'synthesis': step 'pairs': `inputs_required`: 'thesis' does not descend from "
-        "'antithesis', so there are no pairs; name the origin first",
+        "'antithesis', so they form no pairs; name the origin first",
     ),
     (
         lambda c: step(c, "groups").update(inputs_required=[build_input("thesis", "thesis")]),
@@ -534,11 +534,11 @@ def test_what_was_recombined_descends_from_nothing_older() -> None:
     ),
     (
         lambda c: c["transitions"].append({"source": "synthesis", "target": "thesis"}),
-        "the transitions lead in a circle to 'thesis'",
+        "the transitions form a cycle through 'thesis'",
     ),
     (
         lambda c: c["transitions"].append({"source": "synthesis", "target": "synthesis"}),
-        "the transitions lead in a circle to 'synthesis'",
+        "the transitions form a cycle through 'synthesis'",
     ),
     (
         lambda c: c["transitions"].pop(),
@@ -557,19 +557,25 @@ def test_stages_that_are_no_chain_are_refused(change: Change, words: str) -> Non
     ("overlay", "words"),
     [
         ({}, "`domain`: it is missing"),
-        ({"domain": "Law", "guide": {}}, "`guide`: there is no such field; there are: domain, g"),
+        (
+            {"domain": "Law", "guide": {}},
+            "`guide`: this field does not exist; known fields: domain, g",
+        ),
         ({"domain": "Law", "guidance": "x"}, "`guidance`: "),
         ({"domain": "Law", "guidance": {"open": 1}}, "`guidance`: `open`: Input should be a valid"),
-        ({"domain": "Cooking"}, "`domain` is 'Cooking', which the process lacks. It has: General,"),
+        (
+            {"domain": "Cooking"},
+            "`domain` is 'Cooking', which the process does not have. It has: General,",
+        ),
         (
             {"domain": "Law", "guidance": {"close": "x"}},
             "`guidance`: no stage and no step uses a prompt 'close'",
         ),
         (
             {"domain": "Law", "guidance": {"role": "x"}},
-            "`guidance`: prompts/role.md never uses 'guidance', so 'role' would be lost",
+            "`guidance`: prompts/role.md never uses 'guidance', so this has no effect",
         ),
-        ({"domain": "General"}, "`domain` is 'General', which another overlay is for already"),
+        ({"domain": "General"}, "`domain` is 'General', which already has an overlay"),
     ],
 )
 def test_an_overlay_that_fits_nothing_is_refused(overlay: Content, words: str) -> None:

@@ -159,7 +159,7 @@ def change_step(stage: int, step: int, **keys: Any) -> dict[str, Any]:
                     {"type": "thesis", "stage_slug": "thesis", "scope": "own", "header": "T"}
                 ],
             ),
-            "step 'critique': `readers_max`: a document of scope 'own' has one reader only",
+            "step 'critique': `readers_max`: a document of scope 'own' has only one reader",
         ),
         (change_step(1, 0, readers_max=0), "step 'critique': `readers_max`"),
         (change_step(1, 0, readers_max="2"), "step 'critique': `readers_max`"),
@@ -178,7 +178,7 @@ def change_step(stage: int, step: int, **keys: Any) -> dict[str, Any]:
         (with_shrink(rung()), "`shrink` 1: nothing is left out; give `readers_max`"),
         (
             with_shrink(rung(per_source_max=1), rung(per_source_max=1)),
-            "`shrink` 2: `per_source_max` is 1, but 1 is what is left before it; give less",
+            "`shrink` 2: `per_source_max` is 1, but it is already 1; use a smaller number",
         ),
         (
             with_shrink(rung(step="final", readers_max=1)),
@@ -186,7 +186,7 @@ def change_step(stage: int, step: int, **keys: Any) -> dict[str, Any]:
         ),
         (
             with_shrink(rung(readers_max=1, keep="some")),
-            "`keep`: there is no such field; there are",
+            "`keep`: this field does not exist; known fields",
         ),
     ],
 )
