@@ -1,6 +1,6 @@
 """In-process counters for events that have no row, such as deadlocks and lock timeouts.
 
-The worker and the API flush them to the database.
+Each process flushes them to the database (`figures.flush_counters`).
 """
 
 from __future__ import annotations

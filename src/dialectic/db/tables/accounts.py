@@ -133,7 +133,7 @@ async def has_tokens(db: Database) -> bool:
 async def list_ended_tokens(
     connection: Connection, tokens: Collection[tuple[UUID, UUID]]
 ) -> set[UUID]:
-    """List which of these tokens are no longer valid; each is given as (tenant id, token id)."""
+    """List which of these tokens have become invalid; each is given as (tenant id, token id)."""
     tenant_ids, token_ids = zip(*tokens, strict=True)
     rows = await connection.fetch(SQL["list_ended_tokens"], tenant_ids, token_ids)
     return {row["token_id"] for row in rows}

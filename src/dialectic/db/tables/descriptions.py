@@ -42,7 +42,7 @@ async def list_tickets(connection: Connection, paths: Sequence[str]) -> dict[str
 
 
 async def mark_done(connection: Connection, made: Sequence[tuple[Ticket, File]]) -> int:
-    """Record files that were written to storage; return how many are no longer due."""
+    """Record files that were written to storage; return how many ceased to be due."""
     marked = await connection.fetch(
         SQL["mark_made"],
         [ticket.path for ticket, _ in made],

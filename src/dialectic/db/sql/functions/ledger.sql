@@ -146,7 +146,7 @@ begin
   select w.* into v_wallet from dialectic.token_wallets w
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
   if v_wallet.id is null then
-    raise exception 'there is no wallet %', p_wallet_id
+    raise exception 'wallet % does not exist', p_wallet_id
       using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
   if p_unasked_fraction is not null and p_amount <= dialectic.find_free(v_wallet, p_is_play) then

@@ -103,7 +103,7 @@ begin
     for no key update skip locked
   loop
     update dialectic.dialectic_generation_jobs j
-    set status = 'cancelled', status_reason = 'nobody waits for it any more'
+    set status = 'cancelled', status_reason = 'no job waits for it any more'
     where j.tenant_id = v_job.tenant_id and j.id = v_job.id and not dialectic.is_needed(j);
     v_count := v_count + found::integer;
   end loop;
