@@ -28,8 +28,8 @@ declare
   rrf constant double precision := 20;
   -- How many results of each search are fused.
   v_depth constant integer := greatest(60, 2 * p_limit);
-  -- Limits on postings: the first for selecting pieces, rarest words first, the second for scoring
-  -- with the remaining words. In a large scope common words cost most and decide least.
+  -- At most this number of postings select pieces, rarest words first: in a large scope common words
+  -- cost most and decide least. At most c_common_max of the other words are scored afterwards.
   c_places_max constant integer := 8000;
   c_places_max_large constant integer := 2000;
   c_large constant integer := 10000;
