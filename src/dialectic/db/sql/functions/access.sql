@@ -1,9 +1,9 @@
 -- Authentication. Called before the tenant is known: reads all tenants, returns rows of one.
 
--- Find the token with this hash unless it was revoked, and count one request against its rate limit:
--- wait_s is 0, or how long its bucket stays full. A burst of one minute's requests is allowed.
--- The time of an index lookup depends on the hash. An attacker cannot choose a hash close to another
--- one, so the timing reveals nothing about a secret.
+-- Find the token with this hash unless it was revoked, and count one request against its rate
+-- limit: wait_s is 0, or how long its bucket stays full. A burst of one minute's requests is
+-- allowed. The time of an index lookup depends on the hash. An attacker cannot choose a hash close
+-- to another one, so the timing reveals nothing about a secret.
 create or replace function dialectic.find_token(
   p_secret_sha256 bytea, p_requests_per_minute integer
 )
@@ -66,8 +66,8 @@ begin
 end
 $$;
 
--- For `find_token`: record that a token was used. Of concurrent requests one does. Losing the update
--- in a crash is harmless, so the commit is asynchronous.
+-- For `find_token`: record that a token was used. Of concurrent requests one does. Losing the
+-- update in a crash is harmless, so the commit is asynchronous.
 create or replace function dialectic.note_use(p_tenant_id uuid, p_id uuid, p_now timestamptz)
 returns void
 language sql
@@ -91,9 +91,9 @@ as $$
     select from dialectic.access_tokens t where t.kind = 'api' and t.revoked_at is null)
 $$;
 
--- Which of these tokens have become invalid: revoked, expired, deleted with their member, or started
--- with a token that did. The id of zeros is the local user, who needs no token until one exists.
--- Reveals nothing else.
+-- Which of these tokens have become invalid: revoked, expired, deleted with their member, or
+-- started with a token that did. The id of zeros is the local user, who needs no token until one
+-- exists. Reveals nothing else.
 create or replace function dialectic.list_ended_tokens(p_tenant_ids uuid[], p_token_ids uuid[])
 returns setof uuid
 language sql stable security definer set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
--- Claim jobs for a worker, several in one commit; returns only the jobs that were claimed.
--- A job can be claimed when it is due, or when its worker's lease has expired and the grace period
--- has passed. Each claim takes a new fencing token (attempt_count), which blocks later writes of the
+-- Claim jobs for a worker, several in one commit; returns only the jobs that were claimed. A job
+-- can be claimed when it is due, or when its worker's lease has expired and the grace period has
+-- passed. Each claim takes a new fencing token (attempt_count), which blocks later writes of the
 -- old holder.
 create or replace function dialectic.claim_jobs(
   p_tenant_ids uuid[], p_job_ids uuid[], p_worker text, p_lease interval, p_grace interval,
@@ -127,9 +127,9 @@ begin
 end
 $$;
 
--- The status that a claimable job must take, and why; null when it may run. The session stays locked
--- until the status is written: a concurrent resume would not find the job paused, and the job would
--- stay paused for ever.
+-- The status that a claimable job must take, and why; null when it may run. The session stays
+-- locked until the status is written: otherwise a concurrent resume would miss the job, which would
+-- then stay paused.
 create or replace function dialectic.judge(
   p_job dialectic.dialectic_generation_jobs, p_lost_max integer,
   out status dialectic.dialectic_job_status, out reason text

@@ -56,7 +56,8 @@ as $$
   select l.entrypoint from lanes l where l.entrypoint is not null
 $$;
 
--- The time until the next message of these lanes is due: zero if one is overdue, null if none waits.
+-- The time until the next message of these lanes is due: zero if one is overdue, null if none
+-- waits.
 create or replace function dialectic.find_due(p_lanes text[]) returns interval
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$

@@ -7,8 +7,8 @@ as $$
 declare
   v_is_told boolean;
 begin
-  -- Thousands of jobs may end at once when their session is cancelled. So do all jobs that could wait
-  -- for them, so only the stage has to end.
+  -- Thousands of jobs may end at once when their session is cancelled. So do all jobs that could
+  -- wait for them, so only the stage has to end.
   if p_job.status = 'cancelled' and p_job.status_reason = 'session cancelled' then
     if p_job.parent_job_id is null then
       perform dialectic.settle_stage(
@@ -85,9 +85,9 @@ as $$
   )
 $$;
 
--- Cancel a combine job that no job waits for any more. A locked one is skipped: the transaction that
--- holds it may be about to end it and to update this very job. After locking, check again that it is
--- not needed: a new waiter locks the row without changing it.
+-- Cancel a combine job that no job waits for any more. A locked one is skipped: the transaction
+-- that holds it may be about to end it and to update this very job. After locking, check again that
+-- it is not needed: a new waiter locks the row without changing it.
 create or replace function dialectic.drop_combine(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp

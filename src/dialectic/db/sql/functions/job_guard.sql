@@ -1,5 +1,5 @@
--- Trigger before a job row is written: reject moves that are not in dialectic_job_moves, and set the
--- columns that depend on the move.
+-- Trigger before a job row is written: reject moves that are not in dialectic_job_moves, and set
+-- the columns that depend on the move.
 create or replace function dialectic.job_guard() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$

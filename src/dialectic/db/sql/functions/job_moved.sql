@@ -1,5 +1,5 @@
--- Trigger after a job row was written: enqueue a runnable job, or update the jobs that waited for an
--- ended one. Both happen in the transaction that moved the job.
+-- Trigger after a job row was written: enqueue a runnable job, or update the jobs that waited for
+-- an ended one. Both happen in the transaction that moved the job.
 create or replace function dialectic.job_moved() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$

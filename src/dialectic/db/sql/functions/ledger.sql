@@ -1,9 +1,9 @@
 -- Money movements. These functions are the only writers of wallets, holds, the journal and session
--- spending. Each acts for the current tenant and takes its locks in one order: the hold, the session's
--- spending, the wallet. The wallet is last because it is the most contended row: a hold has its own
--- transaction, and a resolved hold moves money at the end of its transaction.
--- Codes: DJ101 insufficient funds, DJ102 over budget, DJ103 not found, DJ104 already resolved or made
--- with other values, DJ105 the attempt has ended, DJ106 over the automatic spending limit.
+-- spending. Each acts for the current tenant and takes its locks in one order: the hold, the
+-- session's spending, the wallet. The wallet is last because it is the most contended row: a hold
+-- has its own transaction, and a resolved hold moves money at the end of its transaction.
+-- Codes: DJ101 insufficient funds, DJ102 over budget, DJ103 not found, DJ104 already resolved or
+-- made with other values, DJ105 the attempt has ended, DJ106 over the automatic spending limit.
 
 -- Reserve money for one call. The request is sent right after this commit, so from then on it may
 -- cost money. The same call again returns its existing hold. With a fraction, the amount may not
@@ -269,10 +269,10 @@ as $$
     + p_output_tokens * p_hold.output_credits_per_token)::bigint
 $$;
 
--- Trigger: apply a resolved hold. Release the held amount, pay the charge, write the journal. It fires
--- at commit, so that spending and wallet are locked only briefly, whatever else the transaction does.
--- The journal is written after the wallet: each row records the balance, so row numbers and balances
--- have the same order.
+-- Trigger: apply a resolved hold. Release the held amount, pay the charge, write the journal. It
+-- fires at commit, so that spending and wallet are locked only briefly, whatever else the
+-- transaction does. The journal is written after the wallet: each row records the balance, so row
+-- numbers and balances have the same order.
 create or replace function dialectic.move_funds() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$

@@ -20,8 +20,8 @@ as $$
   select greatest(1.0, floor(0.03 * p_per_minute))
 $$;
 
--- The current requests per minute of an endpoint: the configured rate, or a lower one for a while after
--- a throttling response. The lower rate doubles every minute and is dropped after ten.
+-- The current requests per minute of an endpoint: the configured rate, or a lower one for a while
+-- after a throttling response. The lower rate doubles every minute and is dropped after ten.
 create or replace function dialectic.rate_of(
   p_row dialectic.dialectic_endpoints, p_requests_per_minute integer, p_now timestamptz
 ) returns double precision
@@ -79,8 +79,8 @@ $$;
 --   wait   the wait would exceed the patience: ask again in wait_s
 --   open   the circuit is open, or another call probes: ask again in wait_s
 --   quota  the provider account has no credit: a user must act
--- closed_s is how long the endpoint accepts no calls at all. An attempt that asks again gets its own
--- slot again.
+-- closed_s is how long the endpoint accepts no calls at all. An attempt that asks again gets its
+-- own slot again.
 create or replace function dialectic.admit_call(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_attempt integer,
   p_requests_per_minute integer, p_tokens_per_minute integer, p_max_concurrency integer,
@@ -133,8 +133,8 @@ begin
   v_go := dialectic.find_turn(v_row, v_now, p_requests_per_minute, p_tokens_per_minute);
   closed_s := extract(epoch from v_go - v_now);
   if v_go > v_now + p_patience then
-    -- Callers that must wait get consecutive times, at most a minute ahead unless the endpoint itself
-    -- asks for more: calls may use fewer tokens than they reserved.
+    -- Callers that must wait get consecutive times, at most a minute ahead unless the endpoint
+    -- itself asks for more: calls may use fewer tokens than they reserved.
     verdict := 'wait';
     v_row.line_until := greatest(dialectic.used_until(v_row.line_until, v_now), v_go);
     wait_s := greatest(closed_s, least(60.0, extract(epoch from v_row.line_until - v_now)));
@@ -164,9 +164,9 @@ begin
 end
 $$;
 
--- For how many seconds the circuit blocks this attempt; 0 when it may call, as a probe. The duration of
--- a probe is unknown, so other callers ask again after a while. A chat's probe has no job whose end
--- could be seen, so it expires after a minute.
+-- For how many seconds the circuit blocks this attempt; 0 when it may call, as a probe. The
+-- duration of a probe is unknown, so other callers ask again after a while. A chat's probe has no
+-- job whose end could be seen, so it expires after a minute.
 create or replace function dialectic.find_circuit_wait(
   p_row dialectic.dialectic_endpoints, p_now timestamptz,
   p_tenant_id uuid, p_job_id uuid, p_attempt integer
@@ -223,8 +223,8 @@ as $$
   select case when p_until < p_now + interval '10 minutes' then p_until end
 $$;
 
--- When the next call may go (GCRA, virtual scheduling): each admitted call uses up its share of future
--- time, and a call may go when that time is reached, or one burst earlier.
+-- When the next call may go (GCRA, virtual scheduling): each admitted call uses up its share of
+-- future time, and a call may go when that time is reached, or one burst earlier.
 create or replace function dialectic.find_turn(
   p_row dialectic.dialectic_endpoints, p_now timestamptz,
   p_requests_per_minute integer, p_tokens_per_minute integer
@@ -382,7 +382,8 @@ end
 $$;
 
 -- Open the circuit. The first probe goes after 15 s, each later one after twice as long, up to 5
--- minutes. For an account without credit it goes after an hour, or when a user resumes waiting work.
+-- minutes. For an account without credit it goes after an hour, or when a user resumes waiting
+-- work.
 create or replace function dialectic.open_circuit(
   p_row dialectic.dialectic_endpoints, p_now timestamptz, p_reason text, p_message text
 ) returns dialectic.dialectic_endpoints
@@ -432,7 +433,7 @@ begin
 end
 $$;
 
--- Clear the probe.
+-- Clear the probe: no call probes the endpoint at present.
 create or replace function dialectic.forget_probe(p_row dialectic.dialectic_endpoints)
 returns dialectic.dialectic_endpoints
 language plpgsql immutable

@@ -28,8 +28,9 @@ declare
   rrf constant double precision := 20;
   -- How many results of each search are fused.
   v_depth constant integer := greatest(60, 2 * p_limit);
-  -- At most this number of postings select pieces, rarest words first: in a large scope common words
-  -- cost most and decide least. At most c_common_max of the other words are scored afterwards.
+  -- At most this number of postings select pieces, rarest words first: in a large scope common
+  -- words cost most and decide least. At most c_common_max of the other words are scored
+  -- afterwards.
   c_places_max constant integer := 8000;
   c_places_max_large constant integer := 2000;
   c_large constant integer := 10000;
@@ -112,8 +113,8 @@ begin
   ) near;
   perform set_config('enable_indexscan', 'on', true), set_config('enable_seqscan', 'on', true);
 
-  -- Here and below the query forces one index lookup per word: a plan made while the table was empty
-  -- may persist. `offset` keeps the planner from choosing another join.
+  -- Here and below the query forces one index lookup per word: a plan made while the table was
+  -- empty may persist. `offset` keeps the planner from choosing another join.
   select array_agg(r.lexeme) filter (where r.is_rare), array_agg(r.idf) filter (where r.is_rare),
     (array_agg(r.lexeme order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max],
     (array_agg(r.idf order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max]

@@ -58,10 +58,10 @@ as $$
     'iterationNumber', p_job.iteration_number, 'job_id', p_job.id)
 $$;
 
--- Number the committed rows that have no number yet, under the lock of the tenant's counter: a later
--- commit gets a later number, so no reader skips it. For the owner's functions. Rows are updated one
--- by one by their physical location (ctid): with stale statistics, a join could compare every row of
--- a burst with every other.
+-- Number the committed rows that have no number yet, under the lock of the tenant's counter: a
+-- later commit gets a later number, so no reader skips it. For the owner's functions. Rows are
+-- updated one by one through a cursor: with stale statistics, a join could compare every row of a
+-- burst with every other.
 create or replace function dialectic.number_notifications(p_tenant_id uuid) returns void
 language plpgsql
 as $$
@@ -138,8 +138,8 @@ as $$
 $$;
 
 -- Delete events of all tenants that are older than an age or exceed the maximum per tenant; return
--- how many. A message to a user stays until it is read. Rows without a number get one first, so that
--- a client that was away for that long learns that events are gone.
+-- how many. A message to a user stays until it is read. Rows without a number get one first, so
+-- that a client that was away for that long learns that events are gone.
 create or replace function dialectic.prune_notifications(
   p_age interval, p_kept integer, p_limit integer
 ) returns integer

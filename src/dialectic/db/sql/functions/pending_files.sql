@@ -1,6 +1,6 @@
--- Take files whose bytes are not in storage yet, across tenants, to finish the work of a worker that
--- died. Taking a file records the time: other workers take other files, and a file that cannot be
--- written goes to the end of the line.
+-- Take files whose bytes are not in storage yet, across tenants, to finish the work of a worker
+-- that died. Taking a file records the time: other workers take other files, and a file that cannot
+-- be written goes to the end of the line.
 create or replace function dialectic.take_waiting_files(
   p_older_than interval, p_again_after interval, p_limit integer
 ) returns table (tenant_id uuid, path text)

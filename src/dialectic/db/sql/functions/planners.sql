@@ -59,8 +59,8 @@ as $$
     and w.prerequisite_job_id = p_job.id and w.status = 'waiting_for_prerequisite'
 $$;
 
--- Lock every job that the end of a job may move, in the order of their ids, before changing any: two
--- jobs that end concurrently lock the same rows in the same order. This includes:
+-- Lock every job that the end of a job may move, in the order of their ids, before changing any:
+-- two jobs that end concurrently lock the same rows in the same order. This includes:
 --   the parent's siblings, which are woken if this job's end finishes a step
 --   the jobs that the parent's end wakes: it may end with this job, in its last step or on failure
 --   after a failure, the jobs of later stages: the stage may fail, which cancels them

@@ -13,14 +13,13 @@ as $$
   )
 $$;
 
--- Resolve abandoned holds of all tenants: their attempt has ended (another one has started, or the job
--- has ended, waits or is deleted), or their holder has been silent for longer than any call takes.
--- Their calls may have been made, so they are marked as lost. Returns how many.
--- The calls of one chat question are settled together, when the last one is answered: none of their
--- holds is resolved before the last one's.
--- An attempt that has ended can save nothing, so no settlement can follow.
--- Locks are taken in the common order: holds, spending, wallets, each sorted. Locked rows are skipped:
--- waiting for a client that froze inside a transaction would block all wallets.
+-- Resolve abandoned holds of all tenants: their attempt has ended (another one has started, or the
+-- job has ended, waits or is deleted), or their holder has been silent for longer than any call
+-- takes. Their calls may have been made, so they are marked as lost. Returns how many. The calls of
+-- one chat question are settled together, when the last one is answered: none of their holds is
+-- resolved before the last one's. An attempt that has ended can save nothing, so no settlement can
+-- follow. Locks are taken in the common order: holds, spending, wallets, each sorted. Locked rows
+-- are skipped: waiting for a client that froze inside a transaction would block all wallets.
 create or replace function dialectic.sweep_holds(p_age interval, p_limit integer)
 returns integer
 language plpgsql security definer

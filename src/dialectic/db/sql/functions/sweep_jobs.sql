@@ -1,5 +1,5 @@
--- Repair stuck jobs of all tenants: the last resort that makes every notification optional.
--- A message can be lost (a frozen worker that wakes up may acknowledge a message that another worker
+-- Repair stuck jobs of all tenants: the last resort that makes every notification optional. A
+-- message can be lost (a frozen worker that wakes up may acknowledge a message that another worker
 -- processes); a lease can expire. Returns the number of changed rows.
 create or replace function dialectic.sweep_jobs(p_grace interval, p_limit integer) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -93,8 +93,8 @@ begin
     perform dialectic.tell_waiters(v_job);
     v_count := v_count + 1;
   end loop;
-  -- A combine job that planned its merges just when its last waiter ended. A new waiter may have come
-  -- before the lock, so check again after locking.
+  -- A combine job that planned its merges just when its last waiter ended. A new waiter may have
+  -- come before the lock, so check again after locking.
   for v_job in
     select c.* from dialectic.dialectic_generation_jobs c
     where c.status = 'waiting_for_children' and c.job_type = 'combine'

@@ -97,8 +97,8 @@ begin
 end
 $$;
 
--- Make a wallet count only, or enforce its balance again. Enforcing requires that the balance covers
--- the open holds.
+-- Make a wallet count only, or enforce its balance again. Enforcing requires that the balance
+-- covers the open holds.
 create or replace function dialectic.set_wallet_count_only(p_wallet_id uuid, p_is_count_only boolean)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp

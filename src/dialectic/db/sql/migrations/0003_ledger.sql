@@ -1,11 +1,12 @@
 -- Money: wallets, holds before calls, and a journal of transfers.
 --
--- Only the owner's functions (functions/ledger.sql, functions/wallets.sql) write it. Amounts are whole
--- credits; one credit is one millionth of a US dollar. Play money pays for models that cost nothing and
--- never meets real money.
+-- Only the owner's functions (functions/ledger.sql, functions/wallets.sql) write it. Amounts are
+-- whole credits; one credit is one millionth of a US dollar. Play money pays for models that cost
+-- nothing and never meets real money.
 --
--- A rule about one value is a type: each statement that writes to a table reads and plans the checks of
--- that table again, but those of a type once a connection, and these tables are written to twice a call.
+-- A rule about one value is a type: each statement that writes to a table reads and plans the
+-- checks of that table again, but those of a type once a connection, and these tables are written
+-- to twice a call.
 
 create domain dialectic.credits as bigint check (value >= 0);
 create domain dialectic.tokens as bigint check (value >= 0);
@@ -32,16 +33,16 @@ create table token_wallets (
 ) with (fillfactor = 50);  -- every hold and settlement updates the row: its next version fits the page
 create unique index one_wallet_per_user on token_wallets (tenant_id, user_id) nulls not distinct;
 
--- A row of the journal is one transfer: an amount leaves one account and enters another, so that all
--- accounts together always hold nothing. Rows are added, never changed. Each wallet has these accounts,
--- once for real money and once for play money:
+-- A row of the journal is one transfer: an amount leaves one account and enters another, so that
+-- all accounts together always hold nothing. Rows are added, never changed. Each wallet has these
+-- accounts, once for real money and once for play money:
 --   wallet    what its owner may spend
 --   provider  what calls cost where they are answered
 --   grants    where money comes from: top-ups and gifts
 --   overrun   what calls cost beyond what was held for them
 --   loss      what calls cost whose answer was lost
--- It has no reference to its wallet: the writer has just changed that row, and a reference would lock it
--- a second time.
+-- It has no reference to its wallet: the writer has just changed that row, and a reference would
+-- lock it a second time.
 create table token_wallet_transactions (
   tenant_id uuid not null,
   id bigint generated always as identity,
@@ -74,12 +75,12 @@ create table token_wallet_transactions (
 create index overruns on token_wallet_transactions (tenant_id, is_play, amount_credits)
   where transaction_type = 'overrun';
 
--- Money set aside for one call. The commit right before the request leaves makes the hold, so an open
--- hold may have cost money since it was made. A hold is resolved once: posted (the call is paid for),
--- voided (it was never made) or lost (made, and its answer never saved).
--- It names its session, its job and its answer without a reference: those can be deleted, and what was
--- paid for them stays on record. Nor does it refer to its wallet: each reference is looked up and locked
--- at every insert, and all calls meet at that row.
+-- Money set aside for one call. The commit right before the request leaves makes the hold, so an
+-- open hold may have cost money since it was made. A hold is resolved once: posted (the call is
+-- paid for), voided (it was never made) or lost (made, and its answer never saved). It names its
+-- session, its job and its answer without a reference: those can be deleted, and what was paid for
+-- them stays on record. Nor does it refer to its wallet: each reference is looked up and locked at
+-- every insert, and all calls meet at that row.
 create table token_wallet_holds (
   tenant_id uuid not null,
   -- Derived from the work: job, attempt and turn, or the caller's name for the call.
@@ -141,8 +142,8 @@ create index holds_pending on token_wallet_holds (tenant_id, wallet_id, created_
 create index holds_doubted on token_wallet_holds (tenant_id, hold_key)
   where reported_usage is not null;
 
--- What a session has spent and holds, and the most it may: a second limit next to the wallet's. A budget
--- counts for each kind of money by itself.
+-- What a session has spent and holds, and the most it may: a second limit next to the wallet's. A
+-- budget counts for each kind of money by itself.
 create table dialectic_session_spending (
   tenant_id uuid not null,
   session_id uuid not null,

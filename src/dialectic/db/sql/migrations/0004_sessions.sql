@@ -54,8 +54,8 @@ create index sessions_newest_first on dialectic_sessions (tenant_id, created_at 
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
 
 -- One stage of one iteration: its totals, known when it starts, and how far it is. On autopilot all
--- stages of an iteration are made at once, and a later one waits for its turn.
--- The row is locked when a root job ends, so that the last of several that end together sees all others.
+-- stages of an iteration are made at once, and a later one waits for its turn. The row is locked
+-- when a root job ends, so that the last of several that end together sees all others.
 create table dialectic_stage_runs (
   tenant_id uuid not null,
   session_id uuid not null,

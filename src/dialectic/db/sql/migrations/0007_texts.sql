@@ -76,14 +76,14 @@ create index versions_of_a_contribution
   on dialectic_contributions (tenant_id, original_model_contribution_id)
   where original_model_contribution_id is not null;
 
--- A contribution names its job and a job the contribution it is about: the second of the two references
--- comes last.
+-- A contribution names its job and a job the contribution it is about: the second of the two
+-- references comes last.
 alter table dialectic_generation_jobs
   add foreign key (tenant_id, target_contribution_id)
   references dialectic_contributions (tenant_id, id);
 
--- One turn of a document that took several, because its answer was cut off. Lists of documents never
--- show chunks. Written once and never changed.
+-- One turn of a document that took several, because its answer was cut off. Lists of documents
+-- never show chunks. Written once and never changed.
 create table dialectic_chunks (
   tenant_id uuid not null,
   -- Derived from the job and the turn, so that a turn is saved once.
@@ -96,8 +96,8 @@ create table dialectic_chunks (
   stage text not null,
   iteration_number integer not null check (iteration_number >= 1),
   model_name text not null,
-  -- The words of the first turn's prompt: every further turn asks the same, even if something is edited
-  -- in between.
+  -- The words of the first turn's prompt: every further turn asks the same, even if something is
+  -- edited in between.
   opening jsonb,
   content text not null,
   storage_path text not null,

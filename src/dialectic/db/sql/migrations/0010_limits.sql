@@ -1,7 +1,7 @@
 -- The limits of endpoints, and counters. They belong to no tenant; only functions touch them.
 
--- How each endpoint is doing, for all workers and tenants together. functions/limits.sql admits calls
--- and takes reports of them.
+-- How each endpoint is doing, for all workers and tenants together. functions/limits.sql admits
+-- calls and takes reports of them.
 create table dialectic_endpoints (
   endpoint text primary key check (length(endpoint) between 1 and 200),
   -- Pace: up to when the calls let through so far use up what a minute allows.
@@ -25,7 +25,8 @@ create table dialectic_endpoints (
   probe_tenant_id uuid,
   probe_job_id uuid,
   probe_attempt integer,
-  -- Calls that ended in the last minute and those of them that failed: ten seconds each, newest first.
+  -- Calls that ended in the last minute and those of them that failed: ten seconds each, newest
+  -- first.
   window_number bigint not null default 0,
   calls integer[] not null default '{0,0,0,0,0,0}',
   failures integer[] not null default '{0,0,0,0,0,0}',
@@ -39,8 +40,8 @@ create table dialectic_endpoints (
     check ((circuit = 'probing') = (probe_job_id is not null))
 ) with (fillfactor = 20);  -- every call updates the one row of its endpoint
 
--- The places taken at endpoints that limit concurrent calls. A place is held for as long as its job is
--- processed by the attempt that took it, so that a dead worker's places come back.
+-- The places taken at endpoints that limit concurrent calls. A place is held for as long as its job
+-- is processed by the attempt that took it, so that a dead worker's places come back.
 create table dialectic_endpoint_calls (
   endpoint text not null,
   holder_tenant_id uuid not null,

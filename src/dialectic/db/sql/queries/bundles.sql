@@ -1,7 +1,9 @@
--- A whole project, read in one snapshot and inserted in one commit. Rows of the current tenant only.
+-- A whole project, read in one snapshot and inserted in one commit. Rows of the current tenant
+-- only.
 
 -- name: find_projects
--- By folder, by name, by a prefix of its id or of a session's, or by a prefix of its folder or name.
+-- By folder, by name, by a prefix of its id or of a session's, or by a prefix of its folder or
+-- name.
 with wanted as (
   select lower($1) as beginning, nullif(replace(lower($1), '-', ''), '') as digits
 )
@@ -102,8 +104,8 @@ select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_feedback where id = any ($1))
   or exists (select from dialectic_project_resources where id = any ($1))
 
--- Rows are inserted whole from JSON, with null in the columns that the bundle omits. A test compares
--- the columns of both.
+-- Rows are inserted whole from JSON, with null in the columns that the bundle omits. A test
+-- compares the columns of both.
 
 -- name: insert_domains
 insert into dialectic_domains select * from jsonb_populate_recordset(null::dialectic_domains, $1)

@@ -102,8 +102,8 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: postpone
--- The endpoint accepts no calls yet. This is not an error and uses up no retry. If the endpoint is in
--- trouble, the waiting time counts as throttled time.
+-- The endpoint accepts no calls yet. This is not an error and uses up no retry. If the endpoint is
+-- in trouble, the waiting time counts as throttled time.
 update dialectic_generation_jobs
 set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::interval,
     throttled_since = coalesce(throttled_since, case when $5 then dialectic.now() end)
@@ -205,8 +205,8 @@ from dialectic_generation_jobs
 where id = $1
 
 -- name: rerun_job
--- Rerun an ended job for a job that needs it ($2), if that is allowed; the row stays locked until $2
--- waits for it.
+-- Rerun an ended job for a job that needs it ($2), if that is allowed; the row stays locked until
+-- $2 waits for it.
 select rerun_needed($1, $2)
 
 -- name: rerun_failed

@@ -192,9 +192,9 @@ where (h.wallet_id, h.is_play, h.type, h.credits)
 limit $1
 
 -- name: verify_answers
--- I6: since the first hold of a session, each response of a model has one posted hold, and each posted
--- call has its response unless it is marked as unfinished. The responses of a document of several
--- turns are its chunks. The same holds for paid vectors and compressed texts.
+-- I6: since the first hold of a session, each response of a model has one posted hold, and each
+-- posted call has its response unless it is marked as unfinished. The responses of a document of
+-- several turns are its chunks. The same holds for paid vectors and compressed texts.
 with answers as not materialized (
   select c.tenant_id, c.session_id, c.id, c.created_at, 'contribution' as kind
   from dialectic_contributions c
@@ -259,8 +259,8 @@ where session_id is not null and (
 limit $1
 
 -- name: verify_guards
--- I8: the triggers and constraints exist that keep the journal append-only and unique and that apply
--- resolved holds.
+-- I8: the triggers and constraints exist that keep the journal append-only and unique and that
+-- apply resolved holds.
 select 'I8' as invariant, wanted.kind || ' ' || wanted.name as place, 'not in place' as detail
 from (values
   ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_change'),

@@ -17,8 +17,8 @@ where m.tenant_id = (select current_tenant()) and m.embedding_model = $1
 order by m.content_hash, m.id
 
 -- name: claim_source
--- Claim a source for indexing; no row if its text is indexed already. A second process waits here for
--- the first.
+-- Claim a source for indexing; no row if its text is indexed already. A second process waits here
+-- for the first.
 insert into dialectic_memory_sources
   (tenant_id, source_id, embedding_model, project_id, session_id, source_hash, dimensions, piece_count)
 values (current_tenant(), $1, $2, $3, $4, $5, $6, $7)

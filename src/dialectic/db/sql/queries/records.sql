@@ -3,8 +3,8 @@
 -- name: open_account
 select * from dialectic.open_account($1)
 
--- Two transactions that insert the same row may conflict on any of its unique keys, so `on conflict do
--- nothing` names no key where a conflict means that the row exists.
+-- Two transactions that insert the same row may conflict on any of its unique keys, so `on conflict
+-- do nothing` names no key where a conflict means that the row exists.
 
 -- name: upsert_domain
 insert into dialectic_domains (tenant_id, id, name)
@@ -152,7 +152,8 @@ where project_id = $1 and starts_with(path, $2)
 order by path
 
 -- name: put_resources
--- Texts with their files. Both may be replaced: the row holds the latest bytes until they are stored.
+-- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
+-- stored.
 with given as (
   select n.*, convert_to(n.text, 'UTF8') as bytes
   from jsonb_to_recordset($4::jsonb) as n (
@@ -283,8 +284,8 @@ where session_id = $1
 order by iteration_number, position
 
 -- name: insert_contribution
--- With its files, as insert_files does. Followers of the session receive the full record. Columns are
--- named, so that a worker can still save its result after a newer version has added columns.
+-- With its files, as insert_files does. Followers of the session receive the full record. Columns
+-- are named, so that a worker can still save its result after a newer version has added columns.
 with files as (
   insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
   select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
@@ -351,8 +352,8 @@ where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
 order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.rank, c.storage_path
 
 -- name: load_scene
--- Everything that a job needs of its session, in one query. Feedback is that of this iteration and the
--- previous one; $3 are the types of resource that a user gives to a project.
+-- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
+-- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
   s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
@@ -397,8 +398,8 @@ join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
 where s.id = $1
 
 -- name: read_situation
--- The state of an iteration in one snapshot: every finished document, by the id of its first version;
--- the progress of each plan job; the stages that have ended.
+-- The state of an iteration in one snapshot: every finished document, by the id of its first
+-- version; the progress of each plan job; the stages that have ended.
 select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
