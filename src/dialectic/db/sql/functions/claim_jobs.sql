@@ -81,7 +81,7 @@ returns jsonb
 language sql stable
 as $$
   select dialectic.error_entry(p_job.attempt_count, 'worker_lost',
-    format('Worker %s stopped answering while it ran this job.', p_job.worker))
+    format('Worker %s stopped responding while it ran this job.', p_job.worker))
 $$;
 
 -- End or pause requested jobs that must no longer run: a job that crashed several workers, a job

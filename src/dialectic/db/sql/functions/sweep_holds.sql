@@ -18,8 +18,9 @@ $$;
 -- takes. Their calls may have been made, so they are marked as lost. Returns how many. The calls of
 -- one chat question are settled together, when the last one is answered: none of their holds is
 -- resolved before the last one's. An attempt that has ended can save nothing, so no settlement can
--- follow. Locks are taken in the common order: holds, spending, wallets, each sorted. Locked rows
--- are skipped: waiting for a client that froze inside a transaction would block all wallets.
+-- follow. Locks are taken in the common order: holds, spending, wallets, each sorted. Locked
+-- holds are skipped and other waits are short: a client that froze inside a transaction must not
+-- block all wallets.
 create or replace function dialectic.sweep_holds(p_age interval, p_limit integer)
 returns integer
 language plpgsql security definer

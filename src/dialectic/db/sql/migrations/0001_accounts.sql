@@ -1,4 +1,4 @@
--- Tenants, their users, and what a user shows with a request.
+-- Tenants, users, access tokens and idempotency keys.
 --
 -- Every other row belongs to exactly one tenant. Every tenant table starts its keys with tenant_id,
 -- so that a foreign key or a unique index can never tell one tenant what another one has.
