@@ -30,7 +30,7 @@ create table token_wallets (
   constraint wallet_is_never_overdrawn check (is_count_only or balance_credits >= held_credits),
   constraint wallet_play_is_never_overdrawn
     check (is_count_only or play_balance_credits >= play_held_credits)
-) with (fillfactor = 50);  -- every hold and settlement updates the row: its next version fits the page
+) with (fillfactor = 50);  -- each hold and settlement updates the row: leave room on the page
 create unique index one_wallet_per_user on token_wallets (tenant_id, user_id) nulls not distinct;
 
 -- A row of the journal is one transfer: an amount leaves one account and enters another, so that
