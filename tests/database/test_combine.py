@@ -252,8 +252,8 @@ async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_aw
     await save_level(job_table.engine, combine, level)
     await job_table.sweep()
     ids = [merge.id for merge in level.merges]
-    assert await job_table.statuses([needed.id, *ids]) == ["cancelled"] * 3
-    assert (await job_table.look(needed.id))["status_reason"] == "nobody waits for it any more"
+    assert await machine.statuses([needed.id, *ids]) == ["cancelled"] * 3
+    assert (await machine.look(needed.id))["status_reason"] == "no job waits for it any more"
 
 
 async def test_a_sweep_leaves_what_somebody_came_to_need_while_it_swept(

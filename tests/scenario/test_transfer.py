@@ -107,7 +107,7 @@ def test_a_session_that_was_taken_in_goes_on_with_its_next_stage(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("export", "nothing", "--out", "{out}/a.zip"), "There is no project 'nothing'"),
+        (("export", "nothing", "--out", "{out}/a.zip"), "Project 'nothing' not found"),
         (("export", "nothing", "--out", "{out}"), "is a directory"),
         (("import", "{out}/none.zip"), "cannot be read: No such file"),
         (("import", "{out}/text.zip"), "is not a zip file"),

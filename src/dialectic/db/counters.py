@@ -1,6 +1,6 @@
-"""What happens in this process that leaves no row and someone should know of, counted by name.
+"""In-process counters for events that have no row, such as deadlocks and lock timeouts.
 
-Knows nobody who is told of it: whoever tells takes what was counted.
+Each process flushes them to the database (`figures.flush_counters`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 class CounterName(enum.StrEnum):
-    """What is counted; the database keeps it under these names."""
+    """The names of the counters, as the database stores them."""
 
     DEADLOCK = "deadlock"
     SERIALIZATION = "serialization"
@@ -20,20 +20,20 @@ class CounterName(enum.StrEnum):
 
 
 class Counters:
-    """How often each happened since someone was told."""
+    """How often each event happened since the last flush."""
 
     def __init__(self) -> None:
         self._counts: Counter[CounterName] = Counter()
 
     def count(self, what: CounterName) -> None:
-        """Count one more."""
+        """Add one to a counter."""
         self._counts[what] += 1
 
     def take(self) -> Mapping[CounterName, int]:
-        """Take what was counted, to tell it; counting begins anew."""
+        """Return the counts and reset them to zero."""
         taken, self._counts = self._counts, Counter()
         return taken
 
     def put_back(self, counts: Mapping[CounterName, int]) -> None:
-        """Put back what could not be told."""
+        """Add counts back that could not be flushed."""
         self._counts.update(counts)

@@ -1,9 +1,9 @@
-"""Bring a database to this program's schema. Forward only, restart-safe, one at a time.
+"""Migrate a database to this program's schema: forward only, restart-safe, one process at a time.
 
-Migrations run once, in order, each in a transaction that also records it; functions and grants are
-applied again whenever any of them changed, triggers and policies whenever they differ from what
-was made of them; the queue's own schema is installed or upgraded by its own code. A digest of all
-of it makes the usual start one query. Others may work meanwhile.
+Each migration runs once, in order, in a transaction that also records it. Functions and grants are
+reapplied when any of them changed; triggers and policies when the catalogue differs from the
+recorded hash. PgQueuer installs or upgrades its own schema. A digest over all scripts makes the
+usual start one query. Workers and clients may run during a migration.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from dialectic.errors import (
 LOCK_KEY = 0x6469616C65637469
 QUEUE_SCHEMA = "queue"  # spelled out: importing the queue costs 0.3 s
 SERVER_VERSION_MIN = 150000
-# Notes among the migrations: all this program brings, and the bindings as they were made.
+# Rows of schema_migrations that hold a hash: of all scripts, and of the triggers and policies.
 DIGEST_ROW = "(digest)"
 BINDINGS_ROW = "(bindings)"
-# The first migration of version 0.1, whose history became one schema (ADR 28): a database that has
-# it can be neither used nor upgraded.
+# The first migration of version 0.1. Its history was squashed (ADR 28), so a database that has it
+# can be neither used nor upgraded.
 FIRST_OF_0_1 = "0001_tenants.sql"
 LIST_APPLIED = "select name, sha256 from dialectic.schema_migrations order by name"
 
-# Others work while the schema changes. All tables are locked before the first is touched, and given
-# free again soon if one is taken: the transaction that holds it may be waiting for another one that
-# we have. Each try waits longer, but never as long as the server does before it looks for deadlocks
-# (1 s): it could send the others away instead of us.
+# Workers run while the schema changes. The migration locks all tables before it changes the first.
+# If one is locked, the migration soon releases the others: the transaction that holds it may be
+# waiting for one of them. Each try waits longer, but less than deadlock_timeout (1 s), after which
+# PostgreSQL could cancel a worker's transaction instead of ours.
 LOCK_TRIES = 80
 LOCK_WAIT_FIRST_MS = 50
 LOCK_WAIT_MAX_MS = 700
 LOCK_PAUSE_MAX_S = 0.3
 NO_LOCK = (*COLLISIONS, asyncpg.QueryCanceledError)
-# In the order in which workers come to them: one that holds a table goes on to those behind it.
+# In the order in which workers lock them: the holder of one table proceeds to those after it.
 HOT_TABLES = (
     "generation_jobs",
     "files",
@@ -74,7 +74,7 @@ select format('dialectic.%I', relname) as name from pg_class
 where relnamespace = 'dialectic'::regnamespace and relkind = 'r'
 order by array_position($1::text[], regexp_replace(relname, '^dialectic_', '')), relname
 """
-# Every trigger and policy, and which tables are under row-level security, in words.
+# Every trigger and policy, and which tables have row-level security, as text.
 DESCRIBE_BINDINGS = """
 select string_agg(line, E'\n' order by line) from (
   select concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled) as line
@@ -124,7 +124,7 @@ def list_migrations() -> list[Script]:
 
 
 def list_reapplied() -> list[Script]:
-    """List what is applied again on every change: functions, what binds them, who may call them."""
+    """List the scripts reapplied on every change: functions, triggers, policies, grants."""
     return [*_read_folder("functions"), _read_one("bindings.sql"), _read_one("rights.sql")]
 
 
@@ -166,8 +166,8 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
     ) as error:
         raise ConfigurationError(
             "The login of DIALECTIC_DATABASE_URL cannot prepare the database: "
-            f"{str(error).splitlines()[0]}. It must be able to create roles, schemas and the "
-            "extension `vector` (pgvector); or have an administrator migrate the database once.",
+            f"{str(error).splitlines()[0]}. Let it create roles, schemas and the extension "
+            "`vector` (pgvector), or ask an administrator to migrate the database once.",
             reason="missing_rights",
             subject="DIALECTIC_DATABASE_URL",
             remedy=Remedy(RemedyAction.MIGRATE_DATABASE),
@@ -177,7 +177,7 @@ async def migrate(address: Address, *, lock_tries: int = LOCK_TRIES) -> list[str
 
 
 async def find_upgrade(fetch: Callable[[str], Awaitable[list[asyncpg.Record]]]) -> str | None:
-    """Say what another version has done to the database since we brought it up to date."""
+    """Say what another version of the program changed since this one migrated the database."""
     applied = {row["name"]: row["sha256"] for row in await fetch(LIST_APPLIED)}
     if unknown := _list_unknown(applied):
         return f"migration {unknown[-1]}"
@@ -185,29 +185,29 @@ async def find_upgrade(fetch: Callable[[str], Awaitable[list[asyncpg.Record]]]) 
 
 
 def is_up_to_date(applied: Mapping[str, str]) -> bool:
-    """Say whether a database has everything this program brings, and nothing of another version."""
+    """Say whether a database has exactly the schema of this version."""
     return applied.get(DIGEST_ROW) == compute_digest()
 
 
 def decide_missing(applied: Mapping[str, str]) -> list[Script]:
-    """List the migrations to apply, or refuse a database that another version has made."""
+    """List the migrations to apply; raise if another version made the database."""
     if FIRST_OF_0_1 in applied:
         raise SchemaOutdated(
-            "The database was made by version 0.1, which this version cannot upgrade. To keep its "
+            "The database was made by version 0.1. This version cannot upgrade it. To keep its "
             "projects, export each with version 0.1 and import it with this version into a new "
             "DIALECTIC_HOME or DIALECTIC_DATABASE_URL."
         )
     if unknown := _list_unknown(applied):
         raise ConfigurationError(
             f"The database has migration {unknown[-1]}, which this version does not know. "
-            "It was used by a newer version: upgrade this one."
+            "A newer version migrated it. Upgrade Dialectic."
         )
     scripts = list_migrations()
     for script in scripts:
         if applied.get(script.name, script.sha256) != script.sha256:
             raise ConfigurationError(
-                f"Migration {script.name} was applied in another form than the one in this "
-                "version. The installation is damaged: install it again."
+                f"Migration {script.name} differs from the one that was applied to the "
+                "database. The installation is damaged. Reinstall Dialectic."
             )
     return [script for script in scripts if script.name not in applied]
 
@@ -218,13 +218,13 @@ def _list_unknown(applied: Mapping[str, str]) -> list[str]:
 
 
 async def _read_applied(connection: asyncpg.Connection[asyncpg.Record]) -> dict[str, str]:
-    """Read the hash of each migration and note that is recorded; none in a new database."""
+    """Read the recorded hashes by name; none in a new database."""
     try:
         rows = await connection.fetch(LIST_APPLIED)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return {}
     except asyncpg.InsufficientPrivilegeError:
-        # The login of the URL may do nothing by itself before it takes on a role.
+        # The URL's login may have no rights of its own before it assumes a role.
         await connection.execute(f"set role {OWNER_ROLE}")
         return await _read_applied(connection)
     return {row["name"]: row["sha256"] for row in rows}
@@ -233,7 +233,7 @@ async def _read_applied(connection: asyncpg.Connection[asyncpg.Record]) -> dict[
 async def _apply_all(
     connection: asyncpg.Connection[asyncpg.Record], address: Address, lock_tries: int = LOCK_TRIES
 ) -> list[str]:
-    missing = decide_missing(await _read_applied(connection))  # before anything is touched
+    missing = decide_missing(await _read_applied(connection))  # before any change
     await connection.execute("reset role")
     await _prepare_server(connection, address)
     await connection.execute(f"set role {OWNER_ROLE}")
@@ -257,7 +257,7 @@ async def _with_all_tables(
     change: Callable[[], Awaitable[None]],
     tries: int,
 ) -> None:
-    """Change the schema in one transaction that has all tables to itself."""
+    """Change the schema in one transaction that has locked all tables."""
     wait_ms: float = LOCK_WAIT_FIRST_MS
     for _ in range(tries):
         try:
@@ -272,8 +272,8 @@ async def _with_all_tables(
             await asyncio.sleep(random.uniform(0.0, LOCK_PAUSE_MAX_S))  # noqa: S311  no secret
             wait_ms = min(wait_ms * 1.2, LOCK_WAIT_MAX_MS)
     raise DatabaseBusy(
-        "The database could not be upgraded: someone keeps its tables locked. Look for "
-        "transactions that stay open (`select * from pg_stat_activity`), end them, and try again."
+        "The database could not be upgraded: another client keeps its tables locked. Find the "
+        "open transactions (`select * from pg_stat_activity`), end them, and retry."
     )
 
 
@@ -287,7 +287,7 @@ async def _apply_migration(connection: asyncpg.Connection[asyncpg.Record], scrip
 async def _apply_again(
     connection: asyncpg.Connection[asyncpg.Record], *, with_bindings: bool
 ) -> None:
-    # Functions call each other; a test calls them all, so no body goes unchecked.
+    # Functions call each other, so no order satisfies the check; a test calls them all.
     await connection.execute("set local check_function_bodies = off")
     for script in list_reapplied():
         if with_bindings or script.name != "bindings.sql":
@@ -307,13 +307,13 @@ async def _note(connection: asyncpg.Connection[asyncpg.Record], name: str, sha25
 
 
 async def _hash_bindings(connection: asyncpg.Connection[asyncpg.Record]) -> str:
-    """Hash the bindings as they stand in the catalogue, with the file that made them."""
+    """Hash the triggers and policies of the catalogue, and the file that made them."""
     made = await connection.fetchval(DESCRIBE_BINDINGS) or ""
     return hashlib.sha256(f"{_read_one('bindings.sql').text}{made}".encode()).hexdigest()
 
 
 async def _are_bindings_sound(connection: asyncpg.Connection[asyncpg.Record]) -> bool:
-    """Say whether triggers and policies are what this program made: then no table is locked."""
+    """Say whether triggers and policies are unchanged; then no table lock is needed."""
     noted = await connection.fetchval(
         "select sha256 from schema_migrations where name = $1", BINDINGS_ROW
     )
@@ -321,20 +321,19 @@ async def _are_bindings_sound(connection: asyncpg.Connection[asyncpg.Record]) ->
 
 
 async def _prepare_server(connection: asyncpg.Connection[asyncpg.Record], address: Address) -> None:
-    """Make what only the login of the URL can make: roles, the extension, the schemas."""
+    """Create what only the URL's login can create: roles, the extension, the schemas."""
     number = int(await connection.fetchval("show server_version_num"))
     if number < SERVER_VERSION_MIN:
         raise ConfigurationError(
-            f"The server is PostgreSQL {number // 10000}; version 15 or later is needed. "
-            "Point DIALECTIC_DATABASE_URL at a newer one."
+            f"The server runs PostgreSQL {number // 10000}; version 15 or later is required. "
+            "Set DIALECTIC_DATABASE_URL to a newer server."
         )
     await connection.execute(_read_one("roles.sql").text)
     if address.is_embedded:
         name = await connection.fetchval("select quote_ident(current_database())")
         await connection.execute("alter role dialectic_app login")
         await connection.execute("alter role dialectic_worker login")
-        # Only we work in this database, and we make no temporary objects: the names of others'
-        # could otherwise hide the real ones.
+        # Dialectic makes no temporary objects; those of another login could shadow its tables.
         await connection.execute(f"revoke temporary on database {name} from public")
     await connection.execute("create extension if not exists vector")
     for schema in ("dialectic", QUEUE_SCHEMA):

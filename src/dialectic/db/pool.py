@@ -1,17 +1,15 @@
-"""A connection that asks what a built-in type is once a process, not once a connection.
+"""Connection pools that log in as one role, and transactions of one tenant.
 
-Knows nothing of tables. Before the driver can pass an array it asks the server what its type is
-made of, by a question that takes longer than any of ours and that every connection would ask again.
-What a built-in type is made of never changes between two servers of one version, so one answer
-serves all. Types that a database defines for itself are still asked for: their numbers are its own.
+Independent of jobs and texts. A transaction sets its tenant first and is never open during a model
+call. This module retries a transaction when the server is unreachable or full, or when two writers
+collide. The retry is safe: every write is keyed by the work and fenced by its attempt. An error
+that persists is translated into a `DialecticError`; a statement that can never succeed raises the
+driver's own exception.
 
-Connections: a pool that logs in as one role, and transactions that belong to one tenant.
-
-Knows nothing of jobs or texts. A transaction sets its tenant first and is never open across a
-model call. What fails because the server went away, is full or two writers collided is tried again
-here, with what was to be written still in memory; that is safe because every write is keyed by the
-work and fenced by its attempt. What does not pass leaves as an error of ours with its fate; only
-statements that can never succeed leave as the driver raised them.
+Connections share a cache of built-in types. The driver introspects a type before it can pass an
+array, with a query slower than any of ours, once per connection. Built-in types are the same on all
+servers of one version, so the cache asks once per process. Types that a database defines have OIDs
+of their own and are not cached.
 """
 
 from __future__ import annotations
@@ -48,10 +46,9 @@ if TYPE_CHECKING:
 else:
     DriversConnection = asyncpg.Connection
 
-# The driver's own question. It offers no public way to be handed an answer; a test sees to it that
-# it still asks here.
+# The driver has no public hook for introspection; a test checks that it still calls this method.
 _QUESTION = "_introspect_types"
-# Below this every number stands in PostgreSQL's source; some above are given with a new server.
+# OIDs below this are fixed in PostgreSQL's source; higher ones may differ between servers.
 FIRST_OWN_TYPE = 10_000
 
 _KNOWN: dict[tuple[int, frozenset[int]], Any] = {}
@@ -59,18 +56,18 @@ _KNOWN: dict[tuple[int, frozenset[int]], Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """Stands where the driver expects the statement by which it asked: none was sent."""
+    """Placeholder for the introspection statement that the driver expects: none was sent."""
 
     name: str = "remembered"
 
 
 class TypeCachingConnection(DriversConnection):
-    """A connection of the driver's that remembers what all of them have learnt."""
+    """A driver connection that caches built-in types for all connections of the process."""
 
     async def _introspect_types(
         self,
         typeoids: Iterable[int],
-        timeout: float | None,  # noqa: ASYNC109  the driver's
+        timeout: float | None,  # noqa: ASYNC109  the driver's signature
     ) -> tuple[Any, Any]:
         key = (self.get_server_version().major, frozenset(typeoids))
         if key in _KNOWN:
@@ -95,9 +92,9 @@ DELAY_FIRST_S = 0.05
 DELAY_MAX_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
-# No transaction waits for anything but the server. A client that is silent for so long in the
-# middle of one is frozen or cut off, and everyone else waits for the rows it has locked. The second
-# limit also meets a client that froze between the two halves of a statement: that is not idle.
+# A transaction waits for the server only. A client that is silent for this long inside one is
+# frozen or disconnected, and its row locks block everyone else. The second limit also covers a
+# client that froze in the middle of a statement, which PostgreSQL does not count as idle.
 IDLE_IN_TRANSACTION_S = 5.0
 TRANSACTION_S = 10.0
 TRANSACTION_TIMEOUT_SINCE = 17
@@ -109,7 +106,7 @@ COLLISIONS = (
 )
 CONNECTION_LOST = (
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the driver, when the line breaks between two of its states
+    asyncpg.InternalClientError,  # the driver, when the connection breaks mid-protocol
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
@@ -118,44 +115,43 @@ CONNECTION_LOST = (
     asyncpg.TransactionTimeoutError,
     asyncpg.TooManyConnectionsError,
     ConnectionError,
-    FileNotFoundError,  # the socket of an embedded server that is down
+    FileNotFoundError,  # the socket of an embedded server that is not running
     TimeoutError,
 )
 
-# What the server says, by the code it says it with or that code's first two characters.
+# SQLSTATEs, or their first two characters (the class), by what they mean for the caller.
 NO_ROOM = ("53100", "53200", "54")
-# The same row twice in one statement, wrong data, a broken rule, a wrong statement: no second try
-# mends these. DJ is our own guard.
+# Not retried: cardinality violation, data exception, integrity violation, invalid statement, and
+# DJ, the class that our own functions raise.
 NEVER_PASSES = ("21", "22", "23", "42", "DJ")
-# A table, column or function that is not there or not for us: the program's fault, or it is older
-# or newer than the database.
+# A table, column or function is missing or not permitted: a bug, or the schema has another version.
 WRONG_STATEMENT = ("42",)
-# What the job guard refuses, by the code it raises.
+# SQLSTATEs of the job guard, and the error that each becomes.
 REFUSALS: dict[str | None, type[Conflict]] = {"DJ001": IllegalMove, "DJ003": Conflict}
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the database is and how a role gets in.
+    """Where the database is and how a role logs in.
 
-    The embedded server lets each role log in by its own name. Elsewhere the one login of the URL
-    takes the role on when it connects, and the role survives the pool's reset.
+    On the embedded server each role logs in by its own name. On other servers the URL's login
+    assumes the role (`set role`) when it connects; the role survives the pool's reset.
     """
 
     url: str
     is_embedded: bool
 
     def connect_arguments(self, role: str, *, waits_for_disk: bool = True) -> dict[str, Any]:
-        """Build what asyncpg needs to connect as a role.
+        """Build the arguments with which asyncpg connects as a role.
 
-        A commit that need not outlive a crash of the server does not wait for its disk.
+        Without `waits_for_disk` commits are asynchronous: a server crash may lose the last ones.
         """
         settings = {
             "search_path": "dialectic,public,extensions",
             "application_name": role,
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S * 1000:.0f}",
-            # Statements go by keys: planned once a connection, not again for each of their first
-            # uses, which takes the server longer than to carry them out.
+            # Statements look rows up by key, so a generic plan is good. Custom plans for the first
+            # uses would take the server longer than the statements themselves.
             "plan_cache_mode": "force_generic_plan",
         }
         if not waits_for_disk:
@@ -184,12 +180,12 @@ async def _prepare_connection(connection: Any) -> None:
 
 
 async def _reset_connection(connection: Any) -> None:
-    """Nothing outlives a transaction here, so a connection needs no cleaning between two uses."""
+    """Check only: all settings are local to a transaction, so there is nothing to reset."""
     assert not connection.is_in_transaction(), "a transaction was left open"
 
 
 async def connect(address: Address, role: str) -> asyncpg.Connection[asyncpg.Record]:
-    """Open one connection of its own, outside any pool; the caller closes it."""
+    """Open one connection outside any pool; the caller closes it."""
     try:
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(
             **address.connect_arguments(role)
@@ -213,7 +209,7 @@ class Database:
     async def open(
         cls, address: Address, role: str, *, size: int = 10, patience_s: float = 60.0
     ) -> AsyncIterator[Database]:
-        """Open a pool. `patience_s` is how long a lost server is waited for."""
+        """Open a pool. `patience_s` limits how long a call retries while the server is down."""
         try:
             pool = await asyncpg.create_pool(
                 **address.connect_arguments(role),
@@ -230,16 +226,16 @@ class Database:
             await _close(pool)
 
     async def transact(self, tenant_id: UUID, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run work in one transaction of one tenant; again while what goes wrong may pass.
+        """Run work in one transaction of one tenant; retry on transient errors.
 
-        Work may run several times and must be keyed or fenced so that this is harmless.
+        Work may run several times, so its writes must be keyed or fenced.
         """
         return await self._insist(lambda: self._transact_once(tenant_id, work), self._patience_s)
 
     async def fetch(
         self, query: str, *arguments: Any, patience_s: float | None = None
     ) -> list[asyncpg.Record]:
-        """Run one statement outside any tenant: only functions that are told for whom they act."""
+        """Run one statement without a tenant; the SQL function sets or checks its own."""
 
         async def ask() -> list[asyncpg.Record]:
             async with self._acquire() as connection:
@@ -248,11 +244,11 @@ class Database:
         return await self._insist(ask, self._patience_s if patience_s is None else patience_s)
 
     def count_connections(self) -> tuple[int, int]:
-        """Count the connections of the pool: those that are idle, and all."""
+        """Count the pool's connections: idle, and total."""
         return self._pool.get_idle_size(), self._pool.get_size()
 
     async def _insist(self, attempt: Callable[[], Awaitable[T]], patience_s: float) -> T:
-        """Try until it succeeds, can never succeed, or patience is at its end."""
+        """Retry until the attempt succeeds, fails permanently, or `patience_s` has passed."""
         clock = asyncio.get_running_loop().time
         give_up_at = clock() + patience_s
         collisions, delays = 0, iterate_delays(DELAY_FIRST_S, DELAY_MAX_S, random.uniform)
@@ -274,20 +270,20 @@ class Database:
 
     @asynccontextmanager
     async def _acquire(self) -> AsyncIterator[Connection]:
-        # A full pool is waited for as long as a server that is away, and no longer.
+        # Wait for a free connection no longer than for an unreachable server.
         try:
             async with asyncio.timeout(self._patience_s):
                 connection = await self._pool.acquire()
         except TimeoutError as error:
             if self._pool.get_size() < self._pool.get_max_size():
-                raise ConnectionError("it does not answer") from error
+                raise ConnectionError("the server does not respond") from error
             raise DatabaseBusy(
-                f"All {self._pool.get_max_size()} connections to the database are in use, for "
-                f"{self._patience_s:g} s now. Come back a little later.",
+                f"All {self._pool.get_max_size()} database connections have been in use for "
+                f"{self._patience_s:g} s. Retry later.",
                 reason="pool_used_up",
                 limit=self._pool.get_max_size(),
             ) from error
-        except OSError as error:  # no route, no name, no certificate: faces of a server that moved
+        except OSError as error:  # no route, no DNS name, bad certificate: treat as unreachable
             raise ConnectionError(str(error)) from error
         try:
             yield connection
@@ -306,14 +302,14 @@ async def transact_on(
 ) -> T:
     """Run work in one transaction of one tenant on this connection, once."""
     try:
-        # One round trip for both; a UUID needs no quoting beyond its own form.
+        # One round trip for both. A parsed UUID is safe to interpolate.
         await connection.execute(
             f"begin; select set_config('dialectic.tenant', '{UUID(str(tenant_id))}', true)"
         )
         result = await work(connection)
     except BaseException:
-        # What is on its way goes on, also if the connection is lost with it: who is told to leave
-        # must not take that for something to be tried again.
+        # Re-raise the original exception even if the rollback fails: a cancelled caller must not
+        # retry.
         try:
             await connection.execute("rollback")
         except CONNECTION_LOST:
@@ -328,7 +324,7 @@ async def transact_on(
 def given_up_in_time(
     connection: asyncpg.Connection[asyncpg.Record], patience_s: float
 ) -> Iterator[None]:
-    """Hang up on a server that does not answer, which ends the wait of its callers."""
+    """Close the connection if the server does not respond in time; its callers then fail."""
     timer = asyncio.get_running_loop().call_later(patience_s, connection.terminate)
     try:
         yield
@@ -337,18 +333,18 @@ def given_up_in_time(
 
 
 def read_rule(error: BaseException) -> str:
-    """Read the name of the rule that a statement broke: constraints and our functions have one."""
+    """Find the name of the violated constraint; our SQL functions set one too."""
     return str(getattr(error, "constraint_name", None) or "")
 
 
 def has_code(error: BaseException, *codes: str) -> bool:
-    """Say whether the server gave one of these codes, or one of these classes of codes."""
+    """Say whether the error has one of these SQLSTATEs, or is of one of these classes."""
     code = error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
     return code is not None and code.startswith(codes)
 
 
 def name_collision(error: BaseException) -> CounterName:
-    """Name the way in which two writers met."""
+    """Name the counter for a collision of two writers."""
     match error:
         case asyncpg.DeadlockDetectedError():
             return CounterName.DEADLOCK
@@ -359,16 +355,16 @@ def name_collision(error: BaseException) -> CounterName:
 
 
 def translate_fault(error: BaseException) -> DialecticError:
-    """Turn a fault that did not pass into an error of ours: what became of it, and its fate."""
+    """Translate a driver error that outlasted the retries into a `DialecticError`."""
     said = (str(error) or type(error).__name__).splitlines()[0]
     if has_code(error, *NO_ROOM):
         return DatabaseFull(
-            f"The database has no room: {said}. Make room on its disk, then resume the session.",
+            f"The database is out of space: {said}. Free disk space, then resume the session.",
             remedy=Remedy(RemedyAction.RESUME),
         )
     if isinstance(error, CONNECTION_LOST):
-        return DatabaseUnreachable(f"The database did not come back: {said}.")
-    return DatabaseBusy(f"The database could not do it just now: {said}.")
+        return DatabaseUnreachable(f"The database is unreachable: {said}.")
+    return DatabaseBusy(f"The database could not complete the statement: {said}. Retry later.")
 
 
 async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
@@ -379,32 +375,33 @@ async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
 
 
 def describe_failure(address: Address, error: BaseException) -> str:
-    """Say what could not be reached and what to do, without the password of the URL."""
+    """Say which database is unreachable and what to do, without the URL's password."""
     if address.is_embedded:
-        return f"The embedded database does not answer: {error}."
-    # What is said of an address that makes no sense may repeat any part of it.
-    reason = "it is not an address" if isinstance(error, ValueError) else str(error)
+        return f"The embedded database does not respond: {error}."
+    # The message about an invalid URL may repeat any part of it, including the password.
+    reason = "the URL is invalid" if isinstance(error, ValueError) else str(error)
     return (
-        f"The database at {redact(address.url)} cannot be used: {reason or type(error).__name__}. "
-        "Check DIALECTIC_DATABASE_URL (postgresql://user:password@host:port/database), that the "
-        "server runs and lets you in, or unset it to use the embedded one."
+        f"Cannot connect to the database at {redact(address.url)}: "
+        f"{reason or type(error).__name__}. Check that DIALECTIC_DATABASE_URL has the form "
+        "postgresql://user:password@host:port/database and that the server runs and accepts the "
+        "login. Or unset it to use the embedded database."
     )
 
 
 _HOST = r"(?:[\w.%-]*|\[[0-9a-fA-F:.%]+\])(?::\d*)?"
 HOSTS = re.compile(f"{_HOST}(?:,{_HOST})*")
-UNREADABLE = "(an address that cannot be read)"
+UNREADABLE = "(an unreadable URL)"
 
 
 def redact(url: str) -> str:
-    """Say user, host, port and database of a URL, and nothing else; nothing at all if in doubt."""
+    """Reduce a URL to user, host, port and database; hide all of it if parsing is doubtful."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return UNREADABLE
     login, _, hosts = parts.netloc.rpartition("@")
     query = dict(parse_qsl(parts.query))
-    # An @ anywhere else may belong to a password that was not quoted.
+    # An @ anywhere else may belong to an unquoted password.
     is_cut_off = "@" in f"{login}{parts.path}{parts.query}{parts.fragment}"
     if parts.scheme not in ("postgresql", "postgres") or is_cut_off or not HOSTS.fullmatch(hosts):
         return UNREADABLE

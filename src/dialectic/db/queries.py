@@ -1,4 +1,4 @@
-"""Named SQL. Statements stand in sql/queries/*.sql, each under a `-- name:` line."""
+"""Load named SQL statements from sql/queries/*.sql, each under a `-- name:` line."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def load_queries(area: str) -> dict[str, str]:
 
 
 def list_areas() -> list[str]:
-    """List the areas there are, for the test that prepares every statement."""
+    """List all areas, for the test that prepares every statement."""
     folder = files("dialectic.db.sql").joinpath("queries")
     return sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir())

@@ -1,4 +1,4 @@
-"""PgQueuer behind one door: its names are given here, never found in the environment."""
+"""The only module that uses PgQueuer; its names are set here, not read from the environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SETTINGS = DBSettings(
 SQL = load_queries("jobs")
 
 
-# What the queue's trigger says when a message has come. Nobody reads when.
+# The payload that PgQueuer's trigger sends for a new message. The time in it is not used.
 NEWS = TableChangedEvent(
     channel=SETTINGS.channel,
     sent_at=datetime.fromtimestamp(0, UTC),
@@ -55,7 +55,7 @@ NEWS = TableChangedEvent(
 
 
 class WakingDriver(AsyncpgDriver):
-    """A connection whose listener can also be told something by its own process."""
+    """A driver whose own process can call the listener too."""
 
     _tell: NotifyCallback | None = None
 
@@ -64,13 +64,13 @@ class WakingDriver(AsyncpgDriver):
         self._tell = callback
 
     def wake(self) -> None:
-        """Let whoever listens look at the queue, as if a message had come."""
+        """Make the listener poll the queue, as if a message had arrived."""
         if self._tell is not None:
             self._tell(NEWS)
 
 
 def open_queries(connection: asyncpg.Connection[asyncpg.Record]) -> Queries:
-    """Open PgQueuer's operations over one connection of its own."""
+    """Open PgQueuer's operations on a dedicated connection."""
     return Queries(
         WakingDriver(connection),
         qbe=qb.QueryBuilderEnvironment(SETTINGS),
@@ -81,20 +81,22 @@ def open_queries(connection: asyncpg.Connection[asyncpg.Record]) -> Queries:
 
 @dataclasses.dataclass
 class LaneManager(QueueManager):
-    """Takes from each lane no more messages than there is room for; the rest stay in the queue,
-    for others or for later. A lane is an entrypoint."""
+    """Takes no more messages from a lane than the worker has capacity for.
+
+    The rest stay in the queue for other workers or for later. A lane is a PgQueuer entrypoint.
+    """
 
     handle: Handle | None = None
     list_room: Callable[[], Mapping[str, int]] = dict
-    # In how many seconds a lane has room again that has none by the clock.
+    # Seconds until a rate-limited lane has capacity again.
     find_opening_s: Callable[[], float | None] = lambda: None
-    # How many messages of a lane may be taken by all workers together, where that is limited.
+    # The most messages of a lane that all workers together may take; no entry means no limit.
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    # Messages that were taken and have not begun yet.
+    # Messages that were dequeued and have not started yet.
     coming: Counter[str] = dataclasses.field(init=False, default_factory=Counter)
 
     async def verify_structure(self) -> None:
-        """Nothing: our migrations install the queue, and every command sees to it that they ran."""
+        """Do nothing: our migrations install the queue, and every command checks that they ran."""
 
     async def fetch_jobs(
         self,
@@ -102,7 +104,7 @@ class LaneManager(QueueManager):
         global_concurrency_limit: int | None,
         heartbeat_timeout: timedelta,
     ) -> AsyncGenerator[Message, None]:
-        """Take what can begin, until no lane has both room and messages."""
+        """Dequeue messages until no lane has both capacity and messages."""
         found = True
         while found and not self.shutdown.is_set():
             found = False
@@ -115,22 +117,22 @@ class LaneManager(QueueManager):
                     heartbeat_timeout=heartbeat_timeout,
                 ):
                     if message.id in self.job_context:
-                        continue  # a late heartbeat: it runs here already
+                        continue  # its heartbeat was late: it already runs here
                     found = True
                     self.coming[message.entrypoint] += 1
                     yield message
 
     def wake(self) -> None:
-        """Look at the queue now: there is room where there was none."""
+        """Poll the queue now: a lane has capacity again."""
         driver = self.queries.driver
-        assert isinstance(driver, WakingDriver), "we have made it ourselves"
+        assert isinstance(driver, WakingDriver), "open_queries made the driver"
         driver.wake()
 
     async def _effective_dequeue_timeout(self, dequeue_timeout: timedelta) -> timedelta:
-        """Decide how long to wait for news: until a message is due, or a lane opens.
+        """Decide how long to wait for a notification: until a message is due or a lane opens.
 
-        Only lanes with room are asked about; whoever makes room in another wakes us. The base asks
-        three questions, and comes back ten times a second while more is queued than can begin.
+        Queries only lanes with capacity; freeing a slot in another lane calls `wake`. The base
+        class runs three queries, and polls ten times a second while more is queued than can start.
         """
         waits = [dequeue_timeout]
         if (opening_s := self.find_opening_s()) is not None:
@@ -152,14 +154,16 @@ class LaneManager(QueueManager):
         return EntrypointExecutionParameter(limit)
 
     async def _begin(self, message: Message) -> None:
-        assert self.handle is not None, "messages come in before anyone can take them"
+        assert self.handle is not None, "a message arrived before `handle` was set"
         self.coming[message.entrypoint] -= 1
         await self.handle(message)
 
 
 def split_room(room: Mapping[str, int], batch_size: int) -> Iterator[tuple[list[str], int]]:
-    """Split lanes into questions that cannot bring more than a lane takes: all that have room for
-    a whole batch are asked together, the others one by one."""
+    """Split lanes into dequeues that cannot exceed a lane's capacity.
+
+    Lanes with capacity for a whole batch share one dequeue; each other lane gets its own.
+    """
     wide = [lane for lane, count in room.items() if count >= batch_size]
     if wide:
         yield wide, batch_size

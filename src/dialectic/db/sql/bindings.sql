@@ -1,6 +1,6 @@
--- What fires when, and who sees which rows. Applied after the functions whenever this file or anything
--- it makes has changed, so a new table is under row-level security from the moment it exists. All
--- tables are locked meanwhile.
+-- Triggers and row-level security policies. Reapplied after the functions when this file or its
+-- result in the catalogue has changed, so a new table has row-level security from the start. The
+-- migration locks all tables for it.
 
 create or replace trigger jobs_guard
   before insert or update on dialectic.dialectic_generation_jobs
@@ -31,7 +31,7 @@ create or replace trigger holds_never_vanish
 
 -- Row-level security: four policies per table, one per command, all with the same test. The
 -- sub-select is evaluated once per query. Enabled, not forced: the owner's functions must see all
--- tenants, and nobody logs in as the owner.
+-- tenants, and the owner cannot log in.
 do $$
 declare
   v_table text;

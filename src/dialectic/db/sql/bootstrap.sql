@@ -1,5 +1,5 @@
--- What migrations stand on: the schema, the clock, the tenant and the record of what was applied.
--- Run by the owner before every migration; each statement is harmless to run again.
+-- The base of all migrations: the clock, the current tenant, and the record of applied migrations.
+-- The owner runs it before every migration; each statement is idempotent.
 
 create table if not exists dialectic.schema_migrations (
   name text primary key,
@@ -7,10 +7,9 @@ create table if not exists dialectic.schema_migrations (
   applied_at timestamptz not null default clock_timestamp()
 );
 
--- All time in SQL comes from here. A test sets dialectic.fake_now and owns the clock. This is the
--- time at which the statement began: all rows it writes agree, and a statement that waited for a
--- lock speaks of the past. Names are qualified instead of the search path being set, so that the
--- planner can dissolve the call.
+-- The clock of all SQL. Tests set it through dialectic.fake_now. It returns the start of the
+-- statement: all rows of a statement agree, but after a wait for a lock the time is in the past.
+-- Names are qualified, and no search path is set, so that the planner can inline the call.
 create or replace function dialectic.now() returns timestamptz
 language sql stable parallel safe
 as $$
@@ -20,7 +19,7 @@ as $$
   )
 $$;
 
--- The time at this very moment, for what begins to run now whatever was waited for: leases.
+-- The actual time, for leases: they start now, even if the statement waited for a lock.
 create or replace function dialectic.clock() returns timestamptz
 language sql volatile parallel safe
 as $$
@@ -30,7 +29,7 @@ as $$
   )
 $$;
 
--- The tenant of this transaction; null when none is set, and then no row is seen.
+-- The tenant of this transaction. Null when none is set; row-level security then hides all rows.
 create or replace function dialectic.current_tenant() returns uuid
 language sql stable parallel safe
 as $$

@@ -1,6 +1,6 @@
--- Who may do what. Applied after the functions, each time any of them changes.
+-- Grants. Reapplied after the functions whenever any of them changes.
 
--- Functions are closed to everyone and then opened by name.
+-- Revoke all functions, then grant each by name.
 revoke all on all functions in schema dialectic from public, dialectic_app, dialectic_worker;
 revoke all on schema queue from public;
 grant usage on schema dialectic to dialectic_app, dialectic_worker;
@@ -15,7 +15,7 @@ grant execute on function dialectic.now(), dialectic.current_tenant(), dialectic
   dialectic.add_tallies(text[], bigint[]),
   dialectic.match_dialectic_chunks(uuid, uuid, uuid[], text, vector, text, real, integer, integer)
   to dialectic_app, dialectic_worker;
--- What a call needs of money.
+-- Money functions that a model call needs.
 grant execute on function
   dialectic.reserve_funds(text, uuid, boolean, text, text, uuid, text, uuid, integer, bigint, numeric,
     numeric, bigint, bigint, numeric),
@@ -25,7 +25,7 @@ grant execute on function
   dialectic.void_hold(text), dialectic.lose_hold(text),
   dialectic.load_purse(uuid, uuid, uuid, boolean)
   to dialectic_app, dialectic_worker;
--- And what it needs of its endpoint: jobs call, and so do chats.
+-- Rate-limit functions that a model call needs, from a job or from a chat.
 grant execute on function
   dialectic.admit_call(text, uuid, uuid, integer, integer, integer, integer, bigint, interval, integer),
   dialectic.report_call(text, uuid, uuid, integer, text, text, interval, integer, integer, bigint, integer)
@@ -33,7 +33,7 @@ grant execute on function
 grant execute on function dialectic.make_description_due(uuid, uuid)
   to dialectic_app, dialectic_worker;
 grant execute on function dialectic.load_figures() to dialectic_app;
--- Who there is, and who comes in.
+-- Users, tokens, organisations and idempotency keys.
 grant execute on function
   dialectic.open_account(text), dialectic.add_account(text), dialectic.find_account(text),
   dialectic.list_users(), dialectic.find_token(bytea, integer), dialectic.has_tokens(),
@@ -43,7 +43,7 @@ grant execute on function
   dialectic.clock(), dialectic.claim_key(uuid, text, bytea, uuid, uuid, interval)
   to dialectic_app;
 grant execute on function dialectic.sweep_access(interval, integer) to dialectic_worker;
--- Workers spend; they never make money.
+-- Workers spend money; only the app adds it.
 grant execute on function dialectic.open_wallet(uuid),
   dialectic.fund_wallet(uuid, boolean, text, bigint, text, uuid, text),
   dialectic.set_wallet_count_only(uuid, boolean),
@@ -71,16 +71,16 @@ revoke insert, update, delete on
   dialectic.dialectic_session_spending
   from dialectic_app, dialectic_worker;
 revoke delete on dialectic.dialectic_generation_jobs from dialectic_worker;
--- How endpoints stand belongs to no tenant: only functions touch it.
+-- Endpoint state belongs to no tenant: only functions access it.
 revoke all on dialectic.dialectic_endpoints, dialectic.dialectic_endpoint_calls
   from dialectic_app, dialectic_worker;
--- How full buckets are and what was counted, likewise; a worker has nothing to do with access.
+-- The same holds for request buckets and counters. Workers do not need tokens or keys.
 revoke all on dialectic.request_buckets, dialectic.dialectic_tallies
   from dialectic_app, dialectic_worker;
 revoke all on dialectic.access_tokens, dialectic.idempotency_keys from dialectic_worker;
--- What was said was said.
+-- Chunks are immutable.
 revoke update on dialectic.dialectic_chunks from dialectic_app, dialectic_worker;
--- Which store it is, is decided once; where it was last seen may change.
+-- The id of the store is fixed; its last known place may change.
 revoke update, delete on dialectic.dialectic_storage from dialectic_app, dialectic_worker;
 grant update (place) on dialectic.dialectic_storage to dialectic_app, dialectic_worker;
 grant usage on schema queue to dialectic_worker;

@@ -1,19 +1,19 @@
--- The three roles, made before anything else and harmless to run again.
--- owner   owns every table and every function that must see across tenants; nobody logs in as it
--- app     serves people: command line and API
--- worker  runs jobs, and is the only one that reads the queue
+-- The three roles, created first; idempotent.
+-- owner   owns every table and every function that must see all tenants; has no login
+-- app     serves users: command line and API
+-- worker  runs jobs; the only role that reads the queue
 -- Neither app nor worker owns a table or bypasses row-level security.
 do $$
 declare
   v_role text;
-  -- From version 16 on, whoever makes a role is a member of it without being able to take it on.
+  -- From version 16 on, the creator of a role is a member of it but may not `set role` to it.
   v_needed text := case
     when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member'
   end;
 begin
   foreach v_role in array array['dialectic_owner', 'dialectic_app', 'dialectic_worker'] loop
-    -- First starts in two databases of one cluster may meet here, and no lock spans databases; the
-    -- loser of the race finds the role made.
+    -- First starts in two databases of one cluster may race here, and no lock spans databases. The
+    -- loser finds that the role exists.
     begin
       if not exists (select from pg_roles where rolname = v_role) then
         execute format('create role %I nosuperuser nobypassrls nocreatedb nocreaterole noinherit', v_role);

@@ -1,7 +1,7 @@
-"""Users, tokens and organisations as rows. Statements stand in sql/queries/accounts.sql.
+"""Users, tokens and organisations as rows. The statements are in sql/queries/accounts.sql.
 
-Knows no token: only hashes come here. What is asked before a tenant is known goes through functions
-that look at all tenants and tell of one.
+This module sees token hashes, never tokens. Lookups before the tenant is known go through SQL
+functions that read all tenants and return rows of one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class User:
 
     name: str
     created_at: datetime
-    # Those that can be used.
+    # Valid tokens only.
     tokens: int
 
 
 async def add_account(db: Database, user_name: str) -> Account:
-    """Make the account of a new user; a name that is taken is a conflict."""
+    """Create the account of a new user; raise `Conflict` if the name is taken."""
     (row,) = await db.fetch(SQL["add_account"], user_name)
     return Account(**dict(row))
 
@@ -61,7 +61,7 @@ async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
     """Load the wallet that a user spends from in this tenant."""
     found: UUID | None = await connection.fetchval(SQL["find_wallet"], user_id)
     if found is None:
-        raise NotFound(f"There is no wallet of user {user_id}.")
+        raise NotFound(f"User {user_id} has no wallet in this account.")
     return found
 
 
@@ -70,7 +70,7 @@ async def load_wallet_id(connection: Connection, user_id: UUID) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class FoundToken:
-    """A token that someone showed, and how long they must wait before it may be used again."""
+    """A token that a request carried, and how long its rate limit blocks it."""
 
     tenant_id: UUID
     user_id: UUID
@@ -84,7 +84,7 @@ class FoundToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """A token that is about to exist."""
+    """A token to be inserted."""
 
     tenant_id: UUID
     id: UUID
@@ -94,13 +94,13 @@ class NewToken:
     secret_sha256: bytes
     scopes: frozenset[Scope]
     life: timedelta
-    # Of a browser's session: the tenant and the id of the token it stands for.
+    # For a browser session: the tenant and the id of the token it was started with.
     stands_for: tuple[UUID, UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is listed: everything but its secret."""
+    """A token as listed: everything except its secret."""
 
     id: UUID
     user_id: UUID
@@ -115,7 +115,7 @@ class Token:
 async def find_token(
     db: Database, secret_sha256: bytes, *, requests_per_minute: int
 ) -> FoundToken | None:
-    """Find a token that was not revoked, and count one request against it, in one round trip."""
+    """Find a token that is not revoked and count one request against its rate limit."""
     rows = await db.fetch(SQL["find_token"], secret_sha256, requests_per_minute)
     if not rows:
         return None
@@ -125,7 +125,7 @@ async def find_token(
 
 
 async def has_tokens(db: Database) -> bool:
-    """Say whether anyone at all could come in with a token."""
+    """Say whether any token exists."""
     (row,) = await db.fetch(SQL["has_tokens"])
     return bool(row["has_tokens"])
 
@@ -133,14 +133,14 @@ async def has_tokens(db: Database) -> bool:
 async def list_ended_tokens(
     connection: Connection, tokens: Collection[tuple[UUID, UUID]]
 ) -> set[UUID]:
-    """List which of these cannot be used any more; each is named by its tenant and its id."""
+    """List which of these tokens have become invalid; each is given as (tenant id, token id)."""
     tenant_ids, token_ids = zip(*tokens, strict=True)
     rows = await connection.fetch(SQL["list_ended_tokens"], tenant_ids, token_ids)
     return {row["token_id"] for row in rows}
 
 
 async def insert_token(connection: Connection, token: NewToken) -> datetime:
-    """Insert a token; return when it ends."""
+    """Insert a token; return when it expires."""
     stands_for_tenant_id, stands_for_token_id = token.stands_for or (None, None)
     row = await connection.fetchrow(
         SQL["insert_token"],
@@ -161,7 +161,7 @@ async def insert_token(connection: Connection, token: NewToken) -> datetime:
 
 
 async def count_tokens(connection: Connection, user_id: UUID) -> int:
-    """Count the tokens of a user in this tenant that can be used."""
+    """Count a user's valid tokens in this tenant."""
     return int(await connection.fetchval(SQL["count_tokens"], user_id))
 
 
@@ -172,12 +172,12 @@ async def list_tokens(connection: Connection, user_id: UUID) -> list[Token]:
 
 
 async def revoke_token(connection: Connection, token_id: UUID, user_id: UUID) -> bool:
-    """Revoke a token that a user may manage; say whether there is one."""
+    """Revoke a token that a user may manage; say whether it was found."""
     return await connection.fetchval(SQL["revoke_token"], token_id, user_id) is not None
 
 
 async def find_root(connection: Connection, session_id: UUID) -> tuple[UUID, UUID] | None:
-    """Find the tenant and the id of the token a browser came in with."""
+    """Find the tenant and the id of the token that a browser session was started with."""
     row = await connection.fetchrow(SQL["find_root"], session_id)
     return None if row is None else (row["stands_for_tenant_id"], row["stands_for_token_id"])
 
@@ -197,7 +197,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A tenant that a user belongs to, and as what."""
+    """A tenant that a user belongs to, and the user's role in it."""
 
     id: UUID
     name: str
@@ -206,19 +206,19 @@ class Membership:
 
 
 async def create_organization(connection: Connection, user_id: UUID, name: str) -> UUID:
-    """Make an organisation that a user of this tenant owns."""
+    """Create an organisation that a user of this tenant owns."""
     made: UUID = await _ask(connection, SQL["create_organization"], user_id, name)
     return made
 
 
 async def set_member(connection: Connection, acting_id: UUID, user_name: str, role: Role) -> UUID:
-    """Take a user in, or change their role; return their id."""
+    """Add a user as a member, or change their role; return their id."""
     member: UUID = await _ask(connection, SQL["set_member"], acting_id, user_name, role.value)
     return member
 
 
 async def remove_member(connection: Connection, acting_id: UUID, user_id: UUID) -> None:
-    """Let a member go; their tokens in this tenant end."""
+    """Remove a member and revoke their tokens in this tenant."""
     await _ask(connection, SQL["remove_member"], acting_id, user_id)
 
 
@@ -247,9 +247,9 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
         raise
 
 
-# -- what is of no use any more --------------------------------------------------------------------
+# -- cleanup ---------------------------------------------------------------------------------------
 
 
 async def sweep(connection: Connection) -> int:
-    """Forget old answers, sessions that ended and idle buckets, of all tenants."""
+    """Delete old responses, expired browser sessions and idle buckets, of all tenants."""
     return int(await connection.fetchval(SQL["sweep"], ANSWERS_KEPT, SWEPT_MAX))

@@ -54,7 +54,7 @@ async def load_chat(connection: Connection, chat_id: UUID) -> Chat:
     row = await connection.fetchrow(SQL["load_chat"], chat_id)
     if row is None:
         raise NotFound(
-            f"There is no chat {chat_id}.",
+            f"Chat {chat_id} does not exist.",
             reason="no_chat",
             subject=str(chat_id),
             remedy=CHAT.remedy,
@@ -73,12 +73,12 @@ async def list_chats(connection: Connection, *, limit: int) -> list[dict[str, An
 
 
 async def list_messages(connection: Connection, chat_id: UUID) -> list[dict[str, Any]]:
-    """List the messages of a chat, the oldest first."""
+    """List the messages of a chat, oldest first."""
     return [dict(row) for row in await connection.fetch(SQL["list_messages"], chat_id)]
 
 
 async def find_message(connection: Connection, message_id: UUID) -> dict[str, Any] | None:
-    """Find a message, also one that was rewound."""
+    """Find a message, including one that was rewound."""
     row = await connection.fetchrow(SQL["find_message"], message_id)
     return None if row is None else dict(row)
 
@@ -89,12 +89,12 @@ async def rewind(connection: Connection, chat_id: UUID, message_id: UUID) -> int
 
 
 async def rename(connection: Connection, chat_id: UUID, title: str) -> None:
-    """Give a chat another title."""
+    """Rename a chat."""
     await connection.execute(SQL["rename_chat"], chat_id, title)
 
 
 async def delete(connection: Connection, chat_id: UUID) -> None:
-    """Delete a chat with its messages; the ledger keeps what they cost."""
+    """Delete a chat with its messages; the ledger keeps their cost."""
     await connection.execute(SQL["delete_chat"], chat_id)
 
 
@@ -102,7 +102,7 @@ async def load_system_prompt(connection: Connection, prompt_id: UUID) -> str:
     """Load the text of a system prompt of one of the tenant's processes."""
     text: str | None = await connection.fetchval(SQL["load_system_prompt"], prompt_id)
     if text is None:
-        raise NotFound(f"There is no system prompt {prompt_id}.")
+        raise NotFound(f"System prompt {prompt_id} does not exist.")
     return text
 
 

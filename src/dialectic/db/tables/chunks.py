@@ -1,6 +1,6 @@
-"""Chunks as rows: what was said turn by turn. Statements stand in sql/queries/records.sql.
+"""Chunks as rows: one per turn of a document. The statements are in sql/queries/records.sql.
 
-Knows nothing of how turns are joined. Functions take the connection of a tenant's transaction.
+Independent of how turns are joined. Functions take the connection of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialectic.db.tables.records import SQL, File, build_record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A turn that is about to be saved, and the document that it is a part of."""
+    """A turn to be inserted, and the document that it is a part of."""
 
     id: UUID
     contribution_id: UUID
@@ -55,7 +55,7 @@ async def insert_chunk(connection: Connection, job: Job, new: NewChunk) -> None:
 
 
 async def read_chunks(connection: Connection, contribution_id: UUID) -> tuple[Chunk, ...]:
-    """Read what was said so far of a document, in order."""
+    """Read the turns of a document so far, in order."""
     rows = await connection.fetch(SQL["list_chunks"], contribution_id)
     return tuple(_build_chunk(row) for row in rows)
 

@@ -1,8 +1,8 @@
-"""Shorter texts, and vectors of texts, as rows. Statements: sql/queries/compressions.sql.
+"""Compressed texts, and vectors of texts, as rows. Statements: sql/queries/compressions.sql.
 
-Knows nothing of how they are made, nor of money. What costs something is claimed first: as long as
-the attempt that claims it lives, no other makes the same. Functions take the connection of a
-tenant's transaction.
+Independent of how they are made and of money. Paid work is claimed first: while the attempt that
+claimed it lives, no other attempt makes the same. Functions take the connection of a tenant's
+transaction.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SQL = load_queries("compressions")
 
 
 def hash_text(text: str) -> str:
-    """Name a text by its content."""
+    """Hash a text; the hash is its key."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class VectorsKey:
-    """Whose vectors: those of a text, by one embedder."""
+    """The key of the vectors of one text by one embedder."""
 
     content_hash: str
     embedder: str
@@ -38,7 +38,7 @@ class VectorsKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredVectors:
-    """The vectors of a text as they are kept: the places of its pieces, and bytes."""
+    """The vectors of a text as stored: the positions of its pieces, and the bytes."""
 
     pieces: list[Any]
     data: bytes
@@ -47,7 +47,7 @@ class StoredVectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionKey:
-    """All that a shorter text depends on."""
+    """Everything that a compressed text depends on."""
 
     content_hash: str
     purpose_hash: str
@@ -62,7 +62,7 @@ class CompressionKey:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What something cost, and the hold that it was paid out of; none if it was free."""
+    """What a result cost, and the hold that paid for it; None if it was free."""
 
     cost_credits: int = 0
     hold_key: str | None = None
@@ -71,7 +71,7 @@ class Paid:
 async def load_vectors(
     connection: Connection, hashes: Collection[str], embedder: str
 ) -> dict[str, StoredVectors]:
-    """Find the vectors of texts that are there, by the hashes of the texts."""
+    """Load the stored vectors of texts, by the hashes of the texts."""
     rows = await connection.fetch(SQL["find_vectors"], list(hashes), embedder)
     return {
         row["content_hash"]: StoredVectors(row["pieces"], row["vectors"], row["tokens"])
@@ -82,20 +82,20 @@ async def load_vectors(
 async def list_known_vectors(
     connection: Connection, hashes: Collection[str], embedder: str
 ) -> set[str]:
-    """List those texts, by their hashes, whose vectors are there."""
+    """List the hashes of those texts whose vectors are stored."""
     rows = await connection.fetch(SQL["list_known_vectors"], list(hashes), embedder)
     return {row["content_hash"] for row in rows}
 
 
 async def claim_vectors(connection: Connection, job: Job, key: VectorsKey) -> bool:
-    """Claim that a job makes the vectors of a text; False if they are there or another does."""
+    """Claim the vectors of a text for a job; False if they exist or another job has the claim."""
     return bool(await connection.fetchval(SQL["claim_vectors"], *_bind(job, key)))
 
 
 async def save_vectors(
     connection: Connection, job: Job, key: VectorsKey, made: StoredVectors, paid: Paid
 ) -> UUID | None:
-    """Save the vectors of a text, and return the id of the row; None if another was quicker."""
+    """Save the vectors of a text; return the row's id, or None if another job saved them."""
     found: UUID | None = await connection.fetchval(
         SQL["save_vectors"], *_bind(job, key), *astuple(made), *astuple(paid)
     )
@@ -104,7 +104,7 @@ async def save_vectors(
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """A shorter text as it is kept."""
+    """A compressed text as stored."""
 
     text: str
     tokens_before: int
@@ -114,7 +114,7 @@ class Compressed:
 async def find_compression(
     connection: Connection, tenant_id: UUID, key: CompressionKey
 ) -> Compressed | None:
-    """Find a shorter text, if it was made."""
+    """Find a compressed text; None if it does not exist."""
     row = await connection.fetchrow(SQL["find_compression"], key.derive_id(tenant_id))
     if row is None:
         return None
@@ -129,7 +129,7 @@ async def list_known_compressions(
     compressor: str,
     tokenizer: str,
 ) -> set[str]:
-    """List those texts, by their hashes, that were made shorter for this, to whatever length."""
+    """List the hashes of those texts that were compressed for this purpose, to any length."""
     rows = await connection.fetch(
         SQL["list_known_compressions"], list(hashes), purpose_hash, compressor, tokenizer
     )
@@ -137,14 +137,14 @@ async def list_known_compressions(
 
 
 async def claim_compression(connection: Connection, job: Job, key: CompressionKey) -> bool:
-    """Claim that a job makes a shorter text; False if it is there or another does."""
+    """Claim a compression for a job; False if it exists or another job has the claim."""
     return bool(await connection.fetchval(SQL["claim_compression"], *_bind(job, key)))
 
 
 async def save_compression(
     connection: Connection, job: Job, key: CompressionKey, made: Compressed, paid: Paid
 ) -> UUID | None:
-    """Save a shorter text, and return the id of the row; None if another was quicker."""
+    """Save a compressed text; return the row's id, or None if another job saved it."""
     found: UUID | None = await connection.fetchval(
         SQL["save_compression"], *_bind(job, key), *astuple(made), *astuple(paid)
     )
@@ -152,6 +152,6 @@ async def save_compression(
 
 
 def _bind(job: Job, key: VectorsKey | CompressionKey) -> tuple[Any, ...]:
-    """Bind what both tables begin with: whose row it is, its key, and the attempt that makes it."""
+    """Bind the columns both tables share: tenant, id, session, key, job and attempt."""
     row_id = key.derive_id(job.tenant_id)
     return job.tenant_id, row_id, job.session_id, *astuple(key), job.id, job.attempt

@@ -1,6 +1,6 @@
-"""The rows of the two files that describe a project: when they are due, and that they are made.
+"""The rows of the two files that describe a project: whether they are due, and their hashes.
 
-Knows nothing of what stands in them. Functions take the connection of a tenant's transaction.
+Independent of their content. Functions take the connection of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SQL = load_queries("descriptions")
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A file that is due. Its id is another one each time it becomes due."""
+    """A file that is due. It gets a new id each time it becomes due."""
 
     path: str
     project_id: UUID
@@ -27,10 +27,10 @@ class Ticket:
 
 
 async def make_due(connection: Connection, project_id: UUID) -> str:
-    """Make a project's description due; return the project's folder."""
+    """Mark a project's description as due; return the project's folder."""
     row = await connection.fetchrow(SQL["make_due"], project_id)
     if row is None:
-        raise NotFound(f"There is no project {project_id}.")
+        raise NotFound(f"Project {project_id} does not exist.")
     slug: str = row["slug"]
     return slug
 
@@ -42,7 +42,7 @@ async def list_tickets(connection: Connection, paths: Sequence[str]) -> dict[str
 
 
 async def mark_done(connection: Connection, made: Sequence[tuple[Ticket, File]]) -> int:
-    """Note the files that are in storage now; return how many are no longer due."""
+    """Record files that were written to storage; return how many ceased to be due."""
     marked = await connection.fetch(
         SQL["mark_made"],
         [ticket.path for ticket, _ in made],

@@ -1,4 +1,4 @@
-"""The rows of files that deleted projects leave in storage. Knows nothing of storage itself."""
+"""The rows of files that deleted projects leave in storage. Does not access storage itself."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ async def discard_files(
     due_after: timedelta,
     settled_after: timedelta,
 ) -> list[str]:
-    """Note every file of a project, and others in its folder, as one to be deleted; list them.
+    """Mark every file of a project, and others in its folder, for deletion; list them.
 
-    In the commit that deletes the project, before it does. Files whose bytes wait are settled only
-    after a while: someone may be writing them.
+    Call it in the transaction that deletes the project, before the deletion. A worker may still be
+    writing a file whose bytes are in the database, so deleting that one is final only later.
     """
     rows = await connection.fetch(
         SQL["discard_files"], project_id, others, due_after, settled_after
@@ -32,11 +32,11 @@ async def discard_files(
 
 
 async def take_files(db: Database, *, again_after: timedelta, limit: int) -> list[tuple[UUID, str]]:
-    """Take some files that are due, of all tenants: tenant and path of each."""
+    """Take files that are due for deletion, of all tenants: (tenant id, path) each."""
     rows = await db.fetch(SQL["take_files"], again_after, limit)
     return [(row["tenant_id"], row["path"]) for row in rows]
 
 
 async def forget_files(connection: Connection, paths: Sequence[str]) -> int:
-    """Forget files that storage has no more; return how many of them nobody can write again."""
+    """Remove the rows of deleted files; return how many deletions are final."""
     return len(await connection.fetch(SQL["forget_files"], paths))

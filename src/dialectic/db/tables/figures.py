@@ -1,4 +1,4 @@
-"""How all work stands, and what was counted: figures that name nobody, for operators."""
+"""Anonymous statistics for operators: open work, and counters."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ Fetch: TypeAlias = Callable[..., Awaitable[list[asyncpg.Record]]]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is under way, what waits, and what happened so far."""
+    """Open work, waiting work, and totals so far."""
 
     open_jobs: Mapping[str, int]
     holds_pending: int
     files_waiting: int
     files_discarded: int
     events_unnumbered: int
-    # Calls whose usage was not believed, and those that cost more than was held for them.
+    # Calls whose reported usage was implausible, and calls that cost more than their hold.
     usages_doubted: int
     overruns: int
-    # Of real money alone.
+    # Real money only.
     overrun_credits: int
     tallies: Mapping[str, int]
 
 
 async def load_statistics(db: Database) -> Statistics:
-    """Load the figures, over all tenants."""
+    """Load the statistics of all tenants."""
     (row,) = await db.fetch(SQL["load_figures"], patience_s=PATIENCE_S)
     return Statistics(**dict(row))
 
 
 async def flush_counters(fetch: Fetch, counters: Counters) -> None:
-    """Add what was counted here to what all processes have counted, or keep it for the next time.
+    """Add this process's counts to the database; keep them for the next flush if that fails.
 
-    What an answer is lost for may be counted twice: that something happened matters, and how often,
-    not the very number.
+    If the response is lost, counts may be added twice. That is acceptable: they are approximate.
     """
     counts = counters.take()
     if not counts:
@@ -59,5 +58,5 @@ async def flush_counters(fetch: Fetch, counters: Counters) -> None:
 
 
 async def ping(db: Database) -> None:
-    """Ask the database for a sign of life, without much patience."""
+    """Check that the database responds, within `PATIENCE_S`."""
     await db.fetch(SQL["ping"], patience_s=PATIENCE_S)

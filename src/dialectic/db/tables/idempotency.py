@@ -1,7 +1,7 @@
-"""Requests that name themselves, and what was answered. Statements in sql/queries/idempotency.sql.
+"""Idempotency keys and stored responses. The statements are in sql/queries/idempotency.sql.
 
-Knows nothing of what a request does. A name is taken in the transaction of the effect, or, for work
-of several commits, in one of its own, for as long as the claim is renewed.
+Independent of what a request does. A key is claimed in the transaction of the effect. Work of
+several commits claims it in a transaction of its own, with a lease that it renews.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SQL = load_queries("idempotency")
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What is sent back, byte for byte."""
+    """A response, byte for byte."""
 
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    # Whether it is told again; the answer is the same.
+    # Whether this is a replay; the response is the same.
     is_repeated: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """The name of a request, and a hash of all that it asks."""
+    """An idempotency key of a user, and a hash of the whole request."""
 
     user_id: UUID
     key: str
@@ -43,11 +43,11 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A request that is ours to answer. What it makes takes its ids from the effect's."""
+    """A request that this process handles. New rows derive their ids from `effect_id`."""
 
     name: RequestKey
     effect_id: UUID
-    # None: it lives and dies with the transaction it was made in.
+    # None: the claim belongs to the transaction that made it.
     id: UUID | None
 
 
@@ -61,10 +61,10 @@ class _State(enum.Enum):
 async def claim(
     connection: Connection, name: RequestKey, *, lease: timedelta | None = None
 ) -> Claim | StoredResponse:
-    """Take a name: a claim if the work is ours, the answer if it was done.
+    """Claim a key: return a claim if this process does the work, else the stored response.
 
-    With a lease the claim outlives this transaction. Whoever comes while another one works waits
-    for its commit, and is told after a while that it is in progress.
+    With a lease the claim outlives this transaction. A second request waits for the first one's
+    commit; after a timeout it raises `InProgress`.
     """
     claim_id = None if lease is None else uuid4()
     try:
@@ -86,7 +86,7 @@ async def claim(
 
 
 async def save_response(connection: Connection, held: Claim, answer: StoredResponse) -> None:
-    """Keep the answer to a claimed request. Whoever has lost the claim can write nothing."""
+    """Store the response to a claimed request; raise `InProgress` if the claim was lost."""
     name = held.name
     kept = await connection.fetchval(
         SQL["remember"],
@@ -98,15 +98,15 @@ async def save_response(connection: Connection, held: Claim, answer: StoredRespo
         answer.body,
     )
     if kept is None:
-        raise InProgress("Another process has taken this request over. Send it again.")
+        raise InProgress("Another process has taken over this request. Send it again.")
 
 
 async def renew(connection: Connection, held: Claim, lease: timedelta) -> bool:
-    """Keep a claim for another while; False if it is lost."""
+    """Renew the lease of a claim; False if the claim was lost."""
     name = held.name
     return bool(await connection.fetchval(SQL["renew"], name.user_id, name.key, held.id, lease))
 
 
 async def release(connection: Connection, held: Claim) -> None:
-    """Give a name free whose request came to nothing."""
+    """Release a key whose request had no effect."""
     await connection.execute(SQL["forget"], held.name.user_id, held.name.key, held.id)

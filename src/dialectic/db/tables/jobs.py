@@ -1,7 +1,7 @@
-"""The jobs: the only module that moves them. Moves are named statements in sql/queries/jobs.sql.
+"""Jobs as rows: the only module that changes a job's status. See sql/queries/jobs.sql.
 
-Knows nothing of models, prompts or money. An attempt's last write is fenced by its token: when the
-row is not there any more, `LeaseLost` is raised and the whole transaction with it comes to nothing.
+Independent of models, prompts and money. The last write of an attempt is fenced by its token: if
+the attempt no longer holds the job, it raises `LeaseLost` and the transaction rolls back.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SQL = load_queries("jobs")
 SWEEP_LIMIT = 500
 
 Raw: TypeAlias = dict[str, Any]
-"""What a provider sent with an error, as JSON values that the database takes."""
+"""The provider's error response, as JSON values that PostgreSQL accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to be made, under the id of the work it stands for."""
+    """A job to be inserted. Its id is derived from its work."""
 
     id: UUID
     session_id: UUID
@@ -47,18 +47,18 @@ class NewJob:
     step_number: int = 0
     total_steps: int = 1
     priority: int = 0
-    # Types of contribution whose arrival sets it going, or lets it plan more: of any model, or of
-    # one (`type@2`).
+    # Types of contribution whose arrival starts the job or lets it plan more: from any model, or
+    # from one (`type@2`).
     awaits: tuple[str, ...] = ()
 
 
 async def insert_job(connection: Connection, tenant_id: UUID, job: NewJob) -> bool:
-    """Insert a job unless it is there already; say whether it was new."""
+    """Insert a job unless it exists; say whether it was new."""
     return await connection.fetchval(SQL["insert_job"], *_bind(tenant_id, job)) is not None
 
 
 async def insert_jobs(connection: Connection, tenant_id: UUID, new: Sequence[NewJob]) -> None:
-    """Insert those jobs that are not there already, in one round trip."""
+    """Insert the jobs that do not exist yet, in one round trip."""
     if new:
         await connection.executemany(SQL["insert_job"], [_bind(tenant_id, job) for job in new])
 
@@ -86,7 +86,7 @@ def _bind(tenant_id: UUID, job: NewJob) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """How long a silent worker keeps a job. All other intervals follow from the one setting."""
+    """How long a silent worker keeps a job. All other intervals derive from `lease_s`."""
 
     lease_s: float
 
@@ -112,11 +112,11 @@ async def claim(
     lost_max: int,
     is_patient: bool = False,
 ) -> dict[JobKey, Job]:
-    """Claim jobs in one commit, each with a new token; what is not to be had is missing.
+    """Claim jobs in one commit, each with a new token; return only those that were claimed.
 
-    What someone has locked is missing too, unless we are patient and it is for a moment only.
-    No patience with the server: a claim whose answer is lost is not to be had a second time, and
-    the sweeper sends another message for whatever is left.
+    A locked row is skipped; with `is_patient` the claim waits briefly for its lock. The claim is
+    not retried: if its response is lost, a second claim would not find the job. The sweeper sends
+    another message for it.
     """
     rows = await db.fetch(
         SQL["claim"],
@@ -138,12 +138,12 @@ async def claim(
 async def _turn_away(
     db: Database, unclaimed: list[JobKey], *, terms: LeaseTerms, lost_max: int
 ) -> None:
-    """End those of them that must not run any more. The claims are made, whatever comes of this."""
+    """End or pause those jobs that must no longer run; an error here does not undo the claims."""
     grace = timedelta(seconds=terms.grace_s)
     try:
         await db.fetch(SQL["turn_away"], *_split(unclaimed), grace, lost_max, patience_s=0.0)
     except DialecticError as error:
-        logger.info("jobs are turned away another time: %s", error.message)
+        logger.info("cannot end unclaimable jobs now, the sweeper will: %s", error.message)
 
 
 def _split(keys: list[JobKey]) -> tuple[list[UUID], list[UUID]]:
@@ -151,7 +151,7 @@ def _split(keys: list[JobKey]) -> tuple[list[UUID], list[UUID]]:
 
 
 async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTerms) -> set[JobKey]:
-    """Push out the leases of these jobs; return those that are still held."""
+    """Extend the leases of these jobs; return those that are still held."""
     rows = await connection.fetch(
         SQL["extend_leases"],
         [job.tenant_id for job in jobs],
@@ -163,7 +163,7 @@ async def extend_leases(connection: Connection, jobs: list[Job], terms: LeaseTer
 
 
 async def list_taken(connection: Connection, jobs: list[Job]) -> set[JobKey]:
-    """List which of these were taken from their attempt, rather than ended by it."""
+    """List which of these jobs were taken from their attempt, not ended by it."""
     rows = await connection.fetch(
         SQL["list_taken"],
         [job.tenant_id for job in jobs],
@@ -174,12 +174,12 @@ async def list_taken(connection: Connection, jobs: list[Job]) -> set[JobKey]:
 
 
 async def list_lanes(connection: Connection) -> list[str]:
-    """List the lanes of the queue in which messages wait."""
+    """List the queue's lanes that have waiting messages."""
     return [row["lane"] for row in await connection.fetch(SQL["list_lanes"])]
 
 
 async def sweep(connection: Connection, terms: LeaseTerms) -> int:
-    """Put right what is stuck; return how many jobs that were."""
+    """Repair stuck jobs; return how many."""
     count: int = await connection.fetchval(
         SQL["sweep"], timedelta(seconds=terms.grace_s), SWEEP_LIMIT
     )
@@ -187,14 +187,14 @@ async def sweep(connection: Connection, terms: LeaseTerms) -> int:
 
 
 async def hold_lease(connection: Connection, job: Job) -> None:
-    """Lock the job for the rest of the transaction, or raise because someone else has it."""
+    """Lock the job for the rest of the transaction; raise `LeaseLost` if it is lost."""
     await _fenced(connection, "hold_lease", job)
 
 
 async def hold_plan(connection: Connection, job: Job) -> None:
-    """Lock a plan job and those of its stage beside it, or raise because someone else has it.
+    """Lock a plan job and its siblings in the stage; raise `LeaseLost` if it is lost.
 
-    Only for one that may pass a step: until it commits no child of theirs can end.
+    Only for a job that may finish a step: until the commit, no child of these jobs can end.
     """
     await _fenced(connection, "hold_plan", job)
 
@@ -202,12 +202,12 @@ async def hold_plan(connection: Connection, job: Job) -> None:
 async def complete(
     connection: Connection, job: Job, *, results: dict[str, Any], finished_units: int
 ) -> None:
-    """End a job well: whoever waits for it is told in the same transaction."""
+    """Complete a job; jobs that wait for it are woken in the same transaction."""
     await _fenced(connection, "complete", job, results, finished_units)
 
 
 async def go_on(connection: Connection, job: Job) -> None:
-    """Let a job whose turn is saved be claimed for the next one; its tries begin anew."""
+    """Make a job claimable for its next turn after one was saved; reset its retries."""
     await _fenced(connection, "go_on", job)
 
 
@@ -224,7 +224,7 @@ class Wait:
 
 
 async def wait(connection: Connection, job: Job, wait: Wait) -> None:
-    """Let a plan job wait; if what it awaits has come meanwhile, it looks again at once."""
+    """Let a plan job wait; if its inputs arrived meanwhile, it runs again at once."""
     status, reason = JobStatus.WAITING_FOR_CHILDREN, None
     if not wait.has_children:
         status, reason = JobStatus.WAITING_FOR_PREREQUISITE, describe_awaited(wait.awaits)
@@ -243,10 +243,10 @@ async def wait(connection: Connection, job: Job, wait: Wait) -> None:
 
 
 async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: str) -> None:
-    """Let a job wait for another, which is made, or set going again if nobody needed it any more.
+    """Let a job wait for another, which is inserted, or restarted if it was cancelled as unneeded.
 
-    If that one has completed meanwhile, the job runs again at once. If it has failed, the job fails
-    with it, unless someone has asked for the job since then.
+    If the other has completed meanwhile, the job runs again at once. If it has failed, the job
+    fails too, unless a user requested the job after that failure.
     """
     await insert_job(connection, job.tenant_id, needed)
     await connection.execute(SQL["rerun_job"], needed.id, job.id)
@@ -254,7 +254,7 @@ async def wait_for(connection: Connection, job: Job, needed: NewJob, *, reason: 
 
 
 def describe_awaited(awaits: Sequence[str]) -> str:
-    """Say in the row what a job waits for that is no job."""
+    """Describe the contributions that a job waits for, for its `status_reason`."""
     kinds = dict.fromkeys(name.partition("@")[0] for name in awaits)
     return f"waits for {', '.join(kinds)}"
 
@@ -269,7 +269,7 @@ async def retry(
     counts: bool,
     raw: Raw | None = None,
 ) -> None:
-    """Let a job run again later; a wait the provider asked for does not use up a try."""
+    """Schedule a retry; one that the provider requested (`counts` False) uses up no retry."""
     delay = timedelta(seconds=delay_s)
     await _fenced(connection, "retry", job, code, message, delay, int(counts), raw)
 
@@ -277,7 +277,7 @@ async def retry(
 async def postpone(
     connection: Connection, job: Job, *, code: str, delay_s: float, is_in_trouble: bool
 ) -> None:
-    """Let a job come back when its endpoint takes calls again: no error, and no try used up."""
+    """Reschedule a job until its endpoint accepts calls: not an error, uses up no retry."""
     delay = timedelta(seconds=delay_s)
     await _fenced(connection, "postpone", job, code, delay, is_in_trouble)
 
@@ -292,7 +292,7 @@ async def fail(
     raw: Raw | None = None,
     remedy: Raw | None = None,
 ) -> None:
-    """End a job badly: its parent and its waiters learn it in the same transaction."""
+    """Fail a job; its parent and its waiters are updated in the same transaction."""
     status = JobStatus.RETRY_LOOP_FAILED if retries_used_up else JobStatus.FAILED
     await _fenced(connection, "fail", job, code, message, status, raw, remedy)
 
@@ -306,7 +306,7 @@ async def pause(
     raw: Raw | None = None,
     remedy: Raw | None = None,
 ) -> None:
-    """Let a job wait for a person, with the reason and what helps."""
+    """Pause a job until a user acts, with the reason and the remedy."""
     await _fenced(connection, "pause", job, code, message, raw, remedy)
 
 
@@ -318,73 +318,73 @@ async def release(connection: Connection, job: Job) -> None:
 async def _fenced(connection: Connection, name: str, job: Job, *arguments: Any) -> None:
     if await connection.fetchval(SQL[name], job.id, job.attempt, *arguments) is None:
         raise LeaseLost(
-            f"Job {job.id} is no longer held by attempt {job.attempt}.",
+            f"Attempt {job.attempt} has lost the lease of job {job.id}.",
             reason="other_attempt",
             subject=str(job.id),
         )
 
 
 async def pause_session(connection: Connection, session_id: UUID) -> None:
-    """Stop what has not begun."""
+    """Pause the session's jobs that have not started."""
     await connection.execute(SQL["pause_session"], session_id)
 
 
 async def resume_session(
     connection: Connection, session_id: UUID, *, approves_spend: bool = False
 ) -> None:
-    """Let everything that is paused run again; a call that was too dear only if it is approved."""
+    """Resume a session's paused jobs; calls over the automatic limit need `approves_spend`."""
     await connection.execute(SQL["resume_session"], session_id, approves_spend)
 
 
 async def resume_funded(connection: Connection, wallet_id: UUID) -> list[UUID]:
-    """Let everything that waits for money of a wallet look again; return whose it was."""
+    """Resume the jobs that wait for money in a wallet; return their sessions."""
     rows = await connection.fetch(SQL["resume_funded"], wallet_id)
     return sorted({row["session_id"] for row in rows})
 
 
 async def cancel_session(connection: Connection, session_id: UUID) -> None:
-    """End everything that has not ended."""
+    """Cancel the session's jobs that have not ended."""
     await connection.execute(SQL["cancel_session"], session_id)
 
 
 async def pause_job(connection: Connection, session_id: UUID, job_id: UUID) -> bool:
-    """Stop one job that has not begun; say whether it could be."""
+    """Pause a job that has not started; say whether it was paused."""
     return await connection.fetchval(SQL["pause_job"], session_id, job_id) is not None
 
 
 async def resume_job(
     connection: Connection, session_id: UUID, job_id: UUID, *, approves_spend: bool
 ) -> bool:
-    """Let one job run again that is paused; say whether it could be."""
+    """Resume a paused job; say whether it was resumed."""
     found = await connection.fetchval(SQL["resume_job"], session_id, job_id, approves_spend)
     return found is not None
 
 
 async def cancel_job(connection: Connection, session_id: UUID, job_id: UUID) -> bool:
-    """End one job that has not ended; say whether it could be."""
+    """Cancel a job that has not ended; say whether it was cancelled."""
     return await connection.fetchval(SQL["cancel_job"], session_id, job_id) is not None
 
 
 async def list_of_session(connection: Connection, session_id: UUID) -> list[dict[str, Any]]:
-    """List a session's jobs, for people."""
+    """List a session's jobs, for display."""
     return [dict(row) for row in await connection.fetch(SQL["list_of_session"], session_id)]
 
 
 async def list_children(
     connection: Connection, parent_id: UUID
 ) -> dict[tuple[int, int], JobStatus]:
-    """List the children that a plan job has so far, each by its step and its rank in it."""
+    """List the status of a plan job's children so far, by step and rank."""
     rows = await connection.fetch(SQL["list_children"], parent_id)
     return {(row["step_number"], row["rank"]): JobStatus(row["status"]) for row in rows}
 
 
 async def find_job(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
-    """Load a job as it stands."""
+    """Find a job's current row."""
     row = await connection.fetchrow(SQL["load_job"], job_id)
     return dict(row) if row is not None else None
 
 
 async def rerun_failed(connection: Connection, session_id: UUID, iteration: int) -> list[str]:
-    """Let everything that ended badly run again; return the stages of those jobs."""
+    """Rerun the jobs that failed or were cancelled; return their stages."""
     rows = await connection.fetch(SQL["rerun_failed"], session_id, iteration)
     return sorted({row["stage_slug"] for row in rows})

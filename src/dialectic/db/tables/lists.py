@@ -1,8 +1,7 @@
 """Lists of a tenant's rows, one page at a time. See sql/queries/lists.sql.
 
-A page begins after a key and not at a number, so that rows which are added meanwhile are neither
-repeated nor skipped. Knows nothing of how a key is shown to a client. Functions take the connection
-of a tenant's transaction.
+Pages are keyset pages: rows added between two requests are neither repeated nor skipped. The API
+encodes the key for clients. Functions take the connection of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """A part of a list: after which row, and how many rows."""
+    """A page of a list: the key of the row before it, and the number of rows."""
 
     limit: int
     after: tuple[datetime, UUID] | None = None
@@ -37,40 +36,40 @@ class PageQuery:
 
 
 async def list_projects(connection: Connection, page: PageQuery) -> Rows:
-    """List projects, the newest first."""
+    """List projects, newest first."""
     return _plain(await connection.fetch(SQL["list_projects"], *page.arguments))
 
 
 async def list_sessions(connection: Connection, page: PageQuery, project_id: UUID | None) -> Rows:
-    """List sessions, of a project or of all, the newest first."""
+    """List the sessions of one project or of all, newest first."""
     return _plain(await connection.fetch(SQL["list_sessions"], *page.arguments, project_id))
 
 
 async def list_contributions(
     connection: Connection, page: PageQuery, session_id: UUID, stage: str | None
 ) -> Rows:
-    """List the newest versions of a session's contributions, of a stage or of all, oldest first."""
+    """List the latest versions of a session's contributions, of one stage or all, oldest first."""
     rows = await connection.fetch(SQL["list_contributions"], *page.arguments, session_id, stage)
     return _plain(rows)
 
 
 async def list_versions(connection: Connection, first_id: UUID) -> Rows:
-    """List the versions of a document, by the id of the first."""
+    """List the versions of a document, by the id of its first version."""
     return _plain(await connection.fetch(SQL["list_versions"], first_id))
 
 
 async def list_jobs(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
-    """List a session's jobs, the oldest first."""
+    """List a session's jobs, oldest first."""
     return _plain(await connection.fetch(SQL["list_jobs"], *page.arguments, session_id))
 
 
 async def list_documents(connection: Connection, page: PageQuery, session_id: UUID) -> Rows:
-    """List the documents of a session that are not contributions, the oldest first."""
+    """List a session's documents that are not contributions, oldest first."""
     return _plain(await connection.fetch(SQL["list_documents"], *page.arguments, session_id))
 
 
 async def list_resources(connection: Connection, page: PageQuery, project_id: UUID) -> Rows:
-    """List the resources of a project, the oldest first."""
+    """List a project's resources, oldest first."""
     return _plain(await connection.fetch(SQL["list_resources"], *page.arguments, project_id))
 
 
@@ -78,19 +77,19 @@ async def load_document(connection: Connection, document_id: UUID) -> dict[str, 
     """Load a document or a resource with its text."""
     row = await connection.fetchrow(SQL["load_document"], document_id)
     if row is None:
-        raise NotFound(f"There is no document {document_id}.")
+        raise NotFound(f"Document {document_id} does not exist.")
     return dict(row)
 
 
 async def list_chats(connection: Connection, page: PageQuery) -> Rows:
-    """List chats, the newest first."""
+    """List chats, newest first."""
     return _plain(await connection.fetch(SQL["list_chats"], *page.arguments))
 
 
 async def list_transactions(
     connection: Connection, wallet_id: UUID, *, before: int | None, limit: int
 ) -> Rows:
-    """List the transactions of a wallet before one of them, the newest first."""
+    """List a wallet's transactions before a given one, newest first."""
     return _plain(await connection.fetch(SQL["list_transactions"], before, limit, wallet_id))
 
 

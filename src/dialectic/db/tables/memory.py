@@ -1,7 +1,7 @@
 """Pieces of documents as rows: indexed, embedded, matched. Statements: sql/queries/memory.sql.
 
-The only module that touches these tables. Knows no embedder and no money; functions take the
-connection of a tenant's transaction.
+The only module that accesses these tables. Independent of embedders and of money. Functions take
+the connection of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dialectic.db.queries import load_queries
 
 SQL = load_queries("memory")
 
-# From so many pieces on an index finds neighbours faster than comparing all of them; what a project
-# gets beyond this goes into it.
+# From this number of pieces on, the vector index is faster than an exact search. Only the pieces of
+# a project beyond this number are indexed.
 INDEX_FROM_PIECES = 2_000
-# A document of ten million characters is written within this, also by a server that has far more to
-# do than it can. Nobody waits for the rows it locks but whoever indexes the same document.
+# Enough to write a document of ten million characters on an overloaded server. Its row locks block
+# only a process that indexes the same document.
 WRITE_S = 600.0
 BATCH_PIECES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPiece:
-    """A piece with its vector, about to be kept."""
+    """A piece with its vector, to be inserted."""
 
     position: int
     start: int
@@ -41,11 +41,11 @@ class NewPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSource:
-    """A text that was cut and embedded, about to be kept."""
+    """A text that was split and embedded, to be inserted."""
 
     id: UUID
     project_id: UUID
-    # None for what belongs to all sessions of its project.
+    # None if the source belongs to all sessions of its project.
     session_id: UUID | None
     source_hash: str
     embedding_model: str
@@ -55,7 +55,7 @@ class NewSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where is searched: in a project, one of its sessions, some of its sources."""
+    """Where to search: a project, optionally one session or some sources of it."""
 
     project_id: UUID
     session_id: UUID | None = None
@@ -64,19 +64,19 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is searched for, as a vector of an embedder and as words."""
+    """What to search for, as a vector of an embedder and as words."""
 
     embedding_model: str
     vector: Sequence[float]
     words: str
-    # From 0, vectors alone, to 2, words alone; at 1 both count alike.
+    # From 0 (vectors only) to 2 (words only); 1 weighs both equally.
     word_weight: float
     limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A piece that was found, and how well it fits."""
+    """A piece that was found, and its scores."""
 
     id: int
     source_id: UUID
@@ -88,7 +88,7 @@ class Match:
     tokens: int
     vector: tuple[float, ...]
     score: float
-    # To the question's vector, if it is among the nearest; and by BM25.
+    # Similarity to the question's vector, if among the nearest; and the BM25 score.
     likeness: float | None
     word_score: float
 
@@ -96,7 +96,7 @@ class Match:
 async def list_indexed(
     connection: Connection, embedding_model: str, dimensions: int, hashes: Mapping[UUID, str]
 ) -> set[UUID]:
-    """List those sources whose text, by its hash, an embedder has read into vectors of a size."""
+    """List the sources whose current text, by its hash, this embedder has indexed."""
     rows = await connection.fetch(
         SQL["list_indexed"], embedding_model, list(hashes), list(hashes.values()), dimensions
     )
@@ -106,7 +106,7 @@ async def list_indexed(
 async def load_vectors(
     connection: Connection, embedding_model: str, dimensions: int, content_hashes: Sequence[str]
 ) -> dict[str, list[float]]:
-    """Find the vectors of pieces that were embedded before, by their hashes."""
+    """Load the vectors of pieces that were embedded before, by their hashes."""
     rows = await connection.fetch(
         SQL["find_vectors"], embedding_model, list(content_hashes), dimensions
     )
@@ -116,7 +116,7 @@ async def load_vectors(
 async def put_source(
     connection: Connection, new: NewSource, *, index_from: int = INDEX_FROM_PIECES
 ) -> bool:
-    """Keep a source with all its pieces; False if it is there already. Its old pieces go."""
+    """Insert a source and replace its pieces; False if this text is indexed already."""
     claimed = await connection.fetchval(
         SQL["claim_source"],
         new.id,
@@ -171,7 +171,7 @@ async def match_chunks(
     *,
     index_from: int = INDEX_FROM_PIECES,
 ) -> list[Match]:
-    """Find the pieces in a scope that fit a question, best first."""
+    """Find the pieces in a scope that match a question, best first."""
     rows = await connection.fetch(
         SQL["match_chunks"],
         scope.project_id,
@@ -214,7 +214,7 @@ class Document:
 
 
 async def list_searchable(connection: Connection, project_id: UUID) -> list[Document]:
-    """List the documents of a project that a person may want to find something in."""
+    """List the documents of a project that users can search."""
     return [
         Document(row["id"], row["session_id"], row["content"], row["storage_path"])
         for row in await connection.fetch(SQL["list_searchable"], project_id)

@@ -1,7 +1,7 @@
-"""News as rows: followed by number, listed for a person, removed when it is old.
+"""Events and notifications as rows: followed by number, listed for a user, pruned by age.
 
-Statements stand in sql/queries/notifications.sql. Nothing is written here: `records.announce` and
-the functions of jobs do that, in the commit that the news is about.
+The statements are in sql/queries/notifications.sql. This module inserts none:
+`records.record_event` and the SQL functions for jobs do, in the transaction of the change.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ PRUNED_AT_ONCE_MAX = 5000
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """What was read of the events of a tenant, at one moment."""
+    """Events of a tenant, read in one snapshot."""
 
     rows: Sequence[Mapping[str, Any]]
-    # The last number there is, and the highest that was removed.
+    # The highest number given, and the highest number pruned.
     last_seq: int
     pruned_seq: int
-    # Whether there may be more than was asked for.
+    # Whether the limit was reached: there may be more.
     is_full: bool
 
     @property
     def end_seq(self) -> int:
-        """The number up to which nothing is left to be read."""
+        """The number up to which all events have been read."""
         seq: int = self.rows[-1]["seq"] if self.is_full else self.last_seq
         return seq
 
@@ -44,7 +44,7 @@ class EventPage:
 async def read_events(
     connection: Connection, *, after_seq: int, session_id: UUID | None, limit: int = 500
 ) -> EventPage:
-    """Read what is new, in order, after the last number seen."""
+    """Read the events after the last number seen, in order."""
     rows = await connection.fetch(SQL["read_events"], after_seq, session_id, limit)
     found = [dict(row) for row in rows if row["seq"] is not None]
     is_full = bool(found) and len(found) == limit
@@ -52,7 +52,7 @@ async def read_events(
 
 
 async def list_news(connection: Connection, known: Mapping[UUID, int]) -> list[UUID]:
-    """List the tenants that have more than the number which is known of them."""
+    """List the tenants that have events after their last known number."""
     rows = await connection.fetch(SQL["list_news"], list(known), list(known.values()))
     return [row["tenant_id"] for row in rows]
 
@@ -60,12 +60,12 @@ async def list_news(connection: Connection, known: Mapping[UUID, int]) -> list[U
 async def list_session_states(
     connection: Connection, session_id: UUID | None
 ) -> list[asyncpg.Record]:
-    """List how sessions stand: the newest ones, or one."""
+    """List the states of the newest sessions, or of one."""
     return await connection.fetch(SQL["list_session_states"], session_id, STATES_MAX)
 
 
 async def prune(db: Database, *, kept_days: float, kept_max: int) -> int:
-    """Remove old events of all tenants, some at a time; return how many went."""
+    """Delete a batch of old events of all tenants; return how many."""
     age = timedelta(days=kept_days)
     rows = await db.fetch(SQL["prune"], age, kept_max, PRUNED_AT_ONCE_MAX)
     count: int = rows[0]["count"]
@@ -80,16 +80,16 @@ async def list_notifications(
     unread_only: bool = False,
     limit: int = 50,
 ) -> list[asyncpg.Record]:
-    """List messages to a person, the newest first; the id of the last one begins the next page."""
+    """List a user's notifications, newest first; pass the last id as `before_id` for the next."""
     return await connection.fetch(SQL["list_notifications"], user_id, before_id, unread_only, limit)
 
 
 async def mark_read(connection: Connection, user_id: UUID, notification_id: int) -> None:
-    """Note that a person has read a message; a second time changes nothing."""
+    """Mark a notification as read; idempotent."""
     if await connection.fetchval(SQL["mark_read"], notification_id, user_id) is None:
-        raise NotFound(f"There is no notification {notification_id}.")
+        raise NotFound(f"Notification {notification_id} does not exist.")
 
 
 def as_state(row: asyncpg.Record) -> dict[str, Any]:
-    """Build how one session stands, as programs see it."""
+    """Build the state of one session as JSON values."""
     return {name: str(value) if isinstance(value, UUID) else value for name, value in row.items()}

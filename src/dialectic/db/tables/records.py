@@ -1,7 +1,7 @@
 """Projects, sessions, contributions, resources and files as rows. See sql/queries/records.sql.
 
-Knows no job states and no money. Functions take the connection of a tenant's transaction, so that
-several of them make one commit.
+Independent of job status and of money. Functions take the connection of a tenant's transaction, so
+several of them share one commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Noun:
 
 
 async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
-    """Find an id by its prefix; raise if no row or more than one has it."""
+    """Find an id by its prefix; raise unless exactly one row matches."""
     digits = text.replace("-", "").lower()
     if not digits or digits.strip("0123456789abcdef"):
         raise UsageError(
@@ -48,7 +48,7 @@ async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
     rows = await connection.fetch(noun.statement, digits)
     if not rows:
         raise NotFound(
-            f"There is no {noun.name} {text!r}.",
+            f"{noun.name.capitalize()} {text!r} does not exist.",
             reason=f"no_{noun.name}",
             subject=text,
             remedy=noun.remedy,
@@ -56,7 +56,7 @@ async def get_id(connection: Connection, noun: Noun, text: str) -> UUID:
     if len(rows) > 1:
         ids = ", ".join(str(row["id"]) for row in rows)
         raise UsageError(
-            f"More than one {noun.name} begins with {text!r}: {ids}. Give one whole.",
+            f"More than one {noun.name} id begins with {text!r}: {ids}. Give a full id.",
             reason="ambiguous_id",
             subject=text,
         )
@@ -71,7 +71,7 @@ SESSION = Noun("session", SQL["find_session_ids"], Remedy(RemedyAction.LIST_SESS
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The tenant, the user and the wallet that act."""
+    """The tenant, the user and the wallet of a caller."""
 
     tenant_id: UUID
     user_id: UUID
@@ -100,7 +100,7 @@ class File:
 async def insert_files(
     connection: Connection, tenant_id: UUID, project_id: UUID, files: Sequence[File]
 ) -> None:
-    """Insert new files; their bytes wait in the rows until they are in storage."""
+    """Insert new files; the rows hold the bytes until they are in storage."""
     await connection.execute(SQL["insert_files"], tenant_id, project_id, *_bind_files(files))
 
 
@@ -114,7 +114,7 @@ def _bind_files(files: Sequence[File]) -> tuple[list[str], list[str], list[str],
 
 
 async def pin_process(connection: Connection, tenant_id: UUID, process: Process) -> UUID:
-    """Copy a process into the tables, once per content; return the id of that version."""
+    """Copy a process into the tables, once per content hash; return that version's id."""
     process_id = derive_process_id(tenant_id, process)
     is_new = await connection.fetchval(
         SQL["insert_process"],
@@ -137,7 +137,7 @@ async def pin_process(connection: Connection, tenant_id: UUID, process: Process)
 async def _keep_prompts(
     connection: Connection, tenant_id: UUID, process_id: UUID, process: Process
 ) -> dict[str, UUID]:
-    """Keep the prompts of a process; versions with the same text share one row."""
+    """Insert the prompts of a process; versions with the same text share one row."""
     hashes = {name: _hash_text(text) for name, text in process.prompts.items()}
     prompt_ids = {name: uuid5(tenant_id, f"prompt:{name}:{hashes[name]}") for name in hashes}
     await connection.execute(
@@ -187,17 +187,17 @@ async def _insert_stages(
 
 
 def derive_model_id(tenant_id: UUID, name: str) -> UUID:
-    """Derive the id under which a tenant keeps a model."""
+    """Derive the id of a model in a tenant."""
     return uuid5(tenant_id, f"model:{name}")
 
 
 def derive_process_id(tenant_id: UUID, process: Process) -> UUID:
-    """Derive the id under which a tenant keeps a version of a process."""
+    """Derive the id of a version of a process in a tenant."""
     return uuid5(tenant_id, f"process:{process.name}:{process.content_hash}")
 
 
 def derive_domain_id(tenant_id: UUID, name: str) -> UUID:
-    """Derive the id under which a tenant keeps a domain."""
+    """Derive the id of a domain in a tenant."""
     return uuid5(tenant_id, f"domain:{name}")
 
 
@@ -208,7 +208,7 @@ async def _insert_domains(
     process: Process,
     prompt_ids: dict[str, UUID],
 ) -> None:
-    # In the order of names: two transactions that insert the same domains cannot deadlock.
+    # Sorted by name, so that two transactions that insert the same domains cannot deadlock.
     for domain in sorted(set(process.file.domains)):
         domain_id = await upsert_domain(connection, tenant_id, domain)
         await connection.execute(SQL["insert_domain_association"], tenant_id, domain_id, process_id)
@@ -235,7 +235,7 @@ def _hash_text(text: str) -> str:
 
 
 async def upsert_model(connection: Connection, tenant_id: UUID, card: ModelCard) -> UUID:
-    """Keep the current facts about a model; return its id."""
+    """Insert or update the facts about a model; return its id."""
     model_id = derive_model_id(tenant_id, card.name)
     await connection.execute(
         SQL["upsert_model"], tenant_id, model_id, card.name, card.provider, card.as_config()
@@ -244,7 +244,7 @@ async def upsert_model(connection: Connection, tenant_id: UUID, card: ModelCard)
 
 
 async def upsert_domain(connection: Connection, tenant_id: UUID, name: str) -> UUID:
-    """Keep a domain by its name; return its id."""
+    """Insert a domain unless its name exists; return its id."""
     domain_id = derive_domain_id(tenant_id, name)
     await connection.execute(SQL["upsert_domain"], tenant_id, domain_id, name)
     return domain_id
@@ -260,14 +260,14 @@ async def load_session(connection: Connection, session_id: UUID) -> asyncpg.Reco
     row = await connection.fetchrow(SQL["load_session"], session_id)
     if row is None:
         raise NotFound(
-            f"There is no session {session_id}.", reason="no_session", subject=str(session_id)
+            f"Session {session_id} does not exist.", reason="no_session", subject=str(session_id)
         )
     return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContribution:
-    """A document that a job wrote. The fields are columns; those of the job itself are missing."""
+    """A document that a job wrote. The fields are columns; `build_record` adds the job's."""
 
     id: UUID
     model_id: UUID
@@ -279,9 +279,9 @@ class NewContribution:
     source_group: UUID | None
     target_contribution_id: UUID | None
     source_contribution_ids: tuple[UUID, ...]
-    # This one, or the first version if this is a later one.
+    # The first version; its own id if this is the first.
     root_contribution_id: UUID
-    # The first version, if this is a later one: all readers refer to it by that id.
+    # The first version, if this is a later one: readers refer to the document by that id.
     original_model_contribution_id: UUID | None
     edit_version: int
     is_incomplete: bool
@@ -299,7 +299,7 @@ class NewContribution:
     raw_finish_reason: str | None
     provider_request_id: str | None
     processing_time_ms: int
-    # What the prompt of its last turn consisted of.
+    # The parts of its last turn's prompt.
     manifest: dict[str, Any] | None = None
 
 
@@ -329,7 +329,7 @@ def build_record(job: Job, new: Any) -> dict[str, Any]:
 
 
 async def supersede(connection: Connection, first_id: UUID) -> int:
-    """Make the latest version an old one; return how many documents made from it are now stale."""
+    """Mark the latest version as superseded; return how many derived documents became stale."""
     await connection.execute(SQL["supersede"], first_id)
     return len(await connection.fetch(SQL["mark_stale"], first_id))
 
@@ -382,12 +382,12 @@ async def put_resources(
 async def record_event(
     connection: Connection, session_id: UUID, kind: str, data: dict[str, Any]
 ) -> None:
-    """Write one event of a session."""
+    """Record one event of a session."""
     await connection.execute(SQL["announce"], session_id, kind, data)
 
 
 async def choose_slug(connection: Connection, tenant_id: UUID, slug: str, project_id: UUID) -> str:
-    """Choose the slug if it is free, else one like it; it is locked until the commit."""
+    """Choose the slug if it is free, else a similar one; lock it until the commit."""
     chosen, unique = slug, project_id
     while True:
         await connection.execute(SQL["lock_slug"], tenant_id, chosen)

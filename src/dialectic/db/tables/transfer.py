@@ -1,6 +1,6 @@
 """Whole projects as rows: read at one moment, inserted in one commit. See sql/queries/bundles.sql.
 
-Knows neither archives nor storage. Functions take the connection of a tenant's transaction.
+Independent of archives and storage. Functions take the connection of a tenant's transaction.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ SQL = load_queries("bundles")
 async def get_project_id(connection: Connection, text: str) -> UUID:
     """Find a project by folder or name, by a prefix of one, or by a prefix of an id in it."""
     if not text.strip():
-        raise UsageError("Name a project: by its folder, its name, or an id.", reason="no_name")
-    # A text that the database cannot hold names nothing.
+        raise UsageError(
+            "The project is missing. Give its folder, its name or an id.", reason="no_name"
+        )
+    # PostgreSQL rejects some characters (NUL); clean the text before the query.
     rows = await connection.fetch(SQL["find_projects"], clean_text(text)[0])
     best = [row for row in rows if row["rank"] == rows[0]["rank"]]
     if not best:
         raise NotFound(
-            f"There is no project {text!r}: no folder, no name and no id of a project or a session "
-            "begins so.",
+            f"Project {text!r} not found: no folder, name, project id or session id begins with "
+            "it.",
             reason="no_project",
             subject=text,
             remedy=Remedy(RemedyAction.LIST_SESSIONS),
@@ -39,7 +41,7 @@ async def get_project_id(connection: Connection, text: str) -> UUID:
     if len(best) > 1:
         folders = ", ".join(row["slug"] for row in best)
         raise UsageError(
-            f"{text!r} means more than one project. Name one by its folder: {folders}.",
+            f"{text!r} matches more than one project. Give the folder of one: {folders}.",
             reason="ambiguous_name",
             subject=text,
         )
@@ -48,10 +50,10 @@ async def get_project_id(connection: Connection, text: str) -> UUID:
 
 
 async def read_project(connection: Connection, project_id: UUID) -> dict[str, list[Json]]:
-    """Read all rows of a project at one moment, by table."""
+    """Read all rows of a project in one snapshot, by table."""
     row = await connection.fetchrow(SQL["read_project"], project_id)
     if row is None or row["dialectic_projects"] is None:
-        raise NotFound(f"There is no project {project_id}.")
+        raise NotFound(f"Project {project_id} does not exist.")
     return {table: found or [] for table, found in row.items()}
 
 
@@ -80,10 +82,10 @@ async def insert_project(
     processes: Mapping[UUID, Process],
     copy_id: UUID,
 ) -> ProjectRows:
-    """Insert a project without its texts and chunks; return the rows with the ids that they got.
+    """Insert a project without its texts and chunks; return the rows with their final ids.
 
-    They keep their ids if all of them are free, else they all get new ones, derived from `copy_id`.
-    `processes` has the processes of the project by their ids in `rows`.
+    Rows keep their ids if all of them are free; otherwise all get new ones, derived from `copy_id`.
+    `processes` maps ids in `rows` to the project's processes.
     """
     tenant_id = account.tenant_id
     await connection.execute(SQL["allow_long_transaction"])
@@ -105,7 +107,7 @@ async def insert_project(
     async def insert(statement: str, rows: Sequence[Row]) -> None:
         await connection.execute(statement, [_as_columns(account, row) for row in rows])
 
-    # Before the processes, which insert domains that are missing, without a description.
+    # Before the processes, which would insert missing domains without a description.
     await insert(SQL["insert_domains"], moved.dialectic_domains)
     await insert(SQL["insert_models"], moved.ai_providers)
     for process in processes.values():
@@ -120,7 +122,7 @@ async def insert_project(
 
 
 async def write_text(connection: Connection, account: Account, row: TextRow, text: str) -> None:
-    """Write the text of a contribution or a resource; insert a chunk, which never changes."""
+    """Write the text of a contribution or a resource; insert a chunk whole (it is immutable)."""
     if isinstance(row, ContributionRow):
         await connection.execute(SQL["write_contribution_text"], row.id, text)
     elif isinstance(row, ChunkRow):
@@ -130,7 +132,7 @@ async def write_text(connection: Connection, account: Account, row: TextRow, tex
 
 
 def _as_columns(account: Account, row: Row, text: str = "") -> Json:
-    """Build a row of the account that imports, with this text if its text is in a file."""
+    """Build a row for the importing account, with this text if the row keeps its text in a file."""
     columns = row.model_dump(mode="json")
     return {
         **columns,

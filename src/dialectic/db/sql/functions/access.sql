@@ -1,9 +1,9 @@
--- Who a request comes from. Asked before a tenant is known, so these see all tenants and tell of one.
+-- Authentication. Called before the tenant is known: reads all tenants, returns rows of one.
 
--- The token with this hash, unless it was revoked; and leave for one request with it: wait_s is 0, or
--- how long its bucket is full. A minute's requests may come at once, more at the pace of the minute.
--- Finding by an index takes a time that depends on the hash; nobody can steer a hash towards another
--- one, so that tells nothing of a secret.
+-- Find the token with this hash unless it was revoked, and count one request against its rate
+-- limit: wait_s is 0, or how long its bucket stays full. A burst of one minute's requests is
+-- allowed. The time of an index lookup depends on the hash. An attacker cannot choose a hash close
+-- to another one, so the timing reveals nothing about a secret.
 create or replace function dialectic.find_token(
   p_secret_sha256 bytea, p_requests_per_minute integer
 )
@@ -44,7 +44,7 @@ begin
 end
 $$;
 
--- For `find_token`: put one request into a bucket, or say for how many seconds there is no room.
+-- For `find_token`: add one request to a bucket, or return for how many seconds it stays full.
 create or replace function dialectic.fill_bucket(
   p_token_id uuid, p_requests_per_minute integer, p_now timestamptz
 ) returns double precision
@@ -66,8 +66,8 @@ begin
 end
 $$;
 
--- For `find_token`: note that a token was used. Of many at once one does; losing it harms nobody, so
--- the commit does not wait for the disk.
+-- For `find_token`: record that a token was used. Of concurrent requests one does. Losing the
+-- update in a crash is harmless, so the commit is asynchronous.
 create or replace function dialectic.note_use(p_tenant_id uuid, p_id uuid, p_now timestamptz)
 returns void
 language sql
@@ -83,8 +83,7 @@ as $$
   where t.tenant_id = free.tenant_id and t.id = free.id
 $$;
 
--- Whether there are tokens to know people by. One whose time is over counts: no door opens because
--- time passes.
+-- Whether any token exists. Expired tokens count: expiry must not switch authentication off.
 create or replace function dialectic.has_tokens() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -92,9 +91,9 @@ as $$
     select from dialectic.access_tokens t where t.kind = 'api' and t.revoked_at is null)
 $$;
 
--- Which of these tokens, each of a tenant, cannot be used any more: they were revoked, have ended, went
--- with their member or stand for one that did. The id of zeros is whoever needs no token as long as
--- there is none. Tells nothing else.
+-- Which of these tokens have become invalid: revoked, expired, deleted with their member, or
+-- started with a token that did. The id of zeros is the local user, who needs no token until one
+-- exists. Reveals nothing else.
 create or replace function dialectic.list_ended_tokens(p_tenant_ids uuid[], p_token_ids uuid[])
 returns setof uuid
 language sql stable security definer set search_path = pg_catalog, pg_temp
@@ -113,7 +112,7 @@ as $$
     end
 $$;
 
--- Forget what is of no use any more, of all tenants: old answers, sessions that ended, idle buckets.
+-- Delete old responses, expired browser sessions and idle buckets of all tenants.
 create or replace function dialectic.sweep_access(p_keys_kept interval, p_limit integer)
 returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -125,7 +124,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_access')) then
     return 0;
   end if;
-  -- One that someone works under is left alone, however old.
+  -- Keep a key whose request is in progress, however old.
   with old as (
     select i.tenant_id, i.user_id, i.key from dialectic.idempotency_keys i
     where i.created_at < dialectic.now() - p_keys_kept

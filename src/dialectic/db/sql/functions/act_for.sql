@@ -1,5 +1,5 @@
--- Let the rest of a transaction act for one tenant. What a worker does many times with one statement is
--- a function that begins with this: one round trip instead of three, under the same policies.
+-- Set the tenant for the rest of the transaction. Functions that a worker calls often begin with
+-- this: one round trip instead of three, under the same row-level security.
 create or replace function dialectic.act_for(p_tenant_id uuid) returns void
 language sql
 as $$

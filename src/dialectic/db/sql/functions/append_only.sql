@@ -1,4 +1,4 @@
--- What happened to money stays written as it was.
+-- Trigger: reject every change to the tables of money movements.
 create or replace function dialectic.refuse_change() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$

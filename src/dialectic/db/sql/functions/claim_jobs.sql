@@ -1,18 +1,18 @@
--- Give jobs to a worker, several in one commit; what is not to be had is missing from the answer.
--- A job is claimed when it is due, or when the worker that had it let its lease run out and did not
--- come back within the grace. Each claim takes a new fencing token (attempt_count): what the old
--- holder still writes is refused by it.
+-- Claim jobs for a worker, several in one commit; returns only the jobs that were claimed. A job
+-- can be claimed when it is due, or when its worker's lease has expired and the grace period has
+-- passed. Each claim takes a new fencing token (attempt_count), which blocks later writes of the
+-- old holder.
 create or replace function dialectic.claim_jobs(
   p_tenant_ids uuid[], p_job_ids uuid[], p_worker text, p_lease interval, p_grace interval,
   p_lost_max integer, p_is_patient boolean default false
 ) returns setof dialectic.dialectic_generation_jobs
--- Planning this anew for every list of ids takes longer than carrying it out.
+-- A custom plan for every list of ids takes longer than the statement itself.
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set lock_timeout = '500ms'
 as $$
 begin
-  -- A row that someone has locked is passed over, or waited for, but not for long: a plan job is
-  -- locked by every child that ends, and who only ever passed it over might never get it.
+  -- Skip a locked row, or (p_is_patient) wait for it briefly: every child that ends locks its plan
+  -- job, so a worker that always skips might never claim it.
   if p_is_patient then
     perform from dialectic.dialectic_generation_jobs j
     join unnest(p_tenant_ids, p_job_ids) as wanted (tenant_id, job_id)
@@ -53,7 +53,7 @@ begin
 end
 $$;
 
--- Due, or left behind by its holder.
+-- Whether a job can be claimed: it is due, or its holder abandoned it.
 create or replace function dialectic.is_to_be_had(
   p_job dialectic.dialectic_generation_jobs, p_grace interval
 ) returns boolean
@@ -66,7 +66,7 @@ as $$
   end
 $$;
 
--- The lease has run out, and the holder has had the grace since that was noticed.
+-- Whether the lease has expired and the grace period since its detection has passed.
 create or replace function dialectic.is_abandoned(
   p_job dialectic.dialectic_generation_jobs, p_grace interval
 ) returns boolean
@@ -75,20 +75,20 @@ as $$
   select p_job.lease_until < dialectic.now() and p_job.suspect_at <= dialectic.now() - p_grace
 $$;
 
--- A worker died or froze with this job: that is an error like any other and is kept as one.
+-- Record that a worker died or froze with this job, as an error of the job.
 create or replace function dialectic.lost_entry(p_job dialectic.dialectic_generation_jobs)
 returns jsonb
 language sql stable
 as $$
   select dialectic.error_entry(p_job.attempt_count, 'worker_lost',
-    format('Worker %s stopped answering while it ran this job.', p_job.worker))
+    format('Worker %s stopped responding while it ran this job.', p_job.worker))
 $$;
 
--- Jobs that were asked for and must not run any more end, or wait: one that took down worker after
--- worker, one whose parent has ended (nobody would read it), one of a session that stands still.
--- All others stay as they are: whoever claims them books the loss. Returns how many it moved.
--- A statement of its own, after the claims, and one that never waits long: it is a hint like any
--- message, and the sweeper repeats it.
+-- End or pause requested jobs that must no longer run: a job that crashed several workers, a job
+-- whose parent has ended (its output is not needed), a job of a paused session.
+-- Other jobs stay unchanged: their next claim records the lost worker. Returns the number moved.
+-- A separate statement after the claims that never waits long: it is best effort, and the sweeper
+-- repeats it.
 create or replace function dialectic.turn_away_jobs(
   p_tenant_ids uuid[], p_job_ids uuid[], p_grace interval, p_lost_max integer
 ) returns integer
@@ -127,9 +127,9 @@ begin
 end
 $$;
 
--- What becomes of a job that could be claimed, and why; null when it may run. The session stays as it
--- is until the verdict is carried out: whoever resumes it at this moment would not find the job paused,
--- and nobody would come back for it.
+-- The status that a claimable job must take, and why; null when it may run. The session stays
+-- locked until the status is written: otherwise a concurrent resume would miss the job, which would
+-- then stay paused.
 create or replace function dialectic.judge(
   p_job dialectic.dialectic_generation_jobs, p_lost_max integer,
   out status dialectic.dialectic_job_status, out reason text

@@ -1,5 +1,6 @@
--- The two files that describe a project are due: their rows get a ticket in the place of bytes. Each
--- ticket is another one, so that whoever made the files for an older one does not take them for new.
+-- Mark the two files that describe a project as due: their rows get a ticket instead of bytes. Each
+-- ticket is unique, so a worker that made the files for an older ticket does not mark them as
+-- current.
 create or replace function dialectic.make_description_due(p_tenant_id uuid, p_project_id uuid)
 returns void
 language sql

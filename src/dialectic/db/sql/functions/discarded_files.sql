@@ -1,6 +1,6 @@
--- Take files of deleted projects that are due, across tenants, to finish what another process left
--- when it died. Taking puts off their next turn: others take other files meanwhile, and one that
--- cannot be deleted goes to the back.
+-- Take files of deleted projects that are due, across tenants, to finish the work of a process that
+-- died. Taking a file postpones its next turn: other processes take other files, and a file that
+-- cannot be deleted goes to the end of the line.
 create or replace function dialectic.take_discarded_files(p_again_after interval, p_limit integer)
 returns table (tenant_id uuid, path text)
 language sql security definer set search_path = pg_catalog, pg_temp

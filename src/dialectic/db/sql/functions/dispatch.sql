@@ -1,7 +1,7 @@
--- The only line between our jobs and the queue: a message with the job's id and tenant, in a lane.
--- The queue goes by the real clock and ours may be set by a test, hence the difference of the two.
--- Ours stands still from the beginning of the statement, so a message comes at most as much too late
--- as the statement has lasted. One that came too early would find its job not yet due, and be gone.
+-- Enqueue a message with the job's tenant and id, in its lane: the only writer of the queue.
+-- The queue uses the real clock and tests may set ours, so the time is corrected by the difference.
+-- Our clock is fixed at the start of the statement, so a message is late by at most the statement's
+-- duration. A message that came early would find its job not yet due and be lost.
 create or replace function dialectic.dispatch(p_job dialectic.dialectic_generation_jobs) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -20,8 +20,8 @@ begin
 end
 $$;
 
--- The lane a job's message takes, so that workers can leave alone what has to wait: plans, the calls
--- of each endpoint, and everything else. A stage without steps is one call, although it is planned.
+-- The lane of a job's message: plans, calls of one endpoint, or everything else. Workers skip lanes
+-- without capacity. A stage without steps is one call, although its job is a plan job.
 create or replace function dialectic.lane_of(p_job dialectic.dialectic_generation_jobs) returns text
 language sql stable
 as $$
@@ -39,7 +39,7 @@ as $$
   end
 $$;
 
--- The lanes in which messages wait, each found by one look into the queue's index.
+-- The lanes with waiting messages, by one index lookup each (a loose index scan).
 create or replace function dialectic.list_lanes() returns table (lane text)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -56,8 +56,8 @@ as $$
   select l.entrypoint from lanes l where l.entrypoint is not null
 $$;
 
--- In how long the next message of these lanes is due: at once, if one is that could not begin; null if
--- none waits.
+-- The time until the next message of these lanes is due: zero if one is overdue, null if none
+-- waits.
 create or replace function dialectic.find_due(p_lanes text[]) returns interval
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$

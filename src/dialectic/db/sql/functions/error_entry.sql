@@ -1,5 +1,4 @@
--- One entry in a job's list of errors, with what the provider sent, if anything was kept of it, and
--- what helps, if the error says so.
+-- One entry of a job's list of errors, with the provider's response and the remedy, if any.
 create or replace function dialectic.error_entry(
   p_attempt integer, p_code text, p_message text, p_raw jsonb default null,
   p_remedy jsonb default null

@@ -1,7 +1,7 @@
--- A worker is alive: push out the leases it still holds, and return those jobs. A job that is
--- missing from the answer has ended or was taken away.
--- A row that someone has locked is passed over: waiting for it would cost the leases of all others.
--- Nobody can take that job away meanwhile, and the next beat comes before anyone may.
+-- A worker's heartbeat: extend the leases it still holds, and return those jobs. A job that is
+-- missing from the result has ended or was taken away. A locked row is skipped: waiting for it
+-- could cost all other leases. No other worker can claim that job while it is locked, and the next
+-- heartbeat comes before the lease expires.
 create or replace function dialectic.extend_leases(
   p_tenant_ids uuid[], p_job_ids uuid[], p_attempts integer[], p_lease interval
 ) returns table (tenant_id uuid, job_id uuid)
@@ -27,8 +27,8 @@ as $$
   select held.tenant_id, held.id from held
 $$;
 
--- Which of these were taken away from their attempt: cancelled, given to another, given up for lost,
--- or deleted. All others that an attempt does not hold any more it has ended itself.
+-- Which of these jobs were taken from their attempt: cancelled, claimed by another worker, failed
+-- as lost, or deleted. The attempt itself ended all others that it does not hold.
 create or replace function dialectic.list_taken(
   p_tenant_ids uuid[], p_job_ids uuid[], p_attempts integer[]
 ) returns table (tenant_id uuid, job_id uuid)

@@ -1,4 +1,4 @@
--- How the work of all tenants stands: figures alone, found by partial indexes.
+-- Statistics of all tenants' work: counts only, found by partial indexes.
 create or replace function dialectic.load_figures()
 returns table (
   open_jobs jsonb, holds_pending bigint, files_waiting bigint, files_discarded bigint,
@@ -27,7 +27,7 @@ as $$
   ) o
 $$;
 
--- Add to what was counted; in one order, so that no two who add wait for each other.
+-- Add to the counters, in one order, so that two writers cannot deadlock.
 create or replace function dialectic.add_tallies(p_names text[], p_counts bigint[])
 returns void
 language sql security definer set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- A job has ended: everyone who waited for it learns so, once.
+-- A job has ended: update every job that waited for it, once.
 -- Locks are taken in one order in every transaction: job, plan jobs by id, stage, session.
 create or replace function dialectic.handle_job_completion(p_job dialectic.dialectic_generation_jobs)
 returns void
@@ -7,8 +7,8 @@ as $$
 declare
   v_is_told boolean;
 begin
-  -- Thousands may end at once because their session is cancelled: so is everyone whom they could tell,
-  -- with them or before them. Only their stage has to end.
+  -- Thousands of jobs may end at once when their session is cancelled. So do all jobs that could
+  -- wait for them, so only the stage has to end.
   if p_job.status = 'cancelled' and p_job.status_reason = 'session cancelled' then
     if p_job.parent_job_id is null then
       perform dialectic.settle_stage(
@@ -16,7 +16,7 @@ begin
     end if;
     return;
   end if;
-  -- Or because their parent ended, which has told everyone who could go on without them.
+  -- Likewise if the parent ended: its own end has updated every other waiter.
   v_is_told := p_job.status = 'cancelled' and exists (
     select from dialectic.dialectic_generation_jobs p
     where p.tenant_id = p_job.tenant_id and p.id = p_job.parent_job_id
@@ -28,7 +28,7 @@ begin
   if p_job.status = 'completed' then
     perform dialectic.count_finished_units(p_job);
   else
-    -- Children that nobody will read are not started. One that runs may finish: it is paid for.
+    -- Cancel children whose output is not needed. A running one may finish: it is paid for.
     update dialectic.dialectic_generation_jobs j
     set status = 'cancelled', status_reason = format('parent ended as %s', p_job.status)
     where j.tenant_id = p_job.tenant_id and j.parent_job_id = p_job.id
@@ -50,9 +50,9 @@ begin
 end
 $$;
 
--- A failure is told first of all, so that nobody hears of a stage's end before its reason; whoever
--- moved the job, this is the one place. What was cancelled follows from a failure that is told, or
--- from what a person did.
+-- Announce a failure before everything else, so that clients see the cause before the end of the
+-- stage. This is the only place that does. Cancelled jobs are not announced: their cause is another
+-- failure, which is, or a user's action.
 create or replace function dialectic.tell_failure(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -73,7 +73,7 @@ begin
 end
 $$;
 
--- Whether anyone waits for a combine job, or will go on with what it made.
+-- Whether any job waits for a combine job or will use its output.
 create or replace function dialectic.is_needed(p_combine dialectic.dialectic_generation_jobs)
 returns boolean
 language sql stable
@@ -85,9 +85,9 @@ as $$
   )
 $$;
 
--- A combine job that nobody waits for any more is not gone on with. One that is locked at this moment
--- is left alone: whoever holds it may be about to end it, and to tell this very job. Whether somebody
--- needs it is asked once more with it locked: who comes to wait for it locks it, and changes nothing.
+-- Cancel a combine job that no job waits for any more. A locked one is skipped: the transaction
+-- that holds it may be about to end it and to update this very job. After locking, check again that
+-- it is not needed: a new waiter locks the row without changing it.
 create or replace function dialectic.drop_combine(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -104,14 +104,14 @@ begin
     return;
   end if;
   update dialectic.dialectic_generation_jobs c
-  set status = 'cancelled', status_reason = 'nobody waits for it any more'
+  set status = 'cancelled', status_reason = 'no job waits for it any more'
   where c.tenant_id = p_job.tenant_id and c.id = p_job.prerequisite_job_id
     and not dialectic.is_ended(c.status) and c.status <> 'processing'
     and not dialectic.is_needed(c);
 end
 $$;
 
--- All who wait for this job as their prerequisite go on, or fail with it.
+-- Jobs that wait for this one as their prerequisite resume, or fail with it.
 create or replace function dialectic.tell_waiters(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp

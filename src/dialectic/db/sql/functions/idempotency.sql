@@ -1,11 +1,11 @@
--- Take a request's name for the caller of the current tenant. The state is
---   taken     it is ours: do the work, under effect_id, and keep the answer
---   answered  it was done: here is the answer
---   busy      someone works on it
---   other     it is the name of another request
--- A claim with an id stands until it lapses and is committed by itself; one without lives and dies
--- with the transaction of its effect. Whoever takes over from a claim that lapsed goes on under the
--- same effect_id. Others wait for whoever is about to commit, but not for long.
+-- Claim an idempotency key for a user of the current tenant. The state is
+--   taken     claimed: do the work under effect_id and store the response
+--   answered  done: the stored response is returned
+--   busy      another request with this key is in progress
+--   other     the key belongs to a different request
+-- A claim with an id is committed by itself and lasts until its lease expires. One without an id
+-- belongs to the transaction of the effect. After an expired lease, the next claimant works under
+-- the same effect_id. Other claimants wait for the first one's commit, up to the lock timeout.
 create or replace function dialectic.claim_key(
   p_user_id uuid, p_key text, p_request_sha256 bytea, p_effect_id uuid, p_claim_id uuid,
   p_lease interval,
@@ -33,7 +33,7 @@ begin
   for no key update;
   effect_id := v_row.effect_id;
   if v_row.request_sha256 is null then
-    state := 'busy';  -- it was forgotten between the two statements
+    state := 'busy';  -- the row was deleted between the two statements
   elsif v_row.request_sha256 <> p_request_sha256 then
     state := 'other';
   elsif v_row.status is not null then

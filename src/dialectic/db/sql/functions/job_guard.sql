@@ -1,12 +1,12 @@
--- Before a job row is written: refuse what the table of moves does not know, and keep the columns
--- that follow from a move in step with it, whoever writes.
+-- Trigger before a job row is written: reject moves that are not in dialectic_job_moves, and set
+-- the columns that depend on the move.
 create or replace function dialectic.job_guard() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if tg_op = 'INSERT' then
     if new.status not in ('pending', 'pending_continuation', 'waiting_for_prerequisite') then
-      raise exception 'a job cannot begin as %', new.status
+      raise exception 'a job cannot start as %', new.status
         using errcode = 'DJ001', constraint = 'first_status_is_allowed';
     end if;
     if new.prerequisite_job_id is not null then
@@ -19,7 +19,7 @@ begin
 
   if (new.tenant_id, new.id, new.session_id, new.parent_job_id, new.payload)
       is distinct from (old.tenant_id, old.id, old.session_id, old.parent_job_id, old.payload) then
-    raise exception 'what job % is about never changes', old.id
+    raise exception 'the definition of job % is immutable', old.id
       using errcode = 'DJ002', constraint = 'job_never_changes';
   end if;
   if new.prerequisite_job_id is distinct from old.prerequisite_job_id
@@ -29,11 +29,11 @@ begin
   if new.attempt_count < old.attempt_count
       or (new.status = 'processing' and old.status <> 'processing'
           and new.attempt_count <> old.attempt_count + 1) then
-    raise exception 'job % is claimed without a new token', old.id
+    raise exception 'job % was claimed without a new token', old.id
       using errcode = 'DJ002', constraint = 'claim_has_a_new_token';
   end if;
   if new.attempt_count > old.attempt_count then
-    new.is_poked := false;  -- it looks at everything that is there now
+    new.is_poked := false;  -- the new attempt reads all current inputs
   end if;
   if new.status = old.status then
     return new;
@@ -54,11 +54,11 @@ begin
     new.suspect_at := null;
     new.worker := null;
   end if;
-  -- Being throttled is one spell while calls follow each other; whatever stands still ends it.
+  -- A throttled period lasts while calls follow each other; waiting or ending resets it.
   if new.status not in ('processing', 'retrying') then
     new.throttled_since := null;
   end if;
-  -- What it was about to wait for has come while it looked elsewhere.
+  -- The awaited input arrived while the job was running.
   if new.is_poked and new.status in ('waiting_for_children', 'waiting_for_prerequisite') then
     new.is_poked := false;
     new.status_reason := null;

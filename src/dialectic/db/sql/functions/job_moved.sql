@@ -1,11 +1,11 @@
--- After a job row was written: a runnable job is sent to the queue, an ended one is told to those
--- who wait for it. All in the transaction that moved the job.
+-- Trigger after a job row was written: enqueue a runnable job, or update the jobs that waited for
+-- an ended one. Both happen in the transaction that moved the job.
 create or replace function dialectic.job_moved() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'jobs move only under read committed: a fixed snapshot would lose wake-ups'
+    raise exception 'jobs change status only under read committed: a fixed snapshot would lose wake-ups'
       using errcode = 'DJ002', constraint = 'jobs_move_under_read_committed';
   end if;
   if dialectic.is_runnable(new.status) then

@@ -1,4 +1,4 @@
--- What a status means to the machine. The two questions everything else asks.
+-- Classify a job's status: runnable, or ended.
 create or replace function dialectic.is_runnable(p_status dialectic.dialectic_job_status) returns boolean
 language sql immutable parallel safe
 as $$

@@ -1,13 +1,13 @@
--- How money moves. These functions are the only writers of wallets, holds, the journal and the
--- spending of sessions. Each acts for the current tenant and takes its locks in one order: the hold,
--- the session's spending, the wallet. The wallet comes last, because everybody meets there: a hold is a
--- transaction of its own, and one that is resolved moves money at the end of the transaction it is in.
--- Codes: DJ101 not enough money, DJ102 over the budget, DJ103 no such thing, DJ104 resolved or made
--- otherwise already, DJ105 the attempt is over, DJ106 more than may be spent unasked.
+-- Money movements. These functions are the only writers of wallets, holds, the journal and session
+-- spending. Each acts for the current tenant and takes its locks in one order: the hold, the
+-- session's spending, the wallet. The wallet is last because it is the most contended row: a hold
+-- has its own transaction, and a resolved hold moves money at the end of its transaction.
+-- Codes: DJ101 insufficient funds, DJ102 over budget, DJ103 not found, DJ104 already resolved or
+-- made with other values, DJ105 the attempt has ended, DJ106 over the automatic spending limit.
 
--- Set money aside for one call, which leaves right after this commit: from now on it may cost money,
--- whatever comes back. The same call asked for again is answered with the hold it has. With a fraction
--- only if that asks nobody: if it is no larger share than this of what there is.
+-- Reserve money for one call. The request is sent right after this commit, so from then on it may
+-- cost money. The same call again returns its existing hold. With a fraction, the amount may not
+-- exceed this share of the available money; more needs a user's approval.
 create or replace function dialectic.reserve_funds(
   p_key text, p_wallet_id uuid, p_is_play boolean, p_purpose text, p_model_name text,
   p_session_id uuid, p_stage_slug text, p_job_id uuid, p_attempt integer, p_amount bigint,
@@ -21,13 +21,13 @@ declare
   v_hold dialectic.token_wallet_holds;
   v_budget bigint;
 begin
-  -- Whoever lost its job must not call any more. By the key of the job, as in queries/jobs.sql.
+  -- An attempt that lost its job must not call. Looked up by key, as in queries/jobs.sql.
   if p_job_id is not null and not exists (
     select from dialectic.dialectic_generation_jobs j
     where j.tenant_id = v_tenant and j.id = p_job_id
       and j.attempt_count = p_attempt and j.status::text = 'processing'
   ) then
-    raise exception 'attempt % of job % is over', p_attempt, p_job_id
+    raise exception 'attempt % of job % has ended', p_attempt, p_job_id
       using errcode = 'DJ105', constraint = 'attempt_is_under_way';
   end if;
   insert into dialectic.token_wallet_holds
@@ -44,7 +44,7 @@ begin
     where h.tenant_id = v_tenant and h.hold_key = p_key;
     if (v_hold.wallet_id, v_hold.is_play, v_hold.amount_credits, v_hold.state)
         is distinct from (p_wallet_id, p_is_play, p_amount, 'pending') then
-      raise exception 'hold % exists with % credits and is %', p_key, v_hold.amount_credits,
+      raise exception 'hold % already exists with % credits and is %', p_key, v_hold.amount_credits,
         v_hold.state using errcode = 'DJ104', constraint = 'hold_key_is_used_once';
     end if;
     return v_hold;
@@ -58,7 +58,7 @@ begin
 end
 $$;
 
--- The same for a worker, of whatever tenant its job is, in one round trip.
+-- The same for a worker, which names the tenant, in one round trip.
 create or replace function dialectic.reserve_funds_for(
   p_tenant_id uuid, p_unasked_fraction numeric, p_key text, p_wallet_id uuid, p_is_play boolean,
   p_purpose text, p_model_name text, p_session_id uuid, p_stage_slug text, p_job_id uuid,
@@ -75,7 +75,7 @@ begin
 end
 $$;
 
--- Let a session hold more, within its budget, and tell that. Its row is made with its first hold.
+-- Add a hold to a session's spending, within its budget. The first hold creates the row.
 create or replace function dialectic.hold_within_budget(
   p_tenant_id uuid, p_session_id uuid, p_is_play boolean, p_amount bigint
 ) returns bigint
@@ -101,7 +101,7 @@ begin
   if not found then
     select s.* into v_spending from dialectic.dialectic_session_spending s
     where s.tenant_id = p_tenant_id and s.session_id = p_session_id;
-    raise exception 'the budget of session % is used up', p_session_id
+    raise exception 'the budget of session % is exhausted', p_session_id
       using errcode = 'DJ102', detail = jsonb_build_object(
         'budget', v_spending.budget_credits,
         'spent', case when p_is_play then v_spending.play_spent_credits
@@ -113,7 +113,7 @@ begin
 end
 $$;
 
--- What a wallet has of one kind of money beside what it has set aside.
+-- The available money of one kind in a wallet: its balance minus its open holds.
 create or replace function dialectic.find_free(p_wallet dialectic.token_wallets, p_is_play boolean)
 returns bigint
 language sql immutable
@@ -122,8 +122,8 @@ as $$
     else p_wallet.balance_credits - p_wallet.held_credits end
 $$;
 
--- Take the money out of what is free in the wallet. The last lock of whoever calls it. A wallet that
--- only counts is asked for no share of what it has.
+-- Reserve the money in the wallet; the last lock of the caller. A count-only wallet has no spending
+-- limit.
 create or replace function dialectic.hold_in_wallet(
   p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_amount bigint, p_unasked_fraction numeric,
   p_budget bigint
@@ -146,14 +146,14 @@ begin
   select w.* into v_wallet from dialectic.token_wallets w
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id;
   if v_wallet.id is null then
-    raise exception 'there is no wallet %', p_wallet_id
+    raise exception 'wallet % does not exist', p_wallet_id
       using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
   if p_unasked_fraction is not null and p_amount <= dialectic.find_free(v_wallet, p_is_play) then
-    raise exception '% credits are more than may be spent unasked', p_amount
+    raise exception '% credits exceed the automatic spending limit', p_amount
       using errcode = 'DJ106';
   end if;
-  raise exception 'wallet % has not enough', p_wallet_id
+  raise exception 'wallet % has insufficient funds', p_wallet_id
     using errcode = 'DJ101', detail = jsonb_build_object(
       'balance', case when p_is_play then v_wallet.play_balance_credits
         else v_wallet.balance_credits end,
@@ -162,8 +162,8 @@ begin
 end
 $$;
 
--- A hold of the current tenant, locked; one that is neither pending nor in the wanted state is
--- refused, because it was resolved another way.
+-- Lock a hold of the current tenant. Raise if it is neither pending nor in the wanted state: it was
+-- resolved differently.
 create or replace function dialectic.take_hold(p_key text, p_wanted_state text)
 returns dialectic.token_wallet_holds
 language plpgsql
@@ -175,19 +175,19 @@ begin
   where h.tenant_id = dialectic.current_tenant() and h.hold_key = p_key
   for no key update;
   if not found then
-    raise exception 'there is no hold %', p_key using errcode = 'DJ103', constraint = 'hold_exists';
+    raise exception 'hold % does not exist', p_key using errcode = 'DJ103', constraint = 'hold_exists';
   end if;
   if v_hold.state not in ('pending', p_wanted_state) then
-    raise exception 'hold % was % already', p_key, v_hold.state
+    raise exception 'hold % was already %', p_key, v_hold.state
       using errcode = 'DJ104', constraint = 'hold_ends_once';
   end if;
   return v_hold;
 end
 $$;
 
--- The call was answered: its price is what the hold's own rates make of the tokens, rounded up once.
--- The wallet pays no more than was held. Usage that is not believed costs no more either.
--- Settling again changes nothing and returns the same.
+-- Settle an answered call: its cost is its tokens at the hold's rates, rounded up once. The wallet
+-- pays at most the held amount. Implausible usage costs at most the held amount too.
+-- Idempotent: settling again returns the same.
 create or replace function dialectic.settle_hold(
   p_key text, p_input_tokens bigint, p_output_tokens bigint, p_usage_source text,
   p_is_doubted boolean, p_reported_usage jsonb, p_flags text[], p_answer_id uuid, p_request_id text
@@ -222,8 +222,8 @@ begin
 end
 $$;
 
--- For functions here and of the sweeper: no answer comes of a hold that the caller has locked.
--- Giving up again changes nothing and returns the same.
+-- For the functions here and the sweeper: resolve a locked hold whose call has no response.
+-- Idempotent: a second time returns the same.
 create or replace function dialectic.give_up_hold(
   p_hold dialectic.token_wallet_holds, p_state text
 ) returns dialectic.token_wallet_holds
@@ -235,7 +235,7 @@ begin
   end if;
   update dialectic.token_wallet_holds h
   set state = p_state, charged_credits = 0, resolved_at = dialectic.now(),
-      -- As if its answer had used all the room it was given.
+      -- As if the response had used its whole output limit.
       cost_credits = case p_state when 'lost'
         then dialectic.price_tokens(h, h.counted_input_tokens, h.output_cap_tokens) else 0 end
   where h.tenant_id = p_hold.tenant_id and h.hold_key = p_hold.hold_key
@@ -244,22 +244,22 @@ begin
 end
 $$;
 
--- The call was never made, or was turned away without being worked on.
+-- Void a hold: the call was never made, or the provider rejected it without charge.
 create or replace function dialectic.void_hold(p_key text) returns dialectic.token_wallet_holds
 language sql security definer set search_path = pg_catalog, pg_temp
 as $$
   select dialectic.give_up_hold(dialectic.take_hold(p_key, 'voided'), 'voided')
 $$;
 
--- The call was made and its answer is gone. The wallet pays nothing; what it cost at most is booked
--- as a loss.
+-- Mark a hold as lost: the call was made and its response is gone. The wallet pays nothing; the
+-- maximum cost is booked as a loss.
 create or replace function dialectic.lose_hold(p_key text) returns dialectic.token_wallet_holds
 language sql security definer set search_path = pg_catalog, pg_temp
 as $$
   select dialectic.give_up_hold(dialectic.take_hold(p_key, 'lost'), 'lost')
 $$;
 
--- What so many tokens cost at the prices of a hold.
+-- The cost of a number of tokens at the prices of a hold.
 create or replace function dialectic.price_tokens(
   p_hold dialectic.token_wallet_holds, p_input_tokens bigint, p_output_tokens bigint
 ) returns bigint
@@ -269,10 +269,10 @@ as $$
     + p_output_tokens * p_hold.output_credits_per_token)::bigint
 $$;
 
--- Carry out what a resolved hold says: free what it held, pay what it was charged, write it down. Fires
--- when the transaction commits, so that spending and wallet are locked for no longer than that takes,
--- whatever else the transaction does. The journal follows the wallet because each of its rows tells the
--- balance, and their numbers then follow each other as the balances do.
+-- Trigger: apply a resolved hold. Release the held amount, pay the charge, write the journal. It
+-- fires at commit, so that spending and wallet are locked only briefly, whatever else the
+-- transaction does. The journal is written after the wallet: each row records the balance, so row
+-- numbers and balances have the same order.
 create or replace function dialectic.move_funds() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -315,13 +315,13 @@ begin
 end
 $$;
 
--- Before a hold is written again: only one that is open changes, and what it is for never does.
+-- Trigger before an update of a hold: only an open hold changes, and its purpose is immutable.
 create or replace function dialectic.hold_guard() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 begin
   if old.state <> 'pending' then
-    raise exception 'hold % was % already', old.hold_key, old.state
+    raise exception 'hold % was already %', old.hold_key, old.state
       using errcode = 'DJ002', constraint = 'hold_ends_once';
   end if;
   if (new.tenant_id, new.hold_key, new.wallet_id, new.is_play, new.purpose, new.model_name,
@@ -332,7 +332,7 @@ begin
       old.model_name, old.session_id, old.stage_slug, old.job_id, old.attempt, old.amount_credits,
       old.input_credits_per_token, old.output_credits_per_token, old.counted_input_tokens,
       old.output_cap_tokens, old.created_at) then
-    raise exception 'what hold % is for never changes', old.hold_key
+    raise exception 'the purpose of hold % is immutable', old.hold_key
       using errcode = 'DJ002', constraint = 'hold_never_changes';
   end if;
   return new;

@@ -1,10 +1,9 @@
--- Limits of endpoints, shared by all workers: one question before a call and one report after it.
--- Each touches the one row of its endpoint, under its lock, so endpoints do not wait for each other.
--- Losing the last half second of it in a crash of the server harms nobody: commits do not wait for
--- the disk, unless a circuit moves. Those that nobody calls but others here run as their owner with
--- them.
+-- Rate limits of endpoints, shared by all workers: one query before a call and one report after it.
+-- Each locks only the row of its endpoint, so endpoints do not wait for each other. Commits are
+-- asynchronous unless a circuit changes: losing the last half second in a server crash is harmless.
+-- Internal functions run with the rights of the function that calls them.
 
--- A minute holds sixty seconds, of which calls may fill 95 %: at this distance they follow each other.
+-- The interval between calls: calls may use 95 % of each minute.
 create or replace function dialectic.seconds_between(p_per_minute double precision)
 returns double precision
 language sql immutable parallel safe
@@ -12,8 +11,8 @@ as $$
   select 60.0 / (0.95 * p_per_minute)
 $$;
 
--- How many calls may go at once after a rest: 3 % of a minute's. What is left of the 5 % makes up for
--- calls that arrive closer together than they were sent.
+-- The burst after an idle period: 3 % of a minute's calls. The rest of the 5 % absorbs calls that
+-- arrive closer together than they were sent.
 create or replace function dialectic.burst_of(p_per_minute double precision)
 returns double precision
 language sql immutable parallel safe
@@ -21,8 +20,8 @@ as $$
   select greatest(1.0, floor(0.03 * p_per_minute))
 $$;
 
--- The requests a minute that an endpoint bears now: those that are set, or fewer for a while after it
--- asked for patience. That rate doubles every minute and is forgotten after ten.
+-- The current requests per minute of an endpoint: the configured rate, or a lower one for a while
+-- after a throttling response. The lower rate doubles every minute and is dropped after ten.
 create or replace function dialectic.rate_of(
   p_row dialectic.dialectic_endpoints, p_requests_per_minute integer, p_now timestamptz
 ) returns double precision
@@ -35,7 +34,7 @@ as $$
     end)
 $$;
 
--- Nothing is to be said of it: whoever asked a moment ago need not ask again.
+-- Whether the endpoint is calm: a worker that asked a moment ago need not ask again.
 create or replace function dialectic.is_calm(
   p_row dialectic.dialectic_endpoints, p_now timestamptz
 ) returns boolean
@@ -47,7 +46,7 @@ as $$
     and p_row.key_refused_at is null
 $$;
 
--- A place or a probe belongs to an attempt for as long as that attempt has its job.
+-- A slot or a probe belongs to an attempt for as long as the attempt holds its job.
 create or replace function dialectic.is_calling(p_tenant_id uuid, p_job_id uuid, p_attempt integer)
 returns boolean
 language sql stable
@@ -75,12 +74,13 @@ begin
 end
 $$;
 
--- Ask for one call. The verdict is
---   go     in wait_s seconds, never more than the patience
---   wait   not so soon: come back in wait_s
---   open   the circuit is open, or someone probes: come back in wait_s
---   quota  the account is empty: a person must act
--- closed_s is for how long nobody's call may go. An attempt that asks again gets its own place again.
+-- Request a permit for one call. The verdict is
+--   go     call in wait_s seconds, never more than the patience
+--   wait   the wait would exceed the patience: ask again in wait_s
+--   open   the circuit is open, or another call probes: ask again in wait_s
+--   quota  the provider account has no credit: a user must act
+-- closed_s is how long the endpoint accepts no calls at all. An attempt that asks again gets its
+-- own slot again.
 create or replace function dialectic.admit_call(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_attempt integer,
   p_requests_per_minute integer, p_tokens_per_minute integer, p_max_concurrency integer,
@@ -133,8 +133,8 @@ begin
   v_go := dialectic.find_turn(v_row, v_now, p_requests_per_minute, p_tokens_per_minute);
   closed_s := extract(epoch from v_go - v_now);
   if v_go > v_now + p_patience then
-    -- The line is as long as those who were sent away; nobody is sent away for more than a minute,
-    -- unless the endpoint itself says so, because calls may turn out to be smaller than they could.
+    -- Callers that must wait get consecutive times, at most a minute ahead unless the endpoint
+    -- itself asks for more: calls may use fewer tokens than they reserved.
     verdict := 'wait';
     v_row.line_until := greatest(dialectic.used_until(v_row.line_until, v_now), v_go);
     wait_s := greatest(closed_s, least(60.0, extract(epoch from v_row.line_until - v_now)));
@@ -164,9 +164,9 @@ begin
 end
 $$;
 
--- For how many seconds this attempt may not call because of the circuit; 0 when it may, as a probe.
--- Nobody knows how long a probe takes: whoever meets one looks again in a while. That of a chat, whose
--- end nobody but itself could tell, is believed for a minute.
+-- For how many seconds the circuit blocks this attempt; 0 when it may call, as a probe. The
+-- duration of a probe is unknown, so other callers ask again after a while. A chat's probe has no
+-- job whose end could be seen, so it expires after a minute.
 create or replace function dialectic.find_circuit_wait(
   p_row dialectic.dialectic_endpoints, p_now timestamptz,
   p_tenant_id uuid, p_job_id uuid, p_attempt integer
@@ -187,7 +187,7 @@ as $$
   end
 $$;
 
--- Whether one more call may run there at a time. Places of the dead are found when there is no other.
+-- Whether one more concurrent call is allowed. Slots of dead workers are freed when none is left.
 create or replace function dialectic.has_place(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_max_concurrency integer
 ) returns boolean
@@ -213,8 +213,8 @@ as $$
   where c.endpoint = p_endpoint and (c.holder_tenant_id, c.job_id) <> (p_tenant_id, p_job_id)
 $$;
 
--- Up to when time is used up, unless it is further away than any limit leads to: then the clock was
--- set back.
+-- The time up to which the rate is used up. A value beyond any limit is ignored: the clock was set
+-- back.
 create or replace function dialectic.used_until(
   p_until timestamptz, p_now timestamptz
 ) returns timestamptz
@@ -223,8 +223,8 @@ as $$
   select case when p_until < p_now + interval '10 minutes' then p_until end
 $$;
 
--- When the next call may go (virtual scheduling): calls let through so far use up their share of the
--- time to come, and a call may go when that time is reached, or a burst before it.
+-- When the next call may go (GCRA, virtual scheduling): each admitted call uses up its share of
+-- future time, and a call may go when that time is reached, or one burst earlier.
 create or replace function dialectic.find_turn(
   p_row dialectic.dialectic_endpoints, p_now timestamptz,
   p_requests_per_minute integer, p_tokens_per_minute integer
@@ -241,7 +241,7 @@ as $$
   from dialectic.rate_of(p_row, p_requests_per_minute, p_now) rate
 $$;
 
--- A call goes at p_go: it uses up one request, and all the tokens it may cost.
+-- Book a call at p_go: one request, and the maximum tokens it may use.
 create or replace function dialectic.spend(
   p_row dialectic.dialectic_endpoints, p_go timestamptz, p_now timestamptz,
   p_requests_per_minute integer, p_tokens_per_minute integer, p_tokens bigint
@@ -264,7 +264,7 @@ begin
 end
 $$;
 
--- Count calls that ended, in the ten seconds they ended in.
+-- Count ended calls, in buckets of ten seconds.
 create or replace function dialectic.count_calls(
   p_row dialectic.dialectic_endpoints, p_now timestamptz, p_calls integer, p_failures integer
 ) returns dialectic.dialectic_endpoints
@@ -291,13 +291,13 @@ as $$
   select coalesce(sum(n), 0)::integer from unnest(p_counts) n
 $$;
 
--- Report how a call went, and say whether all is calm there. The outcome is
---   answered   it was, whatever the answer says of the request
---   failed     nothing came, or nothing that makes sense
---   throttled  it asked for patience, for p_retry_after if it said so
---   quota      the account is empty
---   key        the key is refused
---   unused     it was not made: its turn is given back, and what it was to find out is still unknown
+-- Report the outcome of a call, and return whether the endpoint is calm. The outcome is
+--   answered   a response came, whatever it says about the request
+--   failed     no response, or an invalid one
+--   throttled  the endpoint asked to slow down, for p_retry_after if it said so
+--   quota      the provider account has no credit
+--   key        the provider rejected the API key
+--   unused     the call was not made: its permit is returned, and its probe is undecided
 create or replace function dialectic.report_call(
   p_endpoint text, p_tenant_id uuid, p_job_id uuid, p_attempt integer,
   p_outcome text, p_message text, p_retry_after interval,
@@ -358,8 +358,8 @@ begin
 end
 $$;
 
--- The endpoint asked for patience: nobody calls before it said, and then at a lower rate than before.
--- Calls that were under way together are refused together: that is one reason to slow down, not many.
+-- The endpoint throttled a call: block all calls until the time it gave, then use a lower rate.
+-- Concurrent calls are throttled together: that lowers the rate once, not once per call.
 create or replace function dialectic.slow_down(
   p_row dialectic.dialectic_endpoints, p_now timestamptz, p_retry_after interval,
   p_requests_per_minute integer
@@ -381,8 +381,9 @@ begin
 end
 $$;
 
--- A probe goes after 15 s, then after twice as long each time, up to 5 minutes; of an empty account,
--- after an hour or when a person resumes work that waits for it.
+-- Open the circuit. The first probe goes after 15 s, each later one after twice as long, up to 5
+-- minutes. For an account without credit it goes after an hour, or when a user resumes waiting
+-- work.
 create or replace function dialectic.open_circuit(
   p_row dialectic.dialectic_endpoints, p_now timestamptz, p_reason text, p_message text
 ) returns dialectic.dialectic_endpoints
@@ -404,7 +405,7 @@ begin
 end
 $$;
 
--- The call that was to find out was not made: the next one may.
+-- The probe was not sent: the next call may probe.
 create or replace function dialectic.return_probe(
   p_row dialectic.dialectic_endpoints, p_now timestamptz
 ) returns dialectic.dialectic_endpoints
@@ -432,7 +433,7 @@ begin
 end
 $$;
 
--- Nobody finds out at present.
+-- Clear the probe: no call probes the endpoint at present.
 create or replace function dialectic.forget_probe(p_row dialectic.dialectic_endpoints)
 returns dialectic.dialectic_endpoints
 language plpgsql immutable
@@ -472,7 +473,7 @@ as $$
   where e.endpoint = p_row.endpoint
 $$;
 
--- A person has resumed a session: endpoints whose account was empty are asked once more, by one call.
+-- A user has resumed a session: allow one probe at each endpoint whose account had no credit.
 create or replace function dialectic.allow_probes(p_session_id uuid) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -485,7 +486,7 @@ as $$
       and j.status = 'paused')
 $$;
 
--- How all endpoints stand, for people.
+-- The state of all endpoints, for display.
 create or replace function dialectic.list_endpoints()
 returns table (
   endpoint text, circuit text, reason text, message text, opened_at timestamptz,

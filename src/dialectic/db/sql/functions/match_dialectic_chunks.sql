@@ -1,13 +1,13 @@
--- Pieces that answer a question, best first: by vector and by words, fused by rank. Runs with the
--- caller's own rights, so row-level security holds; the scope is a project, and in it, where given, a
--- session (with what belongs to the whole project) and certain sources.
+-- Find the pieces that match a question, best first: by vector and by words (BM25), fused by rank.
+-- Runs with the caller's rights, so row-level security applies. The scope is a project, optionally
+-- one session of it (with the project's own sources) and certain sources.
 --
--- Few pieces are compared one by one, which is exact. From p_index_from pieces on, those that stand in
--- the index of vectors are asked of it, in strict order, until enough of them lie in the scope; the
--- others, and all of them if the index comes back with too few, are compared one by one.
+-- Up to p_index_from pieces are compared one by one, which is exact. Beyond that, the vector index
+-- is scanned in strict order until enough pieces lie in the scope. Pieces that are not indexed, and
+-- all pieces if the index yields too few, are compared one by one.
 --
--- The rarest words of a question choose the pieces; what the common ones add is looked up for those that
--- were chosen. Words are read from their index alone, which lies together word by word.
+-- The rarest words of a question select the pieces; the common words only add to the scores of the
+-- selected ones. Words are read by index-only scans, clustered by word.
 drop function if exists dialectic.match_dialectic_chunks(
   uuid, uuid, uuid[], text, vector, text, real, integer, integer);
 create function dialectic.match_dialectic_chunks(
@@ -15,32 +15,33 @@ create function dialectic.match_dialectic_chunks(
   p_vector vector, p_words text, p_word_weight real, p_limit integer, p_index_from integer
 ) returns table (memory_id bigint, score double precision, likeness double precision, word_score double precision)
 language plpgsql rows 50
--- To plan it for each question anew takes longer than a better plan would save.
+-- A custom plan per question costs more time than it saves.
 set search_path = dialectic, public, extensions set plan_cache_mode = force_generic_plan
--- To wake helpers takes longer than they would save.
+-- Starting parallel workers costs more time than they save.
 set max_parallel_workers_per_gather = 0
 as $$
 declare
-  -- As usual for BM25.
+  -- The usual BM25 parameters.
   k1 constant double precision := 1.2;
   b constant double precision := 0.75;
-  -- For rank fusion 60 is usual; 20 trusts the first places more, and found more on two collections.
+  -- 60 is usual for rank fusion; 20 favours the first ranks and found more on two collections.
   rrf constant double precision := 20;
-  -- How far down each half is read before the two are fused.
+  -- How many results of each search are fused.
   v_depth constant integer := greatest(60, 2 * p_limit);
-  -- So many places of words choose, the rarest words first: in a large scope the most common words of a
-  -- question take most of the time and decide least. So many of the others are looked up afterwards.
+  -- At most this number of postings select pieces, rarest words first: in a large scope common
+  -- words cost most and decide least. At most c_common_max of the other words are scored
+  -- afterwards.
   c_places_max constant integer := 8000;
   c_places_max_large constant integer := 2000;
   c_large constant integer := 10000;
   c_common_max constant integer := 8;
   v_places_max integer;
-  -- No more may be asked of the index at once; it goes on until it has given enough.
+  -- The maximum of hnsw.ef_search; the iterative scan continues until it has enough.
   c_breadth_max constant integer := 1000;
   v_tenant uuid := dialectic.current_tenant();
   v_size integer := vector_dims(p_vector);
   v_sources uuid[];
-  -- Whether the scope is all that the embedder has read of the project: then no row is asked for its source.
+  -- Whether the scope is the whole project for this embedder: then sources need no filter.
   v_is_whole boolean;
   v_pieces bigint;
   v_mean_words double precision;
@@ -52,7 +53,7 @@ declare
   v_common_idfs double precision[];
   v_ids bigint[];
   v_distances double precision[];
-  -- What is compared one by one: what is not in the index, or all.
+  -- The pieces to compare one by one: those that are not indexed, or all.
   v_kinds boolean[] := '{f}';
 begin
   select array_agg(s.source_id) filter (where s.is_in), bool_and(s.is_in),
@@ -71,7 +72,7 @@ begin
   if v_pieces = 0 then
     return;
   end if;
-  -- What BM25 adds to a word's count in a piece: a fixed part, and one for each word of the piece.
+  -- BM25's length normalisation: a constant part, and a part per word of the piece.
   v_short := k1 * (1 - b);
   v_long := k1 * b / v_mean_words;
   v_places_max := case when v_pieces < c_large then c_places_max else c_places_max_large end;
@@ -82,7 +83,7 @@ begin
     perform set_config('hnsw.iterative_scan', 'strict_order', true),
       set_config('hnsw.ef_search', least(v_depth, c_breadth_max)::text, true),
       set_config('enable_sort', 'off', true);
-    -- The size is part of the expression that the index was made for, so it is spelled out.
+    -- The index is on an expression that contains the dimensions, so the query must too.
     execute format(
       'select array_agg(near.id), array_agg(near.distance) from ('
       ' select m.id, m.embedding::vector(%1$s) <=> $1::vector(%1$s) as distance'
@@ -112,8 +113,8 @@ begin
   ) near;
   perform set_config('enable_indexscan', 'on', true), set_config('enable_seqscan', 'on', true);
 
-  -- Here and below the table is asked word by word, whatever the server believes of it: a plan made while
-  -- the table was empty may stay. `offset` keeps the server from another way.
+  -- Here and below the query forces one index lookup per word: a plan made while the table was
+  -- empty may persist. `offset` keeps the planner from choosing another join.
   select array_agg(r.lexeme) filter (where r.is_rare), array_agg(r.idf) filter (where r.is_rare),
     (array_agg(r.lexeme order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max],
     (array_agg(r.idf order by r.idf desc, r.lexeme) filter (where not r.is_rare))[:c_common_max]

@@ -1,7 +1,7 @@
--- News: one way in, one way out.
+-- Events and notifications: the only functions that write and read them.
 
--- News of a session goes to whoever owns it, unless another user is named. Always written by the
--- owner, also because a statement that two roles take turns at is planned anew at every turn.
+-- An event of a session goes to the session's user, unless another user is named. The insert always
+-- runs as the owner role: PostgreSQL replans a statement each time another role executes it.
 create or replace function dialectic.create_notification_for_user(
   p_tenant_id uuid, p_target_user_id uuid, p_notification_type text, p_notification_data jsonb,
   p_title text default null, p_message text default null, p_link_path text default null,
@@ -21,8 +21,8 @@ begin
        where s.tenant_id = p_tenant_id and s.id = p_session_id)),
      p_session_id, p_notification_type, p_notification_data, p_title, p_message, p_link_path,
      p_is_internal_event);
-  -- A hint that there may be news, at most one in 50 ms: commits that give one go one after another.
-  -- Whoever hears it looks again for a while, for others who were too late for a hint of their own.
+  -- Notify listeners, at most once in 50 ms: commits with a NOTIFY are serialised. A listener polls
+  -- for a while after it, to find the events that were not announced themselves.
   if v_now_ms - (select last_value from dialectic.news_hints) not between 0 and 49 then
     perform setval('dialectic.news_hints', v_now_ms);
     perform pg_notify('dialectic_news', '');
@@ -30,7 +30,7 @@ begin
 end
 $$;
 
--- Events of a session drive views; they are not messages. For functions of the owner.
+-- Record an event of a session (it drives views; it is not a message). For the owner's functions.
 create or replace function dialectic.notify_session(
   p_tenant_id uuid, p_session_id uuid, p_type text, p_data jsonb
 ) returns void
@@ -40,7 +40,7 @@ as $$
     p_tenant_id, null, p_type, p_data, p_is_internal_event => true, p_session_id => p_session_id)
 $$;
 
--- The same for everyone else: an event of a session of the current tenant.
+-- The same for other roles: an event of a session of the current tenant.
 create or replace function dialectic.announce(p_session_id uuid, p_type text, p_data jsonb) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -49,7 +49,7 @@ begin
 end
 $$;
 
--- What an event of a job names, whatever it tells of it.
+-- The fields that every event of a job has.
 create or replace function dialectic.name_job(p_job dialectic.dialectic_generation_jobs) returns jsonb
 language sql stable
 as $$
@@ -58,10 +58,10 @@ as $$
     'iterationNumber', p_job.iteration_number, 'job_id', p_job.id)
 $$;
 
--- Number what is committed and has no number yet, under the lock of the tenant's counter: what commits
--- later is numbered later, so nobody skips it. For functions of the owner. Row by row, each where it
--- lies: who counts on a join, or on the right one of several keys, compares every row of a flood with
--- every other one when the server plans by what it knew before the flood.
+-- Number the committed rows that have no number yet, under the lock of the tenant's counter: a
+-- later commit gets a later number, so no reader skips it. For the owner's functions. Rows are
+-- updated one by one through a cursor: with stale statistics, a join could compare every row of a
+-- burst with every other.
 create or replace function dialectic.number_notifications(p_tenant_id uuid) returns void
 language plpgsql
 as $$
@@ -71,7 +71,7 @@ declare
     select n.id from dialectic.notifications n
     where n.tenant_id = p_tenant_id and n.seq is null
     order by n.id
-    limit 5000  -- whoever comes next goes on: nobody waits long, however much there is
+    limit 5000  -- the next caller numbers the rest: this keeps each wait short
     for update;
 begin
   if not exists (
@@ -90,8 +90,8 @@ begin
 end
 $$;
 
--- Everything after a number, in order, beside the last number there is and the last that is gone, all
--- of one moment. There is always a row; where nothing is to be read, it holds only those two.
+-- The events after a number, in order, with the highest number given and the highest number pruned,
+-- in one snapshot. Always returns a row; without events it holds only those two numbers.
 create or replace function dialectic.read_events(
   p_after_seq bigint, p_session_id uuid, p_limit integer
 ) returns table (
@@ -122,7 +122,7 @@ begin
 end
 $$;
 
--- Which of these tenants have something after the number that is known of them. Says nothing else.
+-- Which of these tenants have events after their last known number. Reveals nothing else.
 create or replace function dialectic.list_news(p_tenant_ids uuid[], p_seqs bigint[])
 returns setof uuid
 language sql stable security definer set search_path = pg_catalog, pg_temp
@@ -137,15 +137,15 @@ as $$
   )
 $$;
 
--- Remove what is older than an age, and what is beyond the newest so many of a tenant, across all
--- tenants; return how many. A message to a person stays until it is read. What has no number yet gets
--- one first, so that whoever was away for so long learns that something is gone.
+-- Delete events of all tenants that are older than an age or exceed the maximum per tenant; return
+-- how many. A message to a user stays until it is read. Rows without a number get one first, so
+-- that a client that was away for that long learns that events are gone.
 create or replace function dialectic.prune_notifications(
   p_age interval, p_kept integer, p_limit integer
 ) returns integer
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
--- As a rule the first row that is looked at is young enough; the server would read all, and sort them.
+-- Usually the first row read is young enough; other plans would read and sort all rows.
 set enable_seqscan = off
 as $$
 declare
@@ -164,7 +164,7 @@ begin
     select c.last_seq into v_last from dialectic.notification_counters c
     where c.tenant_id = v_tenant_id;
     v_ids := '{}';
-    -- By their numbers, which is about their age: the first that is young enough ends it.
+    -- In the order of numbers, which is roughly by age: stop at the first that is young enough.
     for v_row in
       select n.id, n.seq, n.created_at
       from dialectic.notifications n

@@ -1,4 +1,4 @@
--- Accounts: a user, a tenant of their own, a wallet. Names are given once, across all tenants.
+-- Accounts: a user, a personal tenant, a wallet. User names are unique across all tenants.
 
 create or replace function dialectic.find_account(p_user_name text)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
@@ -12,7 +12,7 @@ as $$
   where u.name = p_user_name
 $$;
 
--- For functions of the owner: an account is made. Says whether it was not there before.
+-- For the owner's functions: create an account; say whether it is new.
 create or replace function dialectic.make_account(p_user_name text) returns boolean
 language plpgsql
 as $$
@@ -33,7 +33,7 @@ begin
 end
 $$;
 
--- The account of a user by name, made at the first call.
+-- Open the account of a user by name; the first call creates it.
 create or replace function dialectic.open_account(p_user_name text)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -44,21 +44,21 @@ begin
 end
 $$;
 
--- A new account; a name that is taken is refused.
+-- Create an account; raise if the name is taken.
 create or replace function dialectic.add_account(p_user_name text)
 returns table (tenant_id uuid, user_id uuid, wallet_id uuid)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not dialectic.make_account(p_user_name) then
-    raise exception 'There is a user % already', p_user_name
+    raise exception 'User % already exists', p_user_name
       using errcode = 'DJ003', constraint = 'user_name_is_free';
   end if;
   return query select a.* from dialectic.find_account(p_user_name) a;
 end
 $$;
 
--- For the operator: every user, and how many tokens of theirs can be used.
+-- For the operator: every user, and the number of their valid tokens.
 create or replace function dialectic.list_users()
 returns table (name text, created_at timestamptz, tokens bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp

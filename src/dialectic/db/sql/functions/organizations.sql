@@ -1,10 +1,10 @@
--- Organisations: tenants with members. Who there is, is written here alone. Each function acts for a
--- user of the current tenant and looks for itself whether that user may.
---   DJ103 there is no such user or member · DJ106 the user's role does not allow it
---   DJ003 an organisation would be left without an owner, or has the member already
+-- Organisations: tenants with members. Only these functions write memberships. Each acts for a user
+-- of the current tenant and checks that user's role.
+--   DJ103 the user or member does not exist · DJ106 the user's role does not allow it
+--   DJ003 the organisation would have no owner, or already has the member
 
--- For the functions here: the role of a user in the current tenant, under a lock that keeps two
--- changes of its members apart.
+-- For the functions here: the role of a user in the current tenant, under a lock that serialises
+-- changes of its members.
 create or replace function dialectic.lock_members(p_user_id uuid) returns text
 language plpgsql
 as $$
@@ -17,7 +17,7 @@ begin
   select m.role into v_role from dialectic.memberships m
   where m.tenant_id = v_tenant and m.user_id = p_user_id;
   if v_role is null then
-    raise exception 'there is no user %', p_user_id
+    raise exception 'user % does not exist', p_user_id
       using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   if v_kind <> 'organization' then
@@ -28,7 +28,7 @@ begin
 end
 $$;
 
--- Make an organisation that a user of the current tenant owns; its wallet is the members' own.
+-- Create an organisation that a user of the current tenant owns; its members share its wallet.
 create or replace function dialectic.create_organization(p_user_id uuid, p_name text) returns uuid
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -39,7 +39,7 @@ begin
     select from dialectic.memberships m
     where m.tenant_id = dialectic.current_tenant() and m.user_id = p_user_id
   ) then
-    raise exception 'there is no user %', p_user_id
+    raise exception 'user % does not exist', p_user_id
       using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   insert into dialectic.tenants (id, name, kind) values (v_id, p_name, 'organization');
@@ -49,8 +49,8 @@ begin
 end
 $$;
 
--- Take someone in, or give a member another role. Admins take in and change members and admins;
--- owners everyone. Returns the member's id.
+-- Add a member, or change a member's role. Admins may add and change members and admins; owners may
+-- add and change everyone. Returns the member's id.
 create or replace function dialectic.set_member(
   p_acting_user_id uuid, p_user_name text, p_role text
 ) returns uuid
@@ -64,7 +64,7 @@ declare
 begin
   select u.id into v_user_id from dialectic.users u where u.name = p_user_name;
   if v_user_id is null then
-    raise exception 'there is no user %', p_user_name
+    raise exception 'user % does not exist', p_user_name
       using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   select m.role into v_before from dialectic.memberships m
@@ -81,7 +81,7 @@ begin
 end
 $$;
 
--- Let a member go, and their tokens with them. Everyone may leave.
+-- Remove a member and their tokens. Every member may leave.
 create or replace function dialectic.remove_member(p_acting_user_id uuid, p_user_id uuid)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -94,7 +94,7 @@ begin
   select m.role into v_role from dialectic.memberships m
   where m.tenant_id = v_tenant and m.user_id = p_user_id;
   if v_role is null then
-    raise exception 'there is no user %', p_user_id
+    raise exception 'user % does not exist', p_user_id
       using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   if p_acting_user_id <> p_user_id

@@ -1,6 +1,6 @@
--- Take files whose bytes are not in storage yet, across tenants, to finish what another worker left
--- when it died. Taking notes the time: others take other files meanwhile, and one that cannot be
--- written goes behind all that were not tried for longer.
+-- Take files whose bytes are not in storage yet, across tenants, to finish the work of a worker
+-- that died. Taking a file records the time: other workers take other files, and a file that cannot
+-- be written goes to the end of the line.
 create or replace function dialectic.take_waiting_files(
   p_older_than interval, p_again_after interval, p_limit integer
 ) returns table (tenant_id uuid, path text)
@@ -22,11 +22,11 @@ as $$
   returning f.tenant_id, f.path
 $$;
 
--- These files are in storage: their rows let go of the bytes. Those that were replaced while someone
--- wrote them are armed again, and returned: the bytes in storage may be the older ones. A server that
--- forgets this has the same bytes written once more, so nobody waits for its disk.
--- One by one and by their keys: joined to a list, or told that they wait, they would be looked for
--- among all files of the tenant, or all that wait.
+-- Mark files as written to storage and drop their bytes. Files that were replaced during the write
+-- become due again and are returned: storage may have the older bytes. Commits are asynchronous: a
+-- crash only causes the same bytes to be written again.
+-- Rows are updated one by one by key. With a join, or a predicate on the waiting state, the planner
+-- could scan all files of the tenant or all waiting files.
 create or replace function dialectic.mark_files_written(
   p_tenant_id uuid, p_paths text[], p_hashes text[]
 ) returns setof text

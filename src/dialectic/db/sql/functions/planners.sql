@@ -1,22 +1,22 @@
--- Plan jobs that wait for what others make.
+-- Plan jobs that wait for the contributions of other jobs.
 
--- What a plan job awaits are types, of any model's making (`thesis`) or of one's (`thesis@2`).
+-- A plan job awaits types of contribution, from any model (`thesis`) or one model (`thesis@2`).
 create or replace function dialectic.list_awaited_types(p_awaits text[]) returns text[]
 language sql immutable
 as $$
   select array(select split_part(a.name, '@', 1) from unnest(p_awaits) a (name))
 $$;
 
--- Whether a plan job awaits anything of others than its own model: what those do matters to it.
+-- Whether a plan job awaits contributions of other models than its own.
 create or replace function dialectic.awaits_others(p_awaits text[]) returns boolean
 language sql immutable
 as $$
   select exists (select from unnest(p_awaits) a (name) where strpos(a.name, '@') = 0)
 $$;
 
--- Whether the end of one job lets a plan job look again: it awaits what that job made, or what the
--- children of that job made (also of another model: that no more will come may depend on all), or a
--- whole part of the iteration has failed and what it awaits may never come.
+-- Whether the end of a job wakes a plan job: it awaits what that job or its children made (also for
+-- another model: whether more will come may depend on all of them), or part of the iteration failed
+-- and the awaited input may never come.
 create or replace function dialectic.is_hungry_for(
   p_plan dialectic.dialectic_generation_jobs, p_job dialectic.dialectic_generation_jobs
 ) returns boolean
@@ -36,7 +36,7 @@ as $$
     )
 $$;
 
--- The plan jobs of a job's iteration that its end lets look again.
+-- The plan jobs of a job's iteration that its end wakes.
 create or replace function dialectic.list_hungry(p_job dialectic.dialectic_generation_jobs)
 returns setof dialectic.dialectic_generation_jobs
 language sql stable
@@ -47,7 +47,7 @@ as $$
     and j.awaits <> '{}' and dialectic.is_hungry_for(j, p_job)
 $$;
 
--- A job that has ended, and with it those who will fail because they waited for it.
+-- A job that has ended, and the jobs that fail because they waited for it.
 create or replace function dialectic.list_ended(p_job dialectic.dialectic_generation_jobs)
 returns setof dialectic.dialectic_generation_jobs
 language sql stable
@@ -59,11 +59,11 @@ as $$
     and w.prerequisite_job_id = p_job.id and w.status = 'waiting_for_prerequisite'
 $$;
 
--- Everyone whom the end of a job may move, locked in the order of their ids before any of them is
--- touched: two jobs that end together lock the same rows in the same order. Those beside its parent
--- are among them: with this job a step may have ended, and then they look again. So are those who
--- look again when its parent ends, which it may with this job: in its last step, or if this failed.
--- With a failure its stage may fail, and then those of later stages end, whatever they wait for.
+-- Lock every job that the end of a job may move, in the order of their ids, before changing any:
+-- two jobs that end concurrently lock the same rows in the same order. This includes:
+--   the parent's siblings, which are woken if this job's end finishes a step
+--   the jobs that the parent's end wakes: it may end with this job, in its last step or on failure
+--   after a failure, the jobs of later stages: the stage may fail, which cancels them
 create or replace function dialectic.lock_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -102,7 +102,7 @@ begin
 end
 $$;
 
--- Whether a plan job awaits what a part of a stage has made, which may have ended with this job.
+-- Whether a plan job awaits the output of a part of a stage that this job may have finished.
 create or replace function dialectic.awaits_of_part(
   p_plan dialectic.dialectic_generation_jobs, p_job dialectic.dialectic_generation_jobs
 ) returns boolean
@@ -118,8 +118,7 @@ as $$
   )
 $$;
 
--- Let every plan job that is hungry look again: at once if it waits, after what it is doing now
--- otherwise.
+-- Wake the plan jobs that await this input: at once if they wait, else after their current attempt.
 create or replace function dialectic.poke_planners(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -129,8 +128,8 @@ begin
 end
 $$;
 
--- A plan job has gone on to its next step: those of other models that wait for what it made may know
--- only now that no more of it will come.
+-- A plan job has moved to its next step. Wake the plan jobs of other models that await its output:
+-- only now is it certain that no more will come.
 create or replace function dialectic.poke_stage(p_plan dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -165,13 +164,13 @@ begin
         else j.status
       end
   where j.tenant_id = p_tenant_id and j.id = p_job_id and not dialectic.is_ended(j.status)
-    -- Once is enough: of a hundred jobs that end together the first has said it.
+    -- Skip jobs that are already marked: many jobs may end at once.
     and (not j.is_poked or j.status in ('waiting_for_children', 'waiting_for_prerequisite'));
 end
 $$;
 
--- A plan job that found its children ended when it came to wait for them has passed a step, and no
--- job ended at that moment: those beside it that await what the step made must look again.
+-- A plan job whose children had ended before it began to wait finishes a step without the end of a
+-- job. Wake its siblings that await the step's output.
 create or replace function dialectic.poke_beside(p_plan dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
--- A job that waits for another: never in a circle, and never for one that has ended already.
+-- Prerequisites: a job waits for another, never in a cycle and never for one that has ended.
 
--- The prerequisite must not wait, by its own prerequisites or its children, for this job or for one
--- of the jobs that wait for this one as their child.
+-- Reject a cycle: the prerequisite must not wait, through its own prerequisites or children, for
+-- this job or one of its ancestors.
 create or replace function dialectic.refuse_prerequisite_cycle(p_job dialectic.dialectic_generation_jobs)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -33,7 +33,7 @@ begin
 end
 $$;
 
--- What becomes of a job that is to wait for another.
+-- Decide the status of a job that is about to wait for another.
 create or replace function dialectic.look_at_prerequisite(p_job dialectic.dialectic_generation_jobs)
 returns dialectic.dialectic_generation_jobs
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -52,8 +52,8 @@ begin
 end
 $$;
 
--- The prerequisite is locked first: if it ends at this moment, either it sees the new waiter or we
--- see its end.
+-- Lock the prerequisite first: if it ends concurrently, either it sees the new waiter or the waiter
+-- sees its end.
 create or replace function dialectic.status_after_prerequisite(p_job dialectic.dialectic_generation_jobs)
 returns dialectic.dialectic_job_status
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -74,11 +74,11 @@ begin
 end
 $$;
 
--- A job that was cancelled runs again for someone who needs it, with those of its children that did
--- not complete. One that failed does so only for a document that someone asked for anew since then:
--- others of the same work would only let it fail once more.
--- It is locked before it is looked at: the last of those who needed it so far may leave at this moment,
--- and whoever cancels it then passes over what is locked.
+-- Rerun a cancelled job that another job needs, with its children that did not complete. A failed
+-- job reruns only for a document that a user requested after the failure: for other waiters it
+-- would only fail again.
+-- Lock the job before reading it: its last waiter may end concurrently, and the canceller skips
+-- locked rows.
 create or replace function dialectic.rerun_needed(p_job_id uuid, p_reader_id uuid) returns void
 language plpgsql
 as $$

@@ -24,8 +24,8 @@ begin
 end
 $$;
 
--- The stage is over when all its plan jobs have ended: said once, with the counts. The row is
--- locked first, for the reason given in wake_parent. On autopilot the next stage's turn has come.
+-- A stage ends when all its plan jobs have ended; this is announced once, with the counts. The row
+-- is locked first, for the reason given in wake_parent. On autopilot the next stage starts.
 create or replace function dialectic.settle_stage(
   p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text
 ) returns void
@@ -74,7 +74,7 @@ begin
   else
     perform dialectic.set_session_status(
       p_tenant_id, p_session_id, p_iteration, p_stage, p_stage || '_generation_failed');
-    -- What a later stage would build on will not come. What it has written already stays.
+    -- Cancel later stages: their inputs will not come. Their finished documents stay.
     update dialectic.dialectic_generation_jobs j
     set status = 'cancelled', status_reason = format('stage %s %s', p_stage, v_status)
     where j.tenant_id = p_tenant_id and j.session_id = p_session_id and j.parent_job_id is null
@@ -90,9 +90,9 @@ begin
 end
 $$;
 
--- The session stands at the first stage that is not complete. Stages may end out of order: the last
--- plan job of one may still look around when the next has all it needs. The session is locked before
--- the stages are read, so of two that end together the second sees the first.
+-- The session's current stage is the first that is not complete. Stages may end out of order: the
+-- last plan job of one may still run when the next has all its inputs. The session is locked before
+-- the stages are read, so of two that end concurrently the second sees the first.
 create or replace function dialectic.advance_session(
   p_tenant_id uuid, p_session_id uuid, p_iteration integer
 ) returns void
@@ -125,7 +125,7 @@ begin
 end
 $$;
 
--- Move a session that generates on, also behind a pause.
+-- Move a generating session to its next status, also while it is paused.
 create or replace function dialectic.set_session_status(
   p_tenant_id uuid, p_session_id uuid, p_iteration integer, p_stage text, p_status text
 ) returns void

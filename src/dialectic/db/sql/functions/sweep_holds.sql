@@ -1,5 +1,5 @@
--- Whether a call of the same question in a chat has begun since then, and may still be answered. Their
--- keys differ in the number at the end.
+-- Whether a later call of the same chat question has started and may still be answered. The keys of
+-- such calls differ in the number at the end.
 create or replace function dialectic.is_followed(
   p_hold dialectic.token_wallet_holds, p_since timestamptz
 ) returns boolean
@@ -13,14 +13,14 @@ as $$
   )
 $$;
 
--- Resolve holds that nobody will resolve any more, across all tenants: their attempt is over (another
--- one has begun, or the job has ended, waits or is gone), or their holder has been silent for longer
--- than any call takes. Their calls may have been made, so they are lost. Returns how many.
--- The calls of one question in a chat are paid for together, when the last of them is answered: none of
--- their holds is given up before that of the last.
--- An attempt that is over can save nothing, so no settlement can come after this.
--- Locks are taken kind after kind, as everyone takes them: holds, spending, wallets, each in order.
--- Whoever froze in the middle of a commit is not waited for: it would hold up the wallets of all.
+-- Resolve abandoned holds of all tenants: their attempt has ended (another one has started, or the
+-- job has ended, waits or is deleted), or their holder has been silent for longer than any call
+-- takes. Their calls may have been made, so they are marked as lost. Returns how many. The calls of
+-- one chat question are settled together, when the last one is answered: none of their holds is
+-- resolved before the last one's. An attempt that has ended can save nothing, so no settlement can
+-- follow. Locks are taken in the common order: holds, spending, wallets, each sorted. Locked
+-- holds are skipped and other waits are short: a client that froze inside a transaction must not
+-- block all wallets.
 create or replace function dialectic.sweep_holds(p_age interval, p_limit integer)
 returns integer
 language plpgsql security definer
@@ -46,7 +46,7 @@ begin
       end
     order by h.tenant_id, h.hold_key
     limit p_limit
-    for no key update of h skip locked  -- one that someone has locked is being resolved
+    for no key update of h skip locked  -- a locked hold is being resolved
   loop
     v_holds := array_append(v_holds, v_hold);
   end loop;

@@ -1,6 +1,6 @@
--- Put right whatever is stuck, across all tenants: the last resort that makes every hint optional.
--- A message can be lost (a frozen worker that wakes up may acknowledge a message that another one
--- works on); a lease can run out. Returns how many rows it touched.
+-- Repair stuck jobs of all tenants: the last resort that makes every notification optional. A
+-- message can be lost (a frozen worker that wakes up may acknowledge a message that another worker
+-- processes); a lease can expire. Returns the number of changed rows.
 create or replace function dialectic.sweep_jobs(p_grace interval, p_limit integer) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -11,8 +11,8 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('dialectic.sweep_jobs')) then
     return 0;
   end if;
-  -- A row that is locked is left for the next time: a worker that froze in the middle of its commit
-  -- must not hold up the sweep for everyone.
+  -- Skip locked rows until the next sweep: a worker that froze inside a transaction must not block
+  -- the sweep.
   with silent as (
     select s.tenant_id, s.id
     from dialectic.dialectic_generation_jobs s
@@ -31,7 +31,7 @@ begin
         (dialectic.is_runnable(j.status) and j.run_at <= dialectic.now())
         or (j.status = 'processing' and dialectic.is_abandoned(j, p_grace))
       )
-      -- A message that someone holds is as good as a queued one, unless its holder is the dead one.
+      -- A picked message counts like a queued one, unless its holder is the dead worker.
       and not exists (
         select from queue.pgqueuer q
         where q.dedupe_key = j.tenant_id || ' ' || j.id || ':' || j.dispatch_count
@@ -48,7 +48,7 @@ begin
     perform dialectic.dispatch(v_job);
     v_count := v_count + 1;
   end loop;
-  -- The queue keeps a log of its own that nobody reads here.
+  -- PgQueuer keeps a log that Dialectic does not read.
   delete from queue.pgqueuer_log l
   where l.id in (
     select id from queue.pgqueuer_log
@@ -58,7 +58,7 @@ begin
 end
 $$;
 
--- Waiters whose wait is over. None of these should ever be found; each is a wake-up that nothing
+-- Wake jobs whose wait is over. None should ever be found; each one is a lost wake-up that nothing
 -- else would repeat.
 create or replace function dialectic.sweep_waiting(p_limit integer) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -93,8 +93,8 @@ begin
     perform dialectic.tell_waiters(v_job);
     v_count := v_count + 1;
   end loop;
-  -- A combine job that dealt out its merges just when the last one who waited for it ended. Somebody may
-  -- have come to need it before it was locked: that is looked for once more, with it locked.
+  -- A combine job that planned its merges just when its last waiter ended. A new waiter may have
+  -- come before the lock, so check again after locking.
   for v_job in
     select c.* from dialectic.dialectic_generation_jobs c
     where c.status = 'waiting_for_children' and c.job_type = 'combine'
@@ -103,11 +103,11 @@ begin
     for no key update skip locked
   loop
     update dialectic.dialectic_generation_jobs j
-    set status = 'cancelled', status_reason = 'nobody waits for it any more'
+    set status = 'cancelled', status_reason = 'no job waits for it any more'
     where j.tenant_id = v_job.tenant_id and j.id = v_job.id and not dialectic.is_needed(j);
     v_count := v_count + found::integer;
   end loop;
-  -- Where everyone waits and nobody works, whoever awaits something looks again.
+  -- If all jobs of an iteration wait and none runs, wake the plan jobs that await inputs.
   for v_job in
     with busy as materialized (
       select distinct j.tenant_id, j.session_id, j.iteration_number

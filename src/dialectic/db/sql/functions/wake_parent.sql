@@ -1,6 +1,6 @@
 -- Decide what a waiting parent does, now that one of its children has ended.
--- The parent is locked first and the children are counted in a new statement: of two children that
--- end together, the second sees the first. A plain count would lose the wake-up.
+-- Lock the parent first and count the children in a new statement: of two children that end
+-- concurrently, the second sees the first. Without the lock both could miss the wake-up.
 create or replace function dialectic.wake_parent(p_tenant_id uuid, p_parent_id uuid) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -34,7 +34,7 @@ begin
   end;
 
   if v_parent.is_step_open and (v_lost = 0 or v_parent.on_child_failure <> 'all') then
-    return;  -- what it still awaits will let it plan the rest
+    return;  -- its awaited inputs will wake it to plan the rest
   elsif v_open + v_done + v_lost = 0 or v_done + v_open < v_needed then
     perform dialectic.fail_parent(v_parent, v_done, v_lost, v_needed);
   elsif v_open = 0 and v_parent.current_step < v_parent.total_steps then
@@ -71,7 +71,7 @@ begin
     and dialectic.is_ended(j.status) and j.status <> 'completed'
   order by j.completed_at, j.id
   limit 1;
-  v_message := coalesce(v_message, format('Step %s has no job at all.', p_parent.current_step));
+  v_message := coalesce(v_message, format('Step %s has no jobs.', p_parent.current_step));
   update dialectic.dialectic_generation_jobs j
   set status = 'failed', status_reason = 'child_failed',
       error_details = j.error_details || dialectic.error_entry(j.attempt_count, 'child_failed', v_message)

@@ -1,6 +1,6 @@
--- Wallets: made, filled, and freed of their limit. A session's budget.
+-- Wallets: create, fund, set count-only. Session budgets.
 
--- A wallet of a user, or of the tenant as a whole, with play money to begin with: 1,000 dollars' worth.
+-- Create a wallet of a user, or of the whole tenant, with play money worth 1,000 dollars.
 create or replace function dialectic.make_wallet(p_tenant_id uuid, p_user_id uuid) returns uuid
 language plpgsql
 as $$
@@ -22,7 +22,7 @@ begin
 end
 $$;
 
--- The wallet of one of the current tenant's users, or of the tenant, made at the first call.
+-- Open the wallet of a user of the current tenant, or of the tenant; the first call creates it.
 create or replace function dialectic.open_wallet(p_user_id uuid) returns uuid
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -32,14 +32,14 @@ begin
   if p_user_id is not null and not exists (
     select from dialectic.memberships m where m.tenant_id = v_tenant and m.user_id = p_user_id
   ) then
-    raise exception 'there is no user %', p_user_id
+    raise exception 'user % does not exist', p_user_id
       using errcode = 'DJ103', constraint = 'user_exists';
   end if;
   return dialectic.make_wallet(v_tenant, p_user_id);
 end
 $$;
 
--- Put money into a wallet of the current tenant, once per key, and say what it holds then.
+-- Add money to a wallet of the current tenant, once per key; return the new balance.
 create or replace function dialectic.fund_wallet(
   p_wallet_id uuid, p_is_play boolean, p_type text, p_amount bigint, p_key text, p_user_id uuid,
   p_notes text
@@ -52,8 +52,8 @@ begin
 end
 $$;
 
--- For functions of the owner: a transfer into a wallet. The wallet is locked before the key is looked
--- for, so that two who bring the same key meet here and not at an error.
+-- For the owner's functions: deposit into a wallet. The wallet is locked before the key is looked
+-- up, so two deposits with the same key run one after the other instead of raising an error.
 create or replace function dialectic.put_in(
   p_tenant_id uuid, p_wallet_id uuid, p_is_play boolean, p_type text, p_amount bigint, p_key text,
   p_user_id uuid, p_notes text
@@ -68,7 +68,7 @@ begin
   where w.tenant_id = p_tenant_id and w.id = p_wallet_id
   for no key update;
   if not found then
-    raise exception 'there is no wallet %', p_wallet_id
+    raise exception 'wallet % does not exist', p_wallet_id
       using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
   select t.* into v_before from dialectic.token_wallet_transactions t
@@ -76,7 +76,7 @@ begin
     and t.idempotency_key = p_key and t.transaction_type = p_type;
   if found then
     if (v_before.amount_credits, v_before.is_play) <> (p_amount, p_is_play) then
-      raise exception '% was put in under the key %, not %', v_before.amount_credits, p_key, p_amount
+      raise exception '% credits were deposited under key %, not %', v_before.amount_credits, p_key, p_amount
         using errcode = 'DJ104', constraint = 'deposit_key_is_used_once';
     end if;
     return v_before.balance_after_credits;
@@ -97,8 +97,8 @@ begin
 end
 $$;
 
--- Let a wallet only count, or let it have a limit again. It can have one when it holds at least what
--- is set aside.
+-- Make a wallet count only, or enforce its balance again. Enforcing requires that the balance
+-- covers the open holds.
 create or replace function dialectic.set_wallet_count_only(p_wallet_id uuid, p_is_count_only boolean)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -108,13 +108,13 @@ begin
   set is_count_only = p_is_count_only
   where w.tenant_id = dialectic.current_tenant() and w.id = p_wallet_id;
   if not found then
-    raise exception 'there is no wallet %', p_wallet_id
+    raise exception 'wallet % does not exist', p_wallet_id
       using errcode = 'DJ103', constraint = 'wallet_exists';
   end if;
 end
 $$;
 
--- Set the most that a session may spend, or no limit. What is spent and held already must fit.
+-- Set a session's budget, or remove it. The budget must cover what is spent and held already.
 create or replace function dialectic.set_session_budget(p_session_id uuid, p_budget bigint)
 returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -124,7 +124,7 @@ begin
     select from dialectic.dialectic_sessions s
     where s.tenant_id = dialectic.current_tenant() and s.id = p_session_id
   ) then
-    raise exception 'there is no session %', p_session_id
+    raise exception 'session % does not exist', p_session_id
       using errcode = 'DJ103', constraint = 'session_exists';
   end if;
   insert into dialectic.dialectic_session_spending as s (tenant_id, session_id, budget_credits)
@@ -133,7 +133,7 @@ begin
 end
 $$;
 
--- What a session may spend of one kind of money at this moment.
+-- What a session may spend of one kind of money now.
 create or replace function dialectic.load_purse(
   p_tenant_id uuid, p_wallet_id uuid, p_session_id uuid, p_is_play boolean
 ) returns table (
@@ -162,8 +162,8 @@ begin
 end
 $$;
 
--- The same of a session of the current tenant, for whoever is about to wait for more: until it has
--- written that it waits, nobody puts anything in. Who does so afterwards finds it waiting.
+-- The same for a job that is about to wait for money. The wallet stays locked until that job has
+-- committed, so a later deposit finds the job waiting.
 create or replace function dialectic.watch_purse(p_session_id uuid, p_is_play boolean)
 returns table (
   available_credits bigint, budget_credits bigint, budget_left_credits bigint, held_credits bigint,
@@ -177,7 +177,7 @@ declare
 begin
   select s.wallet_id into v_wallet_id from dialectic.dialectic_sessions s
   where s.tenant_id = v_tenant and s.id = p_session_id;
-  -- What this transaction has freed counts.
+  -- Include the money that this transaction has released.
   set constraints dialectic.holds_move_funds immediate;
   perform from dialectic.dialectic_session_spending s
   where s.tenant_id = v_tenant and s.session_id = p_session_id for share;

@@ -1,8 +1,8 @@
--- Tenants, their users, and what a user shows with a request.
+-- Tenants, users, access tokens and idempotency keys.
 --
--- Every other row belongs to exactly one tenant. Every tenant table starts its keys with tenant_id, so
--- that a foreign key or a unique index can never tell one tenant what another one has. bindings.sql
--- puts row-level security on all of them.
+-- Every other row belongs to exactly one tenant. Every tenant table starts its keys with tenant_id,
+-- so that a foreign key or a unique index can never tell one tenant what another one has.
+-- bindings.sql puts row-level security on all of them.
 
 create table tenants (
   id uuid primary key,
@@ -25,9 +25,9 @@ create table memberships (
   primary key (tenant_id, user_id)
 );
 
--- A secret that its holder sends with every request. Only its SHA-256 is kept: 256 random bits need no
--- slower hash. A browser's session is a row here too; it stands for the token it was begun with and
--- ends with that token. The token may act in another tenant, so no foreign key leads to it.
+-- A secret that its holder sends with every request. Only its SHA-256 is kept: 256 random bits need
+-- no slower hash. A browser's session is a row here too; it stands for the token it was begun with
+-- and ends with that token. The token may act in another tenant, so no foreign key leads to it.
 create table access_tokens (
   tenant_id uuid not null references tenants (id) on delete cascade,
   id uuid not null,
@@ -55,16 +55,16 @@ create unique index tokens_by_secret on access_tokens (secret_sha256);
 create index tokens_of_a_user on access_tokens (tenant_id, user_id);
 create index sessions_by_end on access_tokens (expires_at) where kind = 'browser';
 
--- The rate limit of a token: up to when the requests let through so far use up what a minute allows.
--- Belongs to no tenant; only functions touch it. A crash of the server may lose it.
+-- The rate limit of a token: up to when the requests let through so far use up what a minute
+-- allows. Belongs to no tenant; only functions touch it. A crash of the server may lose it.
 create unlogged table request_buckets (
   token_id uuid primary key,
   filled_until timestamptz not null
 ) with (fillfactor = 20);  -- every request updates the one row of its token
 
 -- The answers to requests that carried an Idempotency-Key. A row without a status is a request in
--- progress: claimed in a commit of its own, for as long as the claim is renewed. The next claimant works
--- under the same effect_id.
+-- progress: claimed in a commit of its own, for as long as the claim is renewed. The next claimant
+-- works under the same effect_id.
 create table idempotency_keys (
   tenant_id uuid not null references tenants (id) on delete cascade,
   user_id uuid not null references users (id) on delete cascade,

@@ -1,9 +1,9 @@
 -- Processes, their stages and their prompts, as they were when a session pinned them.
 --
--- A process is a file; these rows are its copy for queries and export. The content hash is the version:
--- a changed file makes new rows, and running sessions keep the ones they started with. Prompts and
--- overlays are shared between versions that have them in common; link tables say which version uses
--- what.
+-- A process is a file; these rows are its copy for queries and export. The content hash is the
+-- version: a changed file makes new rows, and running sessions keep the ones they started with.
+-- Prompts and overlays are shared between versions that have them in common; link tables say which
+-- version uses what.
 
 create table dialectic_domains (
   tenant_id uuid not null references tenants (id) on delete cascade,
@@ -65,7 +65,8 @@ create table dialectic_stages (
   unique (tenant_id, process_template_id, position)
 );
 
--- A process names its first stage and a stage its process: the second of the two references comes last.
+-- A process names its first stage and a stage its process: the second of the two references comes
+-- last.
 alter table dialectic_process_templates
   add foreign key (tenant_id, starting_stage_id)
   references dialectic_stages (tenant_id, id) deferrable initially deferred;

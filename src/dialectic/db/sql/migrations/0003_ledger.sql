@@ -1,11 +1,12 @@
 -- Money: wallets, holds before calls, and a journal of transfers.
 --
--- Only the owner's functions (functions/ledger.sql, functions/wallets.sql) write it. Amounts are whole
--- credits; one credit is one millionth of a US dollar. Play money pays for models that cost nothing and
--- never meets real money.
+-- Only the owner's functions (functions/ledger.sql, functions/wallets.sql) write it. Amounts are
+-- whole credits; one credit is one millionth of a US dollar. Play money pays for models that cost
+-- nothing and never meets real money.
 --
--- A rule about one value is a type: each statement that writes to a table reads and plans the checks of
--- that table again, but those of a type once a connection, and these tables are written to twice a call.
+-- Checks of a single value are domain types: PostgreSQL plans the checks of a table for each
+-- statement that writes to it, but those of a domain once per connection. These tables are written
+-- twice per call.
 
 create domain dialectic.credits as bigint check (value >= 0);
 create domain dialectic.tokens as bigint check (value >= 0);
@@ -29,19 +30,19 @@ create table token_wallets (
   constraint wallet_is_never_overdrawn check (is_count_only or balance_credits >= held_credits),
   constraint wallet_play_is_never_overdrawn
     check (is_count_only or play_balance_credits >= play_held_credits)
-) with (fillfactor = 50);  -- every hold and settlement updates the row: its next version fits the page
+) with (fillfactor = 50);  -- each hold and settlement updates the row: leave room on the page
 create unique index one_wallet_per_user on token_wallets (tenant_id, user_id) nulls not distinct;
 
--- A row of the journal is one transfer: an amount leaves one account and enters another, so that all
--- accounts together always hold nothing. Rows are added, never changed. Each wallet has these accounts,
--- once for real money and once for play money:
+-- A row of the journal is one transfer: an amount leaves one account and enters another, so that
+-- all accounts together always hold nothing. Rows are added, never changed. Each wallet has these
+-- accounts, once for real money and once for play money:
 --   wallet    what its owner may spend
 --   provider  what calls cost where they are answered
 --   grants    where money comes from: top-ups and gifts
 --   overrun   what calls cost beyond what was held for them
 --   loss      what calls cost whose answer was lost
--- It has no reference to its wallet: the writer has just changed that row, and a reference would lock it
--- a second time.
+-- It has no foreign key to its wallet: the writer has just updated that row, and the foreign key
+-- would lock it a second time.
 create table token_wallet_transactions (
   tenant_id uuid not null,
   id bigint generated always as identity,
@@ -74,12 +75,12 @@ create table token_wallet_transactions (
 create index overruns on token_wallet_transactions (tenant_id, is_play, amount_credits)
   where transaction_type = 'overrun';
 
--- Money set aside for one call. The commit right before the request leaves makes the hold, so an open
--- hold may have cost money since it was made. A hold is resolved once: posted (the call is paid for),
--- voided (it was never made) or lost (made, and its answer never saved).
--- It names its session, its job and its answer without a reference: those can be deleted, and what was
--- paid for them stays on record. Nor does it refer to its wallet: each reference is looked up and locked
--- at every insert, and all calls meet at that row.
+-- Money reserved for one call. The hold is committed right before the request is sent, so the call
+-- of an open hold may have cost money. A hold is resolved once: posted (the call is paid for),
+-- voided (it was never made) or lost (it was made, and its response was never saved). It names its
+-- session, its job and its response without foreign keys: those can be deleted, and the payment
+-- stays on record. It has no foreign key to its wallet either: every insert would look up and lock
+-- that row, which all calls share.
 create table token_wallet_holds (
   tenant_id uuid not null,
   -- Derived from the work: job, attempt and turn, or the caller's name for the call.
@@ -101,13 +102,13 @@ create table token_wallet_holds (
   output_cap_tokens dialectic.tokens not null,
   provider_request_id text,
   state text not null default 'pending',
-  -- What the call cost where it was answered, and what the wallet paid of it.
+  -- The provider's cost of the call, and what the wallet paid of it.
   cost_credits dialectic.credits,
   charged_credits dialectic.credits,
   input_tokens dialectic.tokens,
   output_tokens dialectic.tokens,
   usage_source dialectic.usage_source,
-  -- What was reported where it was not believed.
+  -- The reported usage, if it was implausible.
   reported_usage jsonb,
   flags text[] not null default '{}',
   answer_id uuid,
@@ -129,20 +130,20 @@ create table token_wallet_holds (
       when 'voided' then cost_credits = 0 and charged_credits = 0 and answer_id is null
     end) is true)
 );
--- An answer is paid for once.
+-- A response is paid for once.
 create unique index one_hold_per_answer on token_wallet_holds (tenant_id, answer_id)
   where answer_id is not null;
 create index holds_of_a_session on token_wallet_holds (tenant_id, session_id)
   where session_id is not null;
--- The few that are open, which the sweeper looks at across tenants.
+-- Open holds, which the sweeper reads across tenants.
 create index holds_pending on token_wallet_holds (tenant_id, wallet_id, created_at)
   where state = 'pending';
--- The few whose provider counts otherwise than we do, for an operator to look at.
+-- Holds with implausible reported usage, for operators.
 create index holds_doubted on token_wallet_holds (tenant_id, hold_key)
   where reported_usage is not null;
 
--- What a session has spent and holds, and the most it may: a second limit next to the wallet's. A budget
--- counts for each kind of money by itself.
+-- What a session has spent and holds, and its budget: a second limit in addition to the wallet's. A
+-- budget applies to each kind of money separately.
 create table dialectic_session_spending (
   tenant_id uuid not null,
   session_id uuid not null,
@@ -151,7 +152,7 @@ create table dialectic_session_spending (
   spent_credits dialectic.credits not null default 0,
   play_held_credits dialectic.credits not null default 0,
   play_spent_credits dialectic.credits not null default 0,
-  -- When its first call was held for: from then on each of its answers has a posted hold.
+  -- The time of its first hold: from then on each of its responses has a posted hold.
   first_hold_at timestamptz,
   primary key (tenant_id, session_id),
   constraint a_budget_is_never_exceeded check (

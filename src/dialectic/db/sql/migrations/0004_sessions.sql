@@ -1,4 +1,4 @@
--- What users ask for: projects, the sessions that work on them, and the stages those run.
+-- Projects, their sessions, and the stages that sessions run.
 
 create table dialectic_projects (
   tenant_id uuid not null references tenants (id) on delete cascade,
@@ -33,7 +33,7 @@ create table dialectic_sessions (
   until_stage_slug text not null,
   iteration_count integer not null default 1 check (iteration_count >= 1),
   status text not null,
-  -- What the status was before a pause, so that resuming puts it back.
+  -- The status before a pause, which resuming restores.
   status_before_pause text,
   is_autopilot boolean not null default true,
   continue_until_complete boolean not null default true,
@@ -54,8 +54,8 @@ create index sessions_newest_first on dialectic_sessions (tenant_id, created_at 
 create unique index session_folders on dialectic_sessions (tenant_id, project_id, left(id::text, 8));
 
 -- One stage of one iteration: its totals, known when it starts, and how far it is. On autopilot all
--- stages of an iteration are made at once, and a later one waits for its turn.
--- The row is locked when a root job ends, so that the last of several that end together sees all others.
+-- stages of an iteration are made at once, and a later one waits for its turn. The row is locked
+-- when a root job ends, so that the last of several that end together sees all others.
 create table dialectic_stage_runs (
   tenant_id uuid not null,
   session_id uuid not null,

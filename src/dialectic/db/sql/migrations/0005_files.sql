@@ -1,16 +1,16 @@
--- Files in storage: the store they are in, those that are wanted, and those to delete.
+-- Files in storage: the store, the files of projects, and the files to delete.
 
--- The id of this database's store, which lies in the store too, and the place where it was last seen,
--- for people. There is one row: documents in two stores would be scattered.
+-- The id of this database's store, which lies in the store too, and the place where it was last
+-- seen, for people. There is one row: documents in two stores would be scattered.
 create table dialectic_storage (
   is_the_one boolean primary key default true check (is_the_one),
   store_id uuid not null,
   place text not null
 );
 
--- Every file of a project. Bytes wait here, in the commit that speaks of them, until they are durably in
--- storage; then the row keeps only their name, size and hash.
--- The project leads to the tenant: a reference to it would be looked up and locked at every insert.
+-- Every file of a project. The commit that refers to a file also holds its bytes here until they
+-- are durable in storage; then the row keeps only name, size and hash. There is a foreign key to
+-- the project only: one to the tenant would be looked up and locked at every insert.
 create table dialectic_files (
   tenant_id uuid not null,
   path text not null check (length(path) between 1 and 1024),
@@ -31,16 +31,16 @@ create index files_waiting on dialectic_files (tried_at nulls first, created_at)
   where written_at is null;
 create index files_of_a_project on dialectic_files (tenant_id, project_id);
 
--- Files of deleted projects that are still in storage. The commit that deletes the project writes the
--- rows, and a row goes when its file has gone: the process that deletes may die at any moment between.
--- Until then no other project takes the folder.
+-- Files of deleted projects that are still in storage. The commit that deletes the project inserts
+-- the rows; a row is removed after its file, because the deleting process may die at any time.
+-- Until then no other project can use the folder.
 create table dialectic_discarded_files (
   tenant_id uuid not null references tenants (id),
   path text not null check (length(path) between 1 and 1024),
   folder text not null generated always as (split_part(path, '/', 1)) stored,
-  -- From when on no process can still be writing it: then a deletion is final.
+  -- The time from which on no process can still be writing the file: a deletion is then final.
   settled_at timestamptz not null default dialectic.now(),
-  -- When the next process may try to delete it.
+  -- When a process may next try to delete it.
   due_at timestamptz not null default dialectic.now(),
   primary key (tenant_id, path)
 );

@@ -1,5 +1,5 @@
--- Jobs: one row each, the truth about it. The queue only carries its id.
--- A job's status moves only along dialectic_job_moves; functions/job_guard.sql refuses the rest.
+-- Jobs. The row is the source of truth; the queue only carries its id. A job's status changes only
+-- as dialectic_job_moves allows; functions/job_guard.sql rejects everything else.
 
 create type dialectic_job_status as enum (
   'pending',                  -- runnable: never started, or given back
@@ -25,16 +25,16 @@ create table dialectic_job_moves (
 insert into dialectic_job_moves (from_status, to_status, meaning) values
   ('pending', 'processing', 'a worker claims it'),
   ('pending', 'paused', 'its session is paused'),
-  ('pending', 'cancelled', 'nobody wants it any more'),
+  ('pending', 'cancelled', 'its result is not wanted any more'),
   ('pending_next_step', 'processing', 'a worker claims it'),
   ('pending_next_step', 'paused', 'its session is paused'),
-  ('pending_next_step', 'cancelled', 'nobody wants it any more'),
+  ('pending_next_step', 'cancelled', 'its result is not wanted any more'),
   ('pending_continuation', 'processing', 'a worker claims it'),
   ('pending_continuation', 'paused', 'its session is paused'),
-  ('pending_continuation', 'cancelled', 'nobody wants it any more'),
+  ('pending_continuation', 'cancelled', 'its result is not wanted any more'),
   ('retrying', 'processing', 'a worker claims it'),
   ('retrying', 'paused', 'its session is paused'),
-  ('retrying', 'cancelled', 'nobody wants it any more'),
+  ('retrying', 'cancelled', 'its result is not wanted any more'),
   ('processing', 'pending', 'a worker gives it back unfinished'),
   ('processing', 'waiting_for_children', 'its children are planned'),
   ('processing', 'waiting_for_prerequisite', 'another job must end first'),
@@ -44,23 +44,23 @@ insert into dialectic_job_moves (from_status, to_status, meaning) values
   ('processing', 'completed', 'its work is saved'),
   ('processing', 'failed', 'an error that no retry mends'),
   ('processing', 'retry_loop_failed', 'retries are used up'),
-  ('processing', 'cancelled', 'nobody wants it any more'),
+  ('processing', 'cancelled', 'its result is not wanted any more'),
   ('waiting_for_children', 'pending_next_step', 'the last child has ended and a step is left'),
   ('waiting_for_children', 'completed', 'the last child of the last step has ended'),
   ('waiting_for_children', 'failed', 'a child failed and the step cannot do without it'),
-  ('waiting_for_children', 'cancelled', 'nobody wants it any more'),
+  ('waiting_for_children', 'cancelled', 'its result is not wanted any more'),
   ('waiting_for_prerequisite', 'pending', 'the prerequisite has completed'),
   ('waiting_for_prerequisite', 'failed', 'the prerequisite has failed'),
-  ('waiting_for_prerequisite', 'cancelled', 'nobody wants it any more'),
+  ('waiting_for_prerequisite', 'cancelled', 'its result is not wanted any more'),
   ('paused', 'pending', 'someone resumes it'),
-  ('paused', 'cancelled', 'nobody wants it any more'),
+  ('paused', 'cancelled', 'its result is not wanted any more'),
   ('failed', 'pending', 'someone runs it again'),
   ('retry_loop_failed', 'pending', 'someone runs it again'),
   ('cancelled', 'pending', 'someone runs it again');
 
 create table dialectic_generation_jobs (
   tenant_id uuid not null,
-  -- Derived from the work itself, so that planning twice makes the job once.
+  -- Derived from the work, so that planning twice inserts the job once.
   id uuid not null,
   session_id uuid not null,
   parent_job_id uuid,
@@ -69,7 +69,7 @@ create table dialectic_generation_jobs (
   stage_slug text not null,
   iteration_number integer not null check (iteration_number >= 1),
   payload jsonb not null,
-  -- The router goes by this alone; an unknown type fails the job, not the insert.
+  -- The router reads only this; an unknown type fails the job, not the insert.
   job_type text generated always as (payload ->> 'job_type') stored,
   -- The type of contribution that it makes.
   output_type text generated always as (payload ->> 'output_type') stored,
@@ -87,24 +87,25 @@ create table dialectic_generation_jobs (
   is_step_open boolean not null default false,
   -- The types of contribution whose arrival lets this plan job plan more.
   awaits text[] not null default '{}',
-  -- Something it awaits arrived while it was at work: it looks again instead of waiting.
+  -- An awaited input arrived while the job was running: it runs again instead of waiting.
   is_poked boolean not null default false,
-  -- The fencing token: one more at every claim; every later write of that attempt carries it.
+  -- The fencing token, incremented at every claim; every write of that attempt compares it.
   attempt_count integer not null default 0 check (attempt_count >= 0),
   retry_count integer not null default 0 check (retry_count >= 0),
   lost_count integer not null default 0 check (lost_count >= 0),
   max_retries integer not null check (max_retries >= 0),
-  -- A person has allowed a call that costs more than may be spent unasked.
+  -- A user has approved a call over the automatic spending limit.
   is_spend_approved boolean not null default false,
   run_at timestamptz not null default dialectic.now(),
   -- Since when a provider has answered every call of this job with a request to slow down.
   throttled_since timestamptz,
   lease_until timestamptz,
-  -- When the lease was first seen to have run out. The holder may be alive behind a restarted
-  -- server or a jumping clock: it has a moment to say so before the job is given away.
+  -- When the sweeper first saw that the lease had expired. The worker may still be alive after a
+  -- server restart or a clock jump: it has a grace period for a heartbeat before another worker may
+  -- claim the job.
   suspect_at timestamptz,
   worker text,
-  -- One more at every dispatch; with the id it names the one message that counts.
+  -- Incremented at every dispatch; with the id it identifies the current message.
   dispatch_count integer not null default 0,
   -- Planned units of its stage that this job's completion finishes; progress is their sum.
   finished_units integer not null default 0 check (finished_units >= 0),
@@ -136,8 +137,8 @@ create index jobs_awaiting on dialectic_generation_jobs (tenant_id, session_id, 
   where awaits <> '{}';
 create index jobs_waiting_for_another on dialectic_generation_jobs (tenant_id, prerequisite_job_id)
   where prerequisite_job_id is not null;
--- The sweeper looks across tenants at the few rows that are neither ended nor paused.
+-- For the sweeper: the rows of all tenants that are neither ended nor paused.
 create index jobs_alive on dialectic_generation_jobs (status, run_at)
   where status not in ('completed', 'failed', 'retry_loop_failed', 'cancelled', 'paused');
--- Paused jobs, of a session or of a wallet, are found without reading all that ended.
+-- For finding paused jobs of a session or a wallet without reading ended ones.
 create index jobs_paused on dialectic_generation_jobs (tenant_id, session_id) where status = 'paused';

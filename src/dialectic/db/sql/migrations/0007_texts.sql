@@ -1,4 +1,4 @@
--- What is written: contributions, the chunks they grow from, resources, feedback and chats.
+-- Texts: contributions, the chunks they are built from, resources, feedback and chats.
 
 create table dialectic_contributions (
   tenant_id uuid not null,
@@ -27,7 +27,7 @@ create table dialectic_contributions (
   source_contribution_ids uuid[] not null default '{}',
   is_intermediate boolean not null default false,
   is_incomplete boolean not null default false,
-  -- Something that it was made from has changed since.
+  -- One of its sources has changed since.
   is_stale boolean not null default false,
   flags text[] not null default '{}',
   content text not null,
@@ -36,7 +36,7 @@ create table dialectic_contributions (
   mime_type text not null default 'text/markdown',
   size_bytes bigint not null check (size_bytes >= 0),
   prompt_template_name text,
-  -- What its prompt was made of; null for what people wrote.
+  -- The parts of its prompt; null for texts by users.
   manifest jsonb,
   tokens_used_input integer check (tokens_used_input >= 0),
   tokens_used_output integer check (tokens_used_output >= 0),
@@ -65,7 +65,7 @@ create table dialectic_contributions (
   unique (tenant_id, storage_path),
   constraint the_first_turn_is_the_root check ((turn_index = 0) = (root_contribution_id = id) or edit_version > 1)
 );
--- A job writes one contribution, however often it dies and runs again.
+-- A job writes one contribution, however often it crashes and reruns.
 create unique index one_contribution_per_job on dialectic_contributions (tenant_id, job_id)
   where job_id is not null;
 create unique index one_chunk_per_turn
@@ -76,14 +76,14 @@ create index versions_of_a_contribution
   on dialectic_contributions (tenant_id, original_model_contribution_id)
   where original_model_contribution_id is not null;
 
--- A contribution names its job and a job the contribution it is about: the second of the two references
--- comes last.
+-- A contribution names its job and a job the contribution it is about: the second of the two
+-- references comes last.
 alter table dialectic_generation_jobs
   add foreign key (tenant_id, target_contribution_id)
   references dialectic_contributions (tenant_id, id);
 
--- One turn of a document that took several, because its answer was cut off. Lists of documents never
--- show chunks. Written once and never changed.
+-- One turn of a document that took several, because its answer was cut off. Lists of documents
+-- never show chunks. Written once and never changed.
 create table dialectic_chunks (
   tenant_id uuid not null,
   -- Derived from the job and the turn, so that a turn is saved once.
@@ -96,15 +96,15 @@ create table dialectic_chunks (
   stage text not null,
   iteration_number integer not null check (iteration_number >= 1),
   model_name text not null,
-  -- The words of the first turn's prompt: every further turn asks the same, even if something is edited
-  -- in between.
+  -- The words of the first turn's prompt: every further turn asks the same, even if something is
+  -- edited in between.
   opening jsonb,
   content text not null,
   storage_path text not null,
   raw_response_storage_path text not null,
   mime_type text not null default 'text/markdown',
   size_bytes bigint not null check (size_bytes >= 0),
-  -- What its prompt was made of.
+  -- The parts of its prompt.
   manifest jsonb,
   tokens_used_input integer not null check (tokens_used_input >= 0),
   tokens_used_output integer not null check (tokens_used_output >= 0),
@@ -139,7 +139,7 @@ create table dialectic_project_resources (
   session_id uuid,
   iteration_number integer check (iteration_number >= 1),
   stage_slug text,
-  -- The contribution that a document was cut out of, and which of the promised documents it is.
+  -- The contribution that a document was extracted from, and its key among the promised documents.
   source_contribution_id uuid,
   document_key text,
   content text not null,
@@ -198,7 +198,7 @@ create table chat_messages (
   tenant_id uuid not null,
   id uuid not null,
   chat_id uuid not null,
-  -- The order in which messages were said, which the clock does not tell within one commit.
+  -- The order of messages: within one commit the clock does not tell it.
   position bigint generated always as identity,
   user_id uuid references users (id),
   role text not null check (role in ('user', 'assistant', 'system')),

@@ -1,14 +1,14 @@
--- Texts as pieces, vectors and words, for search; and what was made of texts too long for a model.
+-- Texts as pieces, vectors and words, for search; and compressed versions of long texts.
 
--- What is indexed: one row for each text and each embedder that has read it. The commit that writes this
--- row writes everything below, which goes when it goes.
+-- Indexed sources: one row per text and embedder. The same commit inserts the pieces and words
+-- below; deleting the row cascades to them.
 create table dialectic_memory_sources (
   tenant_id uuid not null,
   source_id uuid not null,
   embedding_model text not null check (length(embedding_model) between 1 and 256),
   project_id uuid not null,
   session_id uuid,
-  -- Of the text as it was cut, and of the way it was cut: another hash is indexed again.
+  -- The hash of the text and of the splitting method: a changed hash is indexed again.
   source_hash text not null check (source_hash ~ '^[0-9a-f]{64}$'),
   dimensions integer not null check (dimensions between 1 and 16000),
   piece_count integer not null check (piece_count >= 0),
@@ -35,12 +35,13 @@ create table dialectic_memory (
   heading_path text[] not null default '{}',
   content text not null,
   token_count integer not null check (token_count >= 0),
-  -- Of what the embedder read: an equal piece elsewhere has the same vector and is not embedded again.
+  -- The hash of the embedder's input: an equal piece elsewhere has the same vector and is not
+  -- embedded again.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   dimensions integer not null,
   embedding vector not null,
-  -- Whether an index of vectors below has it. Entering costs milliseconds, so the first thousands of a
-  -- project never do: they are compared one by one.
+  -- Whether a vector index below contains it. An index insert costs milliseconds, so the first
+  -- thousands of pieces of a project are not indexed but compared one by one.
   is_graphed boolean not null,
   -- Headings and text, by the English stemmer.
   fts tsvector not null,
@@ -52,12 +53,14 @@ create table dialectic_memory (
   unique (tenant_id, source_id, embedding_model, position),
   constraint a_vector_has_its_size check (vector_dims(embedding) = dimensions)
 );
--- In the row and not behind it: every exact search reads it. `create table` takes this from version 16 on.
+-- Store the vector inline, not in TOAST: every exact search reads it. `create table` accepts this
+-- from version 16 on.
 alter table dialectic_memory alter column embedding set storage main;
 create index memory_of_a_project on dialectic_memory (tenant_id, project_id, embedding_model, is_graphed);
 create index memory_by_content on dialectic_memory (tenant_id, embedding_model, content_hash);
 
--- An index can hold vectors of one size only, and of at most 2,000 numbers. Others are searched exactly.
+-- An index can hold vectors of one size only, and of at most 2,000 numbers. Others are searched
+-- exactly.
 create index memory_vectors_256 on dialectic_memory
   using hnsw ((embedding::vector(256)) vector_cosine_ops) where is_graphed and dimensions = 256;
 create index memory_vectors_384 on dialectic_memory
@@ -69,10 +72,10 @@ create index memory_vectors_1024 on dialectic_memory
 create index memory_vectors_1536 on dialectic_memory
   using hnsw ((embedding::vector(1536)) vector_cosine_ops) where is_graphed and dimensions = 1536;
 
--- The postings of BM25: for each word of a source the pieces that contain it, how often, and how long
--- those pieces are. A search reads the words of many sources, so the primary key includes all it reads:
--- in the table each row would be on a page of its own. An index entry has little room, so a word that is
--- in many pieces of a source takes several rows (part).
+-- The postings of BM25: for each word of a source the pieces that contain it, how often, and how
+-- long those pieces are. A search reads the words of many sources, so the primary key includes all
+-- it reads: in the table each row would be on a page of its own. An index entry has little room, so
+-- a word that is in many pieces of a source takes several rows (part).
 create table dialectic_memory_words (
   tenant_id uuid not null,
   project_id uuid not null,
@@ -93,22 +96,23 @@ create table dialectic_memory_words (
 create index memory_words_of_a_source
   on dialectic_memory_words (tenant_id, source_id, embedding_model);
 
--- The vectors of one text that was too long for a prompt, as one embedder made them: made and paid for
--- once.
+-- The vectors of one text that was too long for a prompt, as one embedder made them: made and paid
+-- for once.
 create table dialectic_text_vectors (
   tenant_id uuid not null,
   -- Derived from the text and the embedder.
   id uuid not null,
-  -- The session it was made for; others of the tenant may use it, and it goes when that session does.
+  -- The session it was made for. Other sessions of the tenant may use it; it is deleted with its
+  -- own.
   session_id uuid not null,
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   embedder text not null,
-  -- The attempt that makes it. No other pays for the same while that attempt lives.
+  -- The attempt that makes it. While that attempt lives, no other pays for the same.
   job_id uuid not null,
   attempt integer not null,
   -- Where its pieces begin and end, and the headings above them.
   pieces jsonb,
-  -- All numbers of all vectors, four bytes each, the lowest first.
+  -- All numbers of all vectors, four bytes each, little-endian.
   vectors bytea,
   tokens bigint check (tokens >= 0),
   cost_credits bigint not null default 0 check (cost_credits >= 0),
@@ -124,7 +128,7 @@ create table dialectic_text_vectors (
 );
 create index text_vectors_of_a_session on dialectic_text_vectors (tenant_id, session_id);
 
--- One text made shorter for one purpose, to at most budget_tokens of one tokenizer.
+-- One text, compressed for one purpose to at most budget_tokens of one tokenizer.
 create table dialectic_compressions (
   tenant_id uuid not null,
   -- Derived from all that it depends on.

@@ -1,10 +1,10 @@
 -- Notifications: events that drive views, and messages to people.
 
--- Written in the commit it tells of. The number a client resumes from (seq) is given when the row is
--- first read, under a lock: a transaction that commits late gets a later number, so a client that has
--- seen number k never misses one. Writers take no lock for it; rows without a number are found by the
--- unique index. The session leads to the tenant and to its owner: references to them would be looked up
--- and locked at every insert.
+-- Written in the commit it tells of. The number a client resumes from (seq) is given when the row
+-- is first read, under a lock: a transaction that commits late gets a later number, so a client
+-- that has seen number k never misses one. Writers take no lock for it; rows without a number are
+-- found by the unique index. The session leads to the tenant and to its owner: references to them
+-- would be looked up and locked at every insert.
 create table notifications (
   tenant_id uuid not null,
   id bigint generated always as identity,
@@ -23,17 +23,17 @@ create table notifications (
   foreign key (tenant_id, session_id) references dialectic_sessions (tenant_id, id) on delete cascade,
   unique (tenant_id, seq)
 );
--- Messages to people are few among the events, and are listed by themselves.
+-- Messages to users are few among the events, and are listed separately.
 create index notifications_to_people on notifications (tenant_id, id) where not is_internal_event;
 
--- Events are kept for a while. The highest number that is gone is remembered, so that a client which has
--- seen less is told so instead of missing something.
+-- Events are pruned after a while. The highest pruned number is kept, so that a client that resumes
+-- from an earlier number learns that it missed events.
 create table notification_counters (
   tenant_id uuid primary key references tenants (id) on delete cascade,
   last_seq bigint not null default 0,
   pruned_seq bigint not null default 0
 );
 
--- When readers were last told that there is something new, in milliseconds: a number that all see at
--- once without a lock. A crash of the server may forget it.
+-- When listeners were last notified, in milliseconds: a sequence, because all transactions see its
+-- value at once without a lock. A server crash may lose it.
 create unlogged sequence news_hints;

@@ -20,7 +20,7 @@ select tenant_id, user_id, wallet_id from dialectic.find_account($1)
 select name, created_at, tokens from dialectic.list_users()
 
 -- name: insert_token
--- A commit whose answer was lost is tried again and finds what it wrote.
+-- Idempotent: a retry after a lost commit response finds the existing row.
 insert into access_tokens
   (tenant_id, id, user_id, kind, name, secret_sha256, scopes, expires_at,
    stands_for_tenant_id, stands_for_token_id)
@@ -33,7 +33,7 @@ select count(*) from access_tokens
 where user_id = $1 and kind = 'api' and revoked_at is null and expires_at > dialectic.now()
 
 -- name: list_tokens
--- One's own; whoever manages the members sees everyone's.
+-- The user's own tokens; a user who manages the members sees all.
 select t.id, t.user_id, u.name as user_name, t.name, t.scopes, t.created_at, t.expires_at,
   t.last_used_at
 from access_tokens t
@@ -43,19 +43,19 @@ where t.kind = 'api' and t.revoked_at is null and (t.user_id = $1 or exists (
 order by t.created_at, t.id
 
 -- name: revoke_token
--- The browsers that came in with it are out with it: they are worth nothing without it.
+-- Browser sessions that were started with the token end with it.
 update access_tokens t set revoked_at = coalesce(t.revoked_at, dialectic.now())
 where t.id = $1 and (t.user_id = $2 or exists (
   select from memberships m where m.user_id = $2 and m.role in ('owner', 'admin')))
 returning t.id
 
 -- name: find_root
--- The token that a browser came in with.
+-- The token that a browser session was started with.
 select stands_for_tenant_id, stands_for_token_id from access_tokens
 where id = $1 and kind = 'browser' and revoked_at is null
 
 -- name: find_wallet
--- A person's own wallet, or that of the organisation as a whole.
+-- The user's own wallet, or the organisation's.
 select w.id from token_wallets w
 join tenants t on t.id = w.tenant_id
 where w.user_id is not distinct from case when t.kind = 'personal' then $1::uuid end

@@ -1,7 +1,9 @@
--- A whole project, read at one moment and inserted in one commit. Rows of the current tenant only.
+-- A whole project, read in one snapshot and inserted in one commit. Rows of the current tenant
+-- only.
 
 -- name: find_projects
--- By folder, by name, by a prefix of its id or of a session's, or by a prefix of its folder or name.
+-- By folder, by name, by a prefix of its id or of a session's, or by a prefix of its folder or
+-- name.
 with wanted as (
   select lower($1) as beginning, nullif(replace(lower($1), '-', ''), '') as digits
 )
@@ -24,8 +26,8 @@ order by found.rank, p.created_at desc
 limit 10
 
 -- name: read_project
--- One statement, hence one moment: no row is newer than another. Texts and bytes are read one by one
--- afterwards, and must have the hashes that are read here.
+-- One statement, hence one snapshot. Texts and bytes are read one by one afterwards and must match
+-- the hashes that are read here.
 with project as (
   select * from dialectic_projects where id = $1
 ), sessions as (
@@ -90,7 +92,7 @@ union all
 select content from dialectic_project_resources where id = $1
 
 -- name: allow_long_transaction
--- A whole project takes longer than any other commit. From version 17 on the server would end it.
+-- Importing a project takes longer than other transactions; PostgreSQL 17 and later would end it.
 select set_config('transaction_timeout', '0', true)
 where current_setting('server_version_num')::integer >= 170000
 
@@ -102,15 +104,15 @@ select exists (select from dialectic_projects where id = any ($1))
   or exists (select from dialectic_feedback where id = any ($1))
   or exists (select from dialectic_project_resources where id = any ($1))
 
--- Rows are inserted whole from JSON, with null in the columns that did not travel: a test compares
--- the columns of both.
+-- Rows are inserted whole from JSON, with null in the columns that the bundle omits. A test
+-- compares the columns of both.
 
 -- name: insert_domains
 insert into dialectic_domains select * from jsonb_populate_recordset(null::dialectic_domains, $1)
 on conflict do nothing
 
 -- name: insert_models
--- The facts that this installation has of a model are newer than those of the bundle.
+-- Keep this installation's facts about a model: they are newer than the bundle's.
 insert into ai_providers (tenant_id, id, api_identifier, provider, config)
 select tenant_id, id, api_identifier, provider, config
 from jsonb_populate_recordset(null::ai_providers, $1)
@@ -127,7 +129,7 @@ insert into dialectic_stage_runs
 select * from jsonb_populate_recordset(null::dialectic_stage_runs, $1)
 
 -- name: insert_contributions
--- All at once, because they refer to each other; their texts follow one by one.
+-- In one statement, because contributions refer to each other; their texts follow one by one.
 insert into dialectic_contributions
 select * from jsonb_populate_recordset(null::dialectic_contributions, $1)
 

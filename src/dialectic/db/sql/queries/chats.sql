@@ -1,4 +1,4 @@
--- Statements of db/tables/chats.py: chats and what was said in them.
+-- Statements of db/tables/chats.py: chats and their messages.
 
 -- name: load_chat
 select id, title, system_prompt, created_at from chats where id = $1
@@ -18,7 +18,7 @@ order by max(m.created_at) desc nulls last, c.id
 limit $1
 
 -- name: list_messages
--- The thread as it stands: what was rewound is not part of it.
+-- The current thread, without rewound messages.
 select id, role, content, model_name, token_usage, finish_reason, is_incomplete, flags, created_at
 from chat_messages
 where chat_id = $1 and is_active_in_thread
@@ -31,7 +31,7 @@ from chat_messages
 where id = $1
 
 -- name: rewind
--- The message and all that followed it; nothing if it is not part of the thread.
+-- The message and all later ones; no row if it is not part of the thread.
 update chat_messages
 set is_active_in_thread = false
 where chat_id = $1 and is_active_in_thread and position >= (
@@ -49,13 +49,13 @@ delete from chats where id = $1
 select prompt_text from system_prompts where id = $1
 
 -- name: insert_chat
--- A chat is there from its first answer on; a second exchange that began meanwhile joins it.
+-- The first exchange creates the chat; a concurrent second exchange joins it.
 insert into chats (tenant_id, id, user_id, title, system_prompt)
 values ($1, $2, $3, $4, $5)
 on conflict (tenant_id, id) do nothing
 
 -- name: insert_exchange
--- A commit whose answer was lost is tried again and finds what it wrote.
+-- Idempotent: a retry after a lost commit response finds the existing rows.
 insert into chat_messages
   (tenant_id, id, chat_id, user_id, role, content, model_name, token_usage, finish_reason,
    is_incomplete, flags, response_to_message_id)

@@ -1,4 +1,4 @@
--- Texts that were made shorter, and their vectors. Rows of the current tenant only.
+-- Compressed texts, and vectors of texts. Rows of the current tenant only.
 
 -- name: find_vectors
 select content_hash, pieces, vectors, tokens
@@ -11,7 +11,7 @@ from dialectic_text_vectors
 where content_hash = any ($1) and embedder = $2 and completed_at is not null
 
 -- name: claim_vectors
--- Whoever makes it first makes it; one whose attempt is over makes nothing any more.
+-- The first live attempt gets the claim; an attempt that has ended gets none.
 insert into dialectic_text_vectors as v
   (tenant_id, id, session_id, content_hash, embedder, job_id, attempt)
 values ($1, $2, $3, $4, $5, $6, $7)
@@ -24,7 +24,7 @@ where v.completed_at is null and not exists (
 returning v.id
 
 -- name: save_vectors
--- Whoever is not told that its commit went through saves the same again.
+-- Idempotent: a retry after a lost commit response saves the same again.
 insert into dialectic_text_vectors as v
   (tenant_id, id, session_id, content_hash, embedder, job_id, attempt, pieces, vectors, tokens,
    cost_credits, hold_key, completed_at)
@@ -43,7 +43,7 @@ from dialectic_compressions
 where id = $1 and completed_at is not null
 
 -- name: list_known_compressions
--- Of some texts, those that were made shorter for a purpose, to whatever length.
+-- Those of the given texts that were compressed for a purpose, to any length.
 select distinct content_hash
 from dialectic_compressions
 where content_hash = any ($1) and purpose_hash = $2 and compressor = $3 and tokenizer = $4

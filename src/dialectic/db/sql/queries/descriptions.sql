@@ -5,12 +5,12 @@ select dialectic.make_description_due(p.tenant_id, p.id), p.slug from dialectic_
 where p.id = $1
 
 -- name: list_tickets
--- Those of these files that are due.
+-- Those of the given files that are due.
 select path, project_id, sha256 from dialectic_files
 where path = any ($1::text[]) and written_at is null
 
 -- name: mark_made
--- One that became due anew meanwhile has another ticket, and stays due.
+-- A file that became due again meanwhile has another ticket and stays due.
 update dialectic_files f
 set content = null, written_at = dialectic.now(), tried_at = null, sha256 = made.sha256,
     size_bytes = made.size_bytes

@@ -1,7 +1,7 @@
--- Files of deleted projects that still stand in storage; see functions/discarded_files.sql.
+-- Files of deleted projects that are still in storage; see functions/discarded_files.sql.
 
 -- name: discard_files
--- Those whose bytes wait may be on their way into storage at this moment, and come after all.
+-- A worker may be writing those files whose bytes are in the database, even after this commit.
 insert into dialectic_discarded_files (tenant_id, path, settled_at, due_at)
 select f.tenant_id, f.path,
   dialectic.now() + case when f.written_at is null then $4::interval else interval '0' end,
@@ -18,7 +18,7 @@ returning path
 select * from dialectic.take_discarded_files($1, $2)
 
 -- name: forget_files
--- One that someone may still write is deleted once more when its turn comes.
+-- A file that a worker may still write is deleted again when it is next due.
 delete from dialectic_discarded_files
 where path = any ($1) and settled_at <= dialectic.now()
 returning path

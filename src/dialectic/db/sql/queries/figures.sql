@@ -1,4 +1,4 @@
--- Statements of db/tables/figures.py: how all work stands.
+-- Statements of db/tables/figures.py: statistics and counters.
 
 -- name: load_figures
 select * from dialectic.load_figures()

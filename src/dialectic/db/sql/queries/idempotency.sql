@@ -1,4 +1,4 @@
--- Statements of db/tables/idempotency.py: requests that name themselves, and what was answered.
+-- Statements of db/tables/idempotency.py: idempotency keys and stored responses.
 
 -- name: claim
 select state, effect_id, status, headers, body from dialectic.claim_key($1, $2, $3, $4, $5, $6)

@@ -1,10 +1,10 @@
--- The store of this database's documents.
+-- The id of the store that holds this database's documents.
 
 -- name: find_storage
 select store_id, place from dialectic_storage
 
 -- name: keep_storage
--- The first to come decides; all others learn from `find_storage` what was decided.
+-- The first process sets it; all others read it with `find_storage`.
 insert into dialectic_storage (store_id, place) values ($1, $2) on conflict do nothing
 
 -- name: move_storage

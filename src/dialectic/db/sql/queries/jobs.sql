@@ -1,7 +1,7 @@
 -- Every statement that moves a job. Nothing else in the program writes dialectic_generation_jobs.
--- The fenced ones end an attempt: they carry its token and touch no row when the lease was lost. They
--- compare the status as text, so that they go by the key of the job: the index of the jobs that are
--- alive looks smaller to the server than it is as soon as many are.
+-- Fenced statements end an attempt: they compare its token and change no row if the lease was lost.
+-- They compare the status as text so that the planner uses the primary key: it underestimates the
+-- partial index of live jobs as soon as there are many.
 
 -- name: insert_job
 -- The id is derived from the work: inserting the same work again does nothing.
@@ -39,15 +39,15 @@ select dialectic.find_due($1) as due_in
 select * from dialectic.list_lanes()
 
 -- name: hold_lease
--- First statement of every transaction that ends an attempt: whoever gets the row owns the outcome.
+-- First statement of every transaction that ends an attempt: the lock holder decides the outcome.
 select id from dialectic_generation_jobs
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 for no key update
 
 -- name: hold_plan
--- As above for a plan job, together with those beside it: when it passes a step they look again.
--- Whoever locks several plan jobs locks them in the order of their ids.
-with beside as (
+-- As above for a plan job, together with its siblings, which are woken when it finishes a step.
+-- Plan jobs are always locked in the order of their ids.
+with siblings as (
   select j.id, j.attempt_count, j.status
   from dialectic_generation_jobs own
   join dialectic_generation_jobs j
@@ -59,7 +59,7 @@ with beside as (
   order by j.id
   for no key update of j
 )
-select id from beside where id = $1 and attempt_count = $2 and status::text = 'processing'
+select id from siblings where id = $1 and attempt_count = $2 and status::text = 'processing'
 
 -- name: complete
 update dialectic_generation_jobs
@@ -68,7 +68,7 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: go_on
--- A turn is saved and another is due. What went wrong on the way to it is over.
+-- A turn is saved and another is due; reset the retries.
 update dialectic_generation_jobs
 set status = 'pending_continuation', status_reason = null, run_at = dialectic.now(),
     retry_count = 0, lost_count = 0
@@ -76,7 +76,7 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: wait
--- A plan job waits for its children, or for inputs of a step that has none yet.
+-- A plan job waits for its children, or for the inputs of a step without children yet.
 update dialectic_generation_jobs
 set status = $3::text::dialectic_job_status, status_reason = $4, total_steps = $5,
     on_child_failure = $6, quorum_min = $7, awaits = $8, is_step_open = $9
@@ -84,7 +84,7 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: wait_for
--- A job waits for another, unless that has completed by now; the guard looks.
+-- A job waits for another, unless that has completed already; the job guard checks.
 update dialectic_generation_jobs
 set status = 'waiting_for_prerequisite', status_reason = $4, prerequisite_job_id = $3,
     run_at = dialectic.now()
@@ -102,8 +102,8 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: postpone
--- Its endpoint takes no call yet. That is no error and uses up no try; but for how long a job is kept
--- waiting by an endpoint in trouble is counted, as when it is throttled.
+-- The endpoint accepts no calls yet. This is not an error and uses up no retry. If the endpoint is
+-- in trouble, the waiting time counts as throttled time.
 update dialectic_generation_jobs
 set status = 'retrying', status_reason = $3, run_at = dialectic.now() + $4::interval,
     throttled_since = coalesce(throttled_since, case when $5 then dialectic.now() end)
@@ -125,27 +125,27 @@ where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: release
--- A worker that is told to stop gives the job back: the next one need not wait for the lease.
+-- A worker that shuts down releases the job: the next worker need not wait for the lease.
 update dialectic_generation_jobs
 set status = 'pending', run_at = dialectic.now()
 where id = $1 and attempt_count = $2 and status::text = 'processing'
 returning id
 
 -- name: pause_session
--- What runs may finish its turn; what it starts is paused when someone wants to claim it.
+-- Running jobs may finish their turn; new jobs are paused when a worker tries to claim them.
 update dialectic_generation_jobs
 set status = 'paused', status_reason = 'session paused'
 where session_id = $1 and is_runnable(status)
 
 -- name: resume_session
--- What waits for approval has it if $2 says so; otherwise it will ask again.
+-- $2 approves the calls that wait for approval; without it they ask again.
 update dialectic_generation_jobs
 set status = 'pending', run_at = dialectic.now(), status_reason = null,
     is_spend_approved = is_spend_approved or ($2 and status_reason = 'spend_needs_approval')
 where session_id = $1 and status = 'paused'
 
 -- name: resume_funded
--- What waits for money in a wallet looks again.
+-- Resume the jobs that wait for money in a wallet.
 update dialectic_generation_jobs j
 set status = 'pending', status_reason = null, run_at = dialectic.now()
 from dialectic_sessions s
@@ -155,13 +155,13 @@ where s.tenant_id = j.tenant_id and s.id = j.session_id and s.wallet_id = $1
 returning j.session_id
 
 -- name: cancel_session
--- A job that runs is taken from its worker: the worker's next heartbeat tells it, and it hangs up.
+-- A running job is taken from its worker: the worker's next heartbeat finds that and ends the call.
 update dialectic_generation_jobs
 set status = 'cancelled', status_reason = 'session cancelled'
 where session_id = $1 and not is_ended(status)
 
 -- name: pause_job
--- As for a session, but one.
+-- As for a session, for one job.
 update dialectic_generation_jobs
 set status = 'paused', status_reason = 'job paused'
 where session_id = $1 and id = $2 and is_runnable(status)
@@ -183,7 +183,7 @@ where session_id = $1 and id = $2 and not is_ended(status)
 returning id
 
 -- name: list_of_session
--- Errors without what providers sent with them: that is for an audit, and long.
+-- Errors without the providers' responses, which are long and only for audits.
 select id, parent_job_id, job_type, stage_slug, iteration_number, status, status_reason,
   payload ->> 'model_name' as model_name, attempt_count, retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
@@ -205,12 +205,12 @@ from dialectic_generation_jobs
 where id = $1
 
 -- name: rerun_job
--- A job that ended runs again for someone who needs it ($2), if that may be; it stays as it is until
--- they wait for it.
+-- Rerun an ended job for a job that needs it ($2), if that is allowed; the row stays locked until
+-- $2 waits for it.
 select rerun_needed($1, $2)
 
 -- name: rerun_failed
--- What ended badly runs again, and so do those who ended with it. What is saved stays.
+-- Rerun the failed jobs and those that ended with them. Saved results stay.
 update dialectic_generation_jobs
 set status = 'pending', status_reason = null, retry_count = 0, lost_count = 0,
     run_at = dialectic.now()

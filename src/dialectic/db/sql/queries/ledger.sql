@@ -1,4 +1,4 @@
--- Money, as the ledger asks for it. What moves it are functions; the rest only looks.
+-- Statements of the ledger. Functions move money; the other statements only read.
 
 -- name: reserve
 select * from dialectic.reserve_funds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
@@ -44,13 +44,13 @@ select * from dialectic.watch_purse($1, $2)
 select * from dialectic.load_purse($1, $2, $3, $4)
 
 -- name: list_open_holds
--- What an attempt has set aside and not paid for yet.
+-- The open holds of an attempt.
 select * from token_wallet_holds
 where state = 'pending' and job_id = $1 and attempt = $2
 order by hold_key
 
 -- name: list_left_holds
--- What earlier attempts have left behind: they are over, and nobody will pay for it.
+-- The open holds of earlier attempts, which have ended and will not settle them.
 select * from token_wallet_holds
 where state = 'pending' and job_id = $1 and attempt < $2
 order by hold_key
@@ -59,7 +59,7 @@ order by hold_key
 select * from token_wallet_holds where hold_key = $1
 
 -- name: list_history
--- The newest transfers of a wallet, with the call that each was for.
+-- The newest transfers of a wallet, with the call of each.
 select t.id, t.created_at, t.transaction_type, t.is_play, t.amount_credits,
   case when t.to_account = 'wallet' then t.amount_credits
     when t.from_account = 'wallet' then -t.amount_credits else 0 end as change_credits,
@@ -89,8 +89,8 @@ group by stage_slug, model_name, purpose, is_play
 order by min(created_at), model_name, purpose, is_play
 
 -- name: be_patient
--- Checking all there ever was may take longer than a transaction is otherwise allowed. Servers before
--- version 17 have no such limit.
+-- A check of the whole history may exceed the usual transaction timeout. Servers before version 17
+-- have no such limit.
 select set_config(name, setting, true)
 from (values ('transaction_timeout', '0'), ('work_mem', '256MB')) as wanted (name, setting)
 where name in (select s.name from pg_settings s)
@@ -101,8 +101,7 @@ select (select count(*) from token_wallets) as wallets,
   (select count(*) from token_wallet_transactions) as transfers
 
 -- name: verify_limits
--- I1: a wallet with a limit holds at least what it has set aside, and no wallet sets aside less than
--- nothing.
+-- I1: the balance of a limited wallet covers its holds, and no wallet's held amount is negative.
 select 'I1' as invariant, 'wallet ' || w.id as place,
   format('%s %s, of which %s is held', m.kind, m.balance, m.held) as detail
 from token_wallets w
@@ -113,8 +112,8 @@ where m.held < 0 or (not w.is_count_only and m.balance < m.held)
 limit $1
 
 -- name: verify_balances
--- I2: a balance is what came in less what went out.
--- I3: what a wallet has set aside is the sum of its open holds.
+-- I2: a balance is the sum of incoming minus outgoing transfers.
+-- I3: a wallet's held amount is the sum of its open holds.
 with moved as (
   select tenant_id, wallet_id, is_play,
     sum(case when to_account = 'wallet' then amount_credits
@@ -148,7 +147,7 @@ where b.kept is distinct from b.counted
 limit $1
 
 -- name: verify_accounts
--- I4: each transfer moves something from one account of its kind to another, so all sum up to nothing.
+-- I4: each transfer moves money between two accounts of its kind, so all accounts sum to zero.
 select 'I4' as invariant, format('transfer %s of wallet %s', id, wallet_id) as place,
   format('%s of %s from %s to %s', transaction_type, amount_credits, from_account, to_account)
     as detail
@@ -159,8 +158,8 @@ where amount_credits <= 0 or (transaction_type, from_account, to_account) not in
 limit $1
 
 -- name: verify_usages
--- I5: what the journal holds of a hold is what the hold says became of it. That nothing is written
--- twice is seen to by the constraint that I8 looks for.
+-- I5: the journal's rows of a hold match the hold's outcome. The constraint that I8 checks prevents
+-- duplicates.
 select 'I5' as invariant, 'hold ' || coalesce(hold_key, t.idempotency_key) as place,
   format('charged %s in the hold, %s in the journal', coalesce(h.charged_credits, 0),
     coalesce(t.amount_credits, 0)) as detail
@@ -175,7 +174,7 @@ where (h.wallet_id, h.is_play, h.charged_credits)
 limit $1
 
 -- name: verify_extras
--- I5, for what is paid by nobody's wallet: overruns and losses.
+-- I5, for amounts that no wallet pays: overruns and losses.
 select 'I5' as invariant, 'hold ' || coalesce(hold_key, t.idempotency_key) as place,
   format('%s of %s in the hold, %s of %s in the journal', coalesce(h.type, 'none'),
     coalesce(h.credits, 0), coalesce(t.transaction_type, 'none'), coalesce(t.amount_credits, 0))
@@ -193,9 +192,9 @@ where (h.wallet_id, h.is_play, h.type, h.credits)
 limit $1
 
 -- name: verify_answers
--- I6: since its session first held money, each answer that a model gave has one posted hold, and each
--- posted call has its answer unless it is marked as unfinished. The answers of a document that took
--- several turns are its chunks. So it is with vectors and shorter texts that were paid for.
+-- I6: since the first hold of a session, each response of a model has one posted hold, and each
+-- posted call has its response unless it is marked as unfinished. The responses of a document of
+-- several turns are its chunks. The same holds for paid vectors and compressed texts.
 with answers as not materialized (
   select c.tenant_id, c.session_id, c.id, c.created_at, 'contribution' as kind
   from dialectic_contributions c
@@ -236,7 +235,7 @@ where case
 limit $1
 
 -- name: verify_spending
--- I7: a session has spent and holds what its holds say, and no more than its budget.
+-- I7: a session's spent and held amounts match its holds and stay within its budget.
 with sums as (
   select tenant_id, session_id,
     coalesce(sum(amount_credits) filter (where state = 'pending' and not is_play), 0) as held,
@@ -260,8 +259,8 @@ where session_id is not null and (
 limit $1
 
 -- name: verify_guards
--- I8: what is written stays written, and is written once, because triggers and constraints refuse the
--- rest; and what a hold comes to is carried out.
+-- I8: the triggers and constraints exist that keep the journal append-only and unique and that
+-- apply resolved holds.
 select 'I8' as invariant, wanted.kind || ' ' || wanted.name as place, 'not in place' as detail
 from (values
   ('trigger', 'token_wallet_transactions', 'wallet_transactions_never_change'),
@@ -284,7 +283,7 @@ where not exists (
 limit $1
 
 -- name: verify_replay
--- I9: replayed from its beginning, the journal comes to the balance that each of its rows tells.
+-- I9: a replay of the journal yields the balance that each of its rows records.
 select 'I9' as invariant, format('transfer %s of wallet %s', id, wallet_id) as place,
   format('%s %s makes %s, not %s', transaction_type, change, before + change, after) as detail
 from (
@@ -299,7 +298,7 @@ where before + change <> after
 limit $1
 
 -- name: verify_pending
--- I10: no hold is open for longer than a call and the search for lost ones can take.
+-- I10: no hold is open for longer than a call and the sweep of lost holds can take.
 select 'I10' as invariant, 'hold ' || hold_key as place,
   format('open since %s; a worker gives it up, if one runs', created_at) as detail
 from token_wallet_holds

@@ -1,4 +1,4 @@
--- What is asked of the limits of endpoints, see functions/limits.sql.
+-- Statements for the rate limits of endpoints; see functions/limits.sql.
 
 -- name: admit
 select * from dialectic.admit_call($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)

@@ -1,5 +1,5 @@
--- Statements of db/tables/lists.py: one page at a time. A page begins behind the row whose key is given
--- ($1, $2; null for the first page) and holds $3 rows, so what is added meanwhile shifts nothing.
+-- Statements of db/tables/lists.py: keyset pagination. A page begins after the row with the key
+-- ($1, $2; null for the first page) and holds $3 rows, so new rows shift nothing.
 
 -- name: list_projects
 select p.id, p.project_name, p.slug, p.status, p.created_at, d.name as domain
@@ -20,7 +20,7 @@ order by s.created_at desc, s.id desc
 limit $3
 
 -- name: list_contributions
--- The newest version of everything, as it was written.
+-- The latest version of each contribution, in the order of creation.
 select c.id, c.session_id, c.model_name, c.stage, c.iteration_number, c.contribution_type,
   c.storage_path, c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version,
   c.size_bytes, c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
@@ -32,7 +32,7 @@ order by c.created_at, c.id
 limit $3
 
 -- name: list_jobs
--- Errors without what providers sent with them: that is for an audit, and long.
+-- Errors without the providers' responses, which are long and only for audits.
 select j.id, j.parent_job_id, j.job_type, j.stage_slug, j.iteration_number, j.status,
   j.status_reason, j.payload ->> 'model_name' as model_name, j.attempt_count, j.retry_count,
   (select coalesce(jsonb_agg(e.entry - 'raw' order by e.nth), '[]')
@@ -44,7 +44,7 @@ order by j.created_at, j.id
 limit $3
 
 -- name: list_documents
--- What stands beside the contributions of a session: prompts, documents cut out of answers, feedback.
+-- The other documents of a session: prompts, documents extracted from responses, feedback.
 select r.id, r.project_id, r.session_id, r.resource_type, r.document_key, r.stage_slug,
   r.iteration_number, r.storage_path, r.mime_type, r.size_bytes, r.source_contribution_id,
   r.created_at
@@ -54,7 +54,7 @@ order by r.created_at, r.id
 limit $3
 
 -- name: list_resources
--- What was given to a project, and its prompt.
+-- The files that users gave to a project, and its prompt.
 select r.id, r.project_id, r.session_id, r.resource_type, r.document_key, r.stage_slug,
   r.iteration_number, r.storage_path, r.mime_type, r.size_bytes, r.source_contribution_id,
   r.created_at

@@ -1,7 +1,7 @@
--- Pieces of documents for search: what is indexed, what was embedded before, what answers a question.
+-- Pieces of documents for search: indexed sources, known vectors, matches for a question.
 
 -- name: list_indexed
--- Of some sources, those whose text is indexed by an embedder as both are now.
+-- Those of the given sources whose current text this embedder has indexed.
 select s.source_id
 from unnest($2::uuid[], $3::text[]) as asked (source_id, source_hash)
 join dialectic_memory_sources s
@@ -9,7 +9,7 @@ join dialectic_memory_sources s
   and s.embedding_model = $1 and s.source_hash = asked.source_hash and s.dimensions = $4
 
 -- name: find_vectors
--- Of some pieces, the vectors that the same words were given before, wherever they stand.
+-- The vectors of equal pieces that were embedded before, in any source.
 select distinct on (m.content_hash) m.content_hash, m.embedding::real[] as embedding
 from dialectic_memory m
 where m.tenant_id = (select current_tenant()) and m.embedding_model = $1
@@ -17,8 +17,8 @@ where m.tenant_id = (select current_tenant()) and m.embedding_model = $1
 order by m.content_hash, m.id
 
 -- name: claim_source
--- Take a source to be indexed; nothing comes back if its text is indexed already. Whoever comes second
--- waits here for the first.
+-- Claim a source for indexing; no row if its text is indexed already. A second process waits here
+-- for the first.
 insert into dialectic_memory_sources
   (tenant_id, source_id, embedding_model, project_id, session_id, source_hash, dimensions, piece_count)
 values (current_tenant(), $1, $2, $3, $4, $5, $6, $7)
@@ -31,12 +31,12 @@ on conflict (tenant_id, source_id, embedding_model) do update
 returning source_id
 
 -- name: be_patient
--- A long document takes longer to write than a transaction usually may. Servers before 17 set no limit.
+-- A long document may exceed the usual transaction timeout. Servers before 17 have no such limit.
 select set_config('transaction_timeout', $1, true)
 where current_setting('transaction_timeout', true) is not null
 
 -- name: count_others
--- How many pieces a project has beside those of one source.
+-- The number of a project's pieces, without those of one source.
 select coalesce(sum(piece_count), 0) from dialectic_memory_sources
 where tenant_id = (select current_tenant()) and project_id = $1 and embedding_model = $2
   and source_id <> $3
@@ -59,7 +59,7 @@ select current_tenant(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::real
 from (select to_tsvector('pg_catalog.english', array_to_string($7::text[], ' ') || ' ' || $8) as fts) words
 
 -- name: insert_words
--- A row has no more pieces than an entry of the index has room for; of a monster of a word, one.
+-- A row has no more pieces than fit into an index entry; only one for a very long word.
 insert into dialectic_memory_words
   (tenant_id, project_id, embedding_model, lexeme, source_id, part, memory_ids, counts, word_counts)
 select w.tenant_id, w.project_id, w.embedding_model, w.lexeme, w.source_id, w.part,
@@ -91,8 +91,8 @@ join dialectic_memory m
 order by found.score desc, m.id
 
 -- name: list_searchable
--- The documents of a project that a person may want to find: the newest versions of what models and
--- people wrote, and what was given. Nothing that was only on the way, or is a copy of parts of these.
+-- The documents of a project that users search: the latest versions of what models and users wrote,
+-- and the given files. Without intermediate documents and without extracts of these.
 select c.id, c.session_id, c.content, c.storage_path
 from dialectic_contributions c
 join dialectic_sessions s on s.tenant_id = c.tenant_id and s.id = c.session_id

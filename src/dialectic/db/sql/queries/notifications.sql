@@ -1,4 +1,4 @@
--- News, as it is followed and as it is listed. It is written by `announce` and by functions.
+-- Events and notifications: follow and list. `announce` and other functions write them.
 
 -- name: read_events
 select * from dialectic.read_events($1, $2, $3)
@@ -10,7 +10,7 @@ select dialectic.list_news($1, $2) as tenant_id
 select dialectic.prune_notifications($1, $2, $3) as count
 
 -- name: list_session_states
--- How sessions stand, the newest first; $1 chooses one.
+-- The states of sessions, newest first; $1 selects one.
 select s.id, s.project_id, p.project_name, s.status, s.current_stage_slug, s.iteration_count,
   r.status as stage_status, r.finished_units, r.planned_units
 from dialectic_sessions s
@@ -23,7 +23,7 @@ order by s.created_at desc, s.id
 limit $2
 
 -- name: list_notifications
--- Messages to a person, the newest first; $2 is the last of the page before.
+-- Messages to a user, newest first; $2 is the last id of the previous page.
 select id, session_id, type, title, message, link_path, data, read_at, created_at
 from notifications
 where not is_internal_event and (user_id = $1 or user_id is null)

@@ -1,8 +1,8 @@
--- What has been written, in figures, to quote what is still to come. The length of a text is that of
--- its bytes, which is known without reading it.
+-- Lengths of existing texts, for estimating future ones. The length is that of the bytes, which is
+-- known without reading the text.
 
 -- name: list_written
--- Every text of a session, drafts and older versions too: each was paid for.
+-- Every text of a session, including drafts and older versions: each was paid for.
 select c.iteration_number, c.stage, c.contribution_type, c.model_name, c.model_index, c.rank,
   c.turn_index, c.is_latest_edit, (c.turn_index = 0)::integer as documents,
   c.tokens_used_input as input_tokens, c.tokens_used_output as output_tokens,
@@ -11,8 +11,8 @@ from dialectic_contributions c
 where c.session_id = $1
 
 -- name: sum_earlier
--- What models wrote in the newest sessions of a process but one, by kind. An answer that was cut
--- off does not tell how long it would have been.
+-- The output of models in the newest sessions of a process except one, by type. Truncated responses
+-- are skipped: their full length is unknown.
 select c.stage, c.contribution_type, c.model_name, count(*) as documents,
   sum(c.tokens_used_output)::bigint as output_tokens,
   sum(octet_length(c.content))::bigint as text_bytes,

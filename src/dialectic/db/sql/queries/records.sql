@@ -1,10 +1,10 @@
--- Projects, sessions and what is written in them. Rows of the current tenant only.
+-- Projects, sessions and their texts. Rows of the current tenant only.
 
 -- name: open_account
 select * from dialectic.open_account($1)
 
--- Two who keep the same thing for the first time meet on any of its unique keys, hence no key is
--- named where such a conflict means that all is well.
+-- Two transactions that insert the same row may conflict on any of its unique keys, so `on conflict
+-- do nothing` names no key where a conflict means that the row exists.
 
 -- name: upsert_domain
 insert into dialectic_domains (tenant_id, id, name)
@@ -12,7 +12,7 @@ values ($1, $2, $3)
 on conflict do nothing
 
 -- name: insert_process
--- Nothing comes back if this version is there already.
+-- No row if this version exists already.
 insert into dialectic_process_templates
   (tenant_id, id, name, title, description, content_hash, definition, starting_stage_id)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -65,16 +65,16 @@ set config = $5, updated_at = dialectic.now()
 where id = $2 and config is distinct from $5::jsonb
 
 -- name: lock_slug
--- Two projects of one name that are made at the same moment choose their folders one after another.
+-- Serialise the choice of a folder by two projects of the same name.
 select pg_advisory_xact_lock(hashtextextended($1::uuid || ' ' || $2, 0))
 
 -- name: slug_is_taken
--- Also by what a deleted project left in storage: the files of a new one would be deleted with it.
+-- Includes files of deleted projects: a new project's files would be deleted with them.
 select exists (select from dialectic_projects where slug = $1)
   or exists (select from dialectic_discarded_files where folder = $1)
 
 -- name: session_exists
--- A commit whose answer was lost is tried again and must find what it has already done.
+-- Idempotent: a retry after a lost commit response must find its own row.
 select exists (select from dialectic_sessions where id = $1)
 
 -- name: find_project_slug
@@ -95,11 +95,11 @@ where p.id = $1
 update dialectic_projects set project_name = $2, status = $3 where id = $1
 
 -- name: lock_project
--- Whoever gives it a session or a document waits, and finds it gone.
+-- A transaction that adds a session or a document waits, then finds the project deleted.
 select from dialectic_projects where id = $1 for update
 
 -- name: lock_sessions_of_project
--- Likewise whoever gives one of them a job.
+-- Likewise a transaction that adds a job to one of the sessions.
 select from dialectic_sessions where project_id = $1 order by id for update
 
 -- name: project_has_open_jobs
@@ -110,7 +110,7 @@ select exists (
 )
 
 -- name: delete_project
--- All that belongs to it goes with it.
+-- Foreign keys cascade to everything that belongs to it.
 delete from dialectic_projects where id = $1
 
 -- name: insert_session
@@ -152,7 +152,8 @@ where project_id = $1 and starts_with(path, $2)
 order by path
 
 -- name: put_resources
--- Texts with their files. Both may be written again: the newest bytes wait until they are in storage.
+-- Texts with their files. Both may be replaced: the row holds the latest bytes until they are
+-- stored.
 with given as (
   select n.*, convert_to(n.text, 'UTF8') as bytes
   from jsonb_to_recordset($4::jsonb) as n (
@@ -176,7 +177,7 @@ insert into dialectic_project_resources as r
 select $1, n.id, $2, $3, n.resource_type, n.session_id, n.iteration_number, n.stage_slug, n.text,
   n.path, n.mime_type, length(n.bytes), n.notes, n.source_contribution_id, n.document_key
 from given n
--- By its path: an imported resource may have another id.
+-- Matched by path: an imported resource may have another id.
 on conflict (tenant_id, storage_path) do update
 set content = excluded.content, size_bytes = excluded.size_bytes, notes = excluded.notes,
     source_contribution_id = excluded.source_contribution_id
@@ -247,11 +248,11 @@ set continue_until_complete = coalesce($2, continue_until_complete),
 where id = $1
 
 -- name: change_models
--- The lead is one of those before; among others it is the first.
+-- Keep the lead model if it is among the new models; otherwise the first one leads.
 update dialectic_sessions set selected_model_ids = $2, lead_model_index = 1 where id = $1
 
 -- name: lock_session
--- Two who would start the same stage, or steer the session otherwise, go one after another.
+-- Serialise actions on a session, such as two starts of the same stage.
 select id from dialectic_sessions where id = $1 for no key update
 
 -- name: begin_stage
@@ -261,7 +262,7 @@ set current_stage_slug = $2, until_stage_slug = $3, iteration_count = $4, status
 where id = $1
 
 -- name: reopen_stages
--- The stage that failed goes on; those after it wait for it again.
+-- Resume the failed stage; later stages wait for it again.
 update dialectic_stage_runs r
 set status = case when r.stage_slug = $3 then 'generating' else 'waiting' end, completed_at = null
 where r.session_id = $1 and r.iteration_number = $2 and r.status in ('failed', 'cancelled')
@@ -284,7 +285,7 @@ order by iteration_number, position
 
 -- name: insert_contribution
 -- With its files, as insert_files does. Followers of the session receive the full record. Columns
--- are named, so that a worker can still save what it holds when a later version has added some.
+-- are named, so that a worker can still save its result after a newer version has added columns.
 with files as (
   insert into dialectic_files (tenant_id, path, project_id, mime_type, size_bytes, sha256, content)
   select $1, file.path, $2, file.mime_type, length(file.content), file.sha256, file.content
@@ -326,7 +327,7 @@ select tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stag
 from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: list_chunks
--- What was said so far of one document, turn by turn.
+-- The turns of one document so far.
 select * from dialectic_chunks where root_contribution_id = $1 order by turn_index
 
 -- name: load_chunk
@@ -339,7 +340,7 @@ select id from dialectic_chunks where starts_with(replace(id::text, '-', ''), $1
 select announce($1, $2, $3)
 
 -- name: list_contributions
--- The newest version of everything, in the order in which the process makes it.
+-- The latest version of each contribution, in the order of the process.
 select c.id, c.model_name, c.stage, c.iteration_number, c.contribution_type, c.storage_path,
   c.is_incomplete, c.is_intermediate, c.is_stale, c.flags, c.edit_version, c.size_bytes,
   c.tokens_used_input, c.tokens_used_output, c.finish_reason, c.created_at
@@ -351,8 +352,8 @@ where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
 order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.rank, c.storage_path
 
 -- name: load_scene
--- What every job must know of its session, in one look. Feedback is that of this iteration and the
--- one before it; $3 are the types of resource that a user gives to a project.
+-- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
+-- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
   s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
@@ -397,8 +398,8 @@ join dialectic_domains d on d.tenant_id = p.tenant_id and d.id = p.domain_id
 where s.id = $1
 
 -- name: read_situation
--- What exists in an iteration, at one moment: every finished document, under the id its first version
--- has; how far each plan job is; and which stages are over.
+-- The state of an iteration in one snapshot: every finished document, by the id of its first
+-- version; the progress of each plan job; the stages that have ended.
 select
   (select coalesce(json_agg(json_build_object(
       'id', coalesce(c.original_model_contribution_id, c.id), 'type', c.contribution_type,
@@ -422,7 +423,7 @@ select
   ) as over
 
 -- name: read_documents
--- The newest text of each, by the id of the first version.
+-- The latest text of each document, by the id of its first version.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
   c.contribution_type, c.stage,
   c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
@@ -431,7 +432,7 @@ where c.session_id = $1 and c.is_latest_edit and c.turn_index = 0
   and coalesce(c.original_model_contribution_id, c.id) = any ($2)
 
 -- name: read_versions
--- The texts of versions that are asked for one by one.
+-- The texts of the given versions.
 select coalesce(c.original_model_contribution_id, c.id) as id, c.id as version_id,
   c.contribution_type, c.stage,
   c.model_index, c.rank, c.origin, c.source_group, c.storage_path, c.content
@@ -439,7 +440,7 @@ from dialectic_contributions c
 where c.session_id = $1 and c.turn_index = 0 and c.id = any ($2)
 
 -- name: list_outcomes
--- What the last stage that was completed in an iteration made.
+-- The documents of the last completed stage of an iteration.
 select coalesce(c.original_model_contribution_id, c.id) as id
 from dialectic_contributions c
 join (
@@ -452,13 +453,13 @@ where c.session_id = $1 and c.iteration_number = $2 and c.is_latest_edit and c.t
 order by c.model_index, c.rank
 
 -- name: supersede
--- A newer version takes the place of those before it.
+-- A newer version supersedes the earlier ones.
 update dialectic_contributions
 set is_latest_edit = false
 where is_latest_edit and (id = $1 or original_model_contribution_id = $1)
 
 -- name: mark_stale
--- Everything that was made from a document, and from what was made from it; all in one session.
+-- All documents derived from a document, directly or indirectly, in its session.
 with recursive made as (
   select c.id, c.source_contribution_ids, c.original_model_contribution_id
   from dialectic_contributions c
@@ -504,7 +505,7 @@ select status from dialectic_stage_runs
 where session_id = $1 and iteration_number = $2 and stage_slug = $3
 
 -- name: lock_versions
--- Two who would make the next version go one after another.
+-- Serialise two writers of the next version.
 select id from dialectic_contributions where id = $1 for no key update
 
 -- name: find_last_version
@@ -515,7 +516,7 @@ select greatest(
    where session_id = $2 and payload ->> 'replaces' = $1::uuid::text))
 
 -- name: insert_edit
--- A person's version of a document: everything about it stays but the words and who wrote them.
+-- A user's version of a document: it copies everything except the text and the author.
 with written as (
   insert into dialectic_contributions
     (tenant_id, id, session_id, user_id, model_id, model_name, model_index, stage, iteration_number,
