@@ -84,7 +84,7 @@ def load_copy(site: Path, copies: Path) -> Path:
         _make_copy(copy, contents)
     if not is_ours(copy, forbidden=0o022):
         raise EmbeddedServerError(
-            f"{copy} should be a copy of PostgreSQL's programs, but another user made it or can change "
+            f"{copy} should be our copy of PostgreSQL's programs, but others made it or can change "
             "it: remove it, or install dialectic where every user can read it.",
             reason="unsafe_folder",
             subject=str(copy),

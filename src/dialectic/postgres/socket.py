@@ -38,7 +38,7 @@ def make_socket_dir(place: Place) -> str:
     alias.parent.mkdir(mode=0o700, exist_ok=True)
     if not is_ours(alias.parent, forbidden=0o077):
         raise EmbeddedServerError(
-            f"{alias.parent} should hold a short name for {place.data}, but another user made or can "
+            f"{alias.parent} should hold a short name for {place.data}, but others made it or can "
             f"enter it: remove it, or {ELSEWHERE}.",
             reason="unsafe_folder",
             subject=str(alias.parent),
