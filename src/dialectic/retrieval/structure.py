@@ -164,8 +164,8 @@ def find_shifts(text: str) -> list[int]:
         if len(some) - 1 < 2 * WINDOW:
             continue
         sentences = [text[low:high] for low, high in itertools.pairwise(some)]
-        told = [sentence if sentence.strip() else "." for sentence in sentences]
-        rows = load_static_model().embed(told).rows
+        texts = [sentence if sentence.strip() else "." for sentence in sentences]
+        rows = load_static_model().embed(texts).rows
         shifts += [some[gap] for gap in decide_shifts(rows)]
     return shifts
 
