@@ -213,13 +213,13 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
             )
 
 
-async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) -> None:
+async def report(db: Database, calm: HealthCache, permit: Permit, result: Report) -> None:
     """Report the result of a call. A lost report only makes the rates a little less accurate."""
     endpoint, job = permit.endpoint, permit.job
-    if told.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
-        calm.answered[endpoint.name] += told.outcome is Outcome.ANSWERED
+    if result.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
+        calm.answered[endpoint.name] += result.outcome is Outcome.ANSWERED
         return
-    unused = 0 if told.used_tokens is None else permit.tokens - told.used_tokens
+    unused = 0 if result.used_tokens is None else permit.tokens - result.used_tokens
     try:
         (row,) = await db.fetch(
             SQL["report"],
@@ -227,9 +227,9 @@ async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) 
             job.tenant_id,
             job.id,
             job.attempt,
-            told.outcome,
-            told.message,
-            _build_wait(told.retry_after_s),
+            result.outcome,
+            result.message,
+            _build_wait(result.retry_after_s),
             endpoint.requests_per_minute,
             endpoint.tokens_per_minute,
             unused,
