@@ -1,4 +1,4 @@
-"""Everything with a lifetime, opened once and passed by hand. Pure functions are imported instead.
+"""The resources of a process, opened once and passed explicitly. Pure functions are imported.
 
 Opening an engine joins the embedded server (unless a server elsewhere is set), brings the schema
 up to date, opens a pool for one role and checks that the store belongs to the database. The engine
@@ -45,8 +45,8 @@ from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (
     "after_claim",  # the job is ours, nothing is read yet
-    "before_send",  # the prompt is ready and may go; no money is set aside, no byte has left
-    "after_reply",  # the answer is here, nothing of it is saved
+    "before_send",  # the prompt is ready; no money is reserved, no byte is sent
+    "after_reply",  # the response has arrived, nothing is saved
     "before_commit",  # everything is written in the transaction, which is still open
     "after_commit",  # saved; files are not in storage yet
     "after_files",  # files are in storage, not marked as written
@@ -56,14 +56,14 @@ ACTIONS = ("kill", "stop", "error")
 
 @dataclass(slots=True)
 class Failpoints:
-    """The armed points and how often each was reached."""
+    """The armed failpoints and how often each was reached."""
 
     armed: dict[str, tuple[str, int]]
     reached: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def parse(cls, text: str) -> Failpoints:
-        """Read the setting; an unknown point or action is an error that names the known ones."""
+        """Parse the setting; an unknown point or action is an error that names the known ones."""
         armed: dict[str, tuple[str, int]] = {}
         for pair in filter(None, (part.strip() for part in text.split(","))):
             point, _, rest = pair.partition("=")
@@ -80,7 +80,7 @@ class Failpoints:
         return cls(armed)
 
     def reach(self, point: str) -> None:
-        """Say that the process has come to this point."""
+        """Report that the process has reached this point."""
         assert point in POINTS, point
         if point not in self.armed:
             return
@@ -98,19 +98,19 @@ logger = logging.getLogger(__name__)
 DATABASE = "dialectic"
 SUPERUSER = "postgres"
 WATCH_INTERVAL_S = 0.5
-# How long a lost server is waited for, before whoever needs it is told.
+# How long to wait for a lost server before the caller gets an error.
 PATIENCE_S = 60.0
 
 
 class KeyedLocks:
-    """Lets those who name the same thing in one at a time; others do not wait for each other."""
+    """Per-key locks: one coroutine at a time for each key; different keys do not block."""
 
     def __init__(self) -> None:
-        # A lock is forgotten when the last who waits for it has left.
+        # A lock is dropped when its last waiter has left.
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, name: Hashable) -> asyncio.Lock:
-        """Find the lock of a thing, to be held while it is looked for and made."""
+        """Return the lock of a key; hold it while finding or creating the thing."""
         found = self._locks.get(name)
         if found is None:
             found = self._locks[name] = asyncio.Lock()
@@ -129,21 +129,21 @@ class Engine:
     failpoints: Failpoints
     # Processes as pinned, by the id of their version: a version never changes.
     processes: dict[UUID, Process] = field(default_factory=dict)
-    # What is known of endpoints without asking the database.
+    # The cached state of endpoints, which saves queries.
     calm: HealthCache = field(default_factory=HealthCache)
     embedders: Embedders = field(default_factory=Embedders)
-    # Who makes a text shorter that several jobs need makes it alone.
+    # Per-key locks: one coroutine at a time compresses a given text.
     turns: KeyedLocks = field(default_factory=KeyedLocks)
     telemetry: Telemetry = OFF
 
     @property
     def counters(self) -> Counters:
-        """What is counted in this process for those who watch; the database is told of it."""
+        """The counters of this process; they are flushed to the database."""
         return self.db.counters
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder that is set; opened when it is first asked for."""
+        """The configured embedder; opened on first use."""
         return self.embedders.load(self.settings.embedder, self.catalog)
 
 
@@ -157,14 +157,14 @@ async def open_engine(
     patience_s: float = PATIENCE_S,
     checks_storage: bool = True,
 ) -> AsyncIterator[Engine]:
-    """Open what a command needs; close it, and what the catalogue opened, in the reverse order."""
+    """Open what a command needs; close everything in the reverse order."""
     failpoints = Failpoints.parse(settings.failpoints)
     check_embedder(settings.embedder, catalog)
     files = open_store(settings.storage_location, settings.storage_access)
     async with contextlib.AsyncExitStack() as stack:
         tracing = open_telemetry(settings)
         telemetry = tracing.__enter__()
-        # At the end a collector may be slow.
+        # At exit a collector may be slow.
         stack.push_async_callback(asyncio.to_thread, tracing.__exit__, None, None, None)
         stack.push_async_callback(catalog.close)
         address = await stack.enter_async_context(open_address(settings))
@@ -181,20 +181,20 @@ async def open_engine(
 
 
 async def _tell(db: Database) -> None:
-    """Tell what was counted at the end; a database that is away is not waited for."""
+    """Flush the counters at exit; do not wait for an unreachable database."""
     with contextlib.suppress(DialecticError, asyncpg.PostgresError):
         await figures.flush_counters(functools.partial(db.fetch, patience_s=0.0), db.counters)
 
 
 async def check_storage(engine: Engine) -> None:
-    """Refuse a store that is not the one this database's documents are in."""
+    """Reject a store that does not hold this database's documents."""
     is_in_home = engine.address.is_embedded and not engine.settings.storage_url
     await require_identity(engine.files, engine.db, belongs_together=is_in_home)
 
 
 @asynccontextmanager
 async def open_address(settings: Settings) -> AsyncIterator[Address]:
-    """Find the database: the server that is set, or the embedded one, which is joined."""
+    """Find the database: the configured server, or the embedded one, which is joined."""
     if settings.database_url:
         yield Address(settings.database_url, is_embedded=False)
         return
@@ -215,7 +215,7 @@ async def _create_database(server: embedded.Server) -> None:
     except asyncpg.InvalidCatalogNameError:
         connection = await asyncpg.connect(server.url(user=SUPERUSER, database="postgres"))
         try:
-            # Two first starts may meet here; one of them finds the database made.
+            # Two first starts may race here; one of them finds that the database exists.
             with contextlib.suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):
                 await connection.execute(f"create database {DATABASE}")
         finally:
@@ -223,12 +223,12 @@ async def _create_database(server: embedded.Server) -> None:
 
 
 async def _keep_alive(settings: Settings) -> None:
-    """Start the embedded server again when it dies under us, as an operator would elsewhere."""
+    """Restart the embedded server when it dies, as an operator would do for another server."""
     while True:
         await asyncio.sleep(WATCH_INTERVAL_S)
         try:
             if not (await asyncio.to_thread(embedded.describe_server, settings.home)).running:
-                logger.warning("the embedded server died and is started again")
+                logger.warning("the embedded PostgreSQL died; restarting it")
                 await asyncio.to_thread(embedded.revive_server, settings.home)
         except EmbeddedServerError as error:
             logger.warning("%s", error.message)

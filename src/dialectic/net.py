@@ -1,4 +1,4 @@
-"""Takes a port to listen at, or says why it cannot be had. Knows not what is served there."""
+"""Bind a port to listen on, or say why that fails. Knows nothing of the service."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import socket
 
 from dialectic.errors import ConfigurationError
 
-# Connections that are accepted there take these over. Whoever is gone without a word, or takes
-# nothing of what is sent to it, is hung up on after two minutes instead of a quarter of an hour.
-# Not every system knows them all.
+# Accepted connections inherit these options. A client that disappeared, or stopped reading, is
+# disconnected after two minutes instead of a quarter of an hour. Not every system has all of them.
 WATCH = {
     "TCP_KEEPIDLE": 60,
     "TCP_KEEPINTVL": 15,
@@ -18,7 +17,7 @@ WATCH = {
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take a port, or say why it cannot be had."""
+    """Bind a port, or say why that fails."""
     try:
         (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -26,7 +25,9 @@ def bind(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigurationError(
-            f"{host!r} is no address to listen on: {error}.", reason="not_an_address", subject=host
+            f"{host!r} is not a valid listen address: {error}.",
+            reason="not_an_address",
+            subject=host,
         ) from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,7 +39,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigurationError(
-            f"Port {port} of {host} cannot be had: {error.strerror}. Choose another with --port.",
+            f"Port {port} of {host} cannot be used: {error.strerror}. Choose another with --port.",
             reason="port_taken",
             subject=str(port),
         ) from None

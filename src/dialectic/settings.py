@@ -1,6 +1,6 @@
 """Settings: one typed object, read from the environment, then from HOME/config.toml.
 
-The only reader of the environment, also of the keys of providers, which it hands out as secrets. An
+The only reader of the environment, including the providers' keys, which it returns as secrets. An
 unknown name is an error that names the nearest known one: a typo never silently means the default.
 """
 
@@ -51,7 +51,7 @@ def _number(low: float, high: float, *, above: bool = False) -> Callable[[Any], 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        msg = "a text that is not empty"
+        msg = "a non-empty text"
         raise ValueError(msg)
     return value.strip()
 
@@ -102,7 +102,7 @@ def _hidden(doc: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an operator can choose. Each field is DIALECTIC_NAME, or `name` in config.toml."""
+    """The operator's settings. Each field is DIALECTIC_NAME, or `name` in config.toml."""
 
     home: Path = field(metadata={"doc": "Where state lives: database, files, config.toml."})
     database_url: str = _setting("", _text, "A PostgreSQL server (15 or later, with pgvector).")
@@ -118,17 +118,22 @@ class Settings:
         default=None, repr=False, compare=False, metadata=_hidden("The S3 key itself.")
     )
     storage_session_token: Secret | None = field(
-        default=None, repr=False, compare=False, metadata=_hidden("What a passing S3 key needs.")
+        default=None,
+        repr=False,
+        compare=False,
+        metadata=_hidden("The session token of a temporary S3 key."),
     )
     default_models: str = _setting("", _text, "Models of a run that names none, comma separated.")
     embedder: str = _setting("builtin/static", _text, "What turns text into vectors for search.")
     max_continuations: int = _setting(5, _whole(0, 100), "Further turns for one cut-off answer.")
-    max_retries: int = _setting(3, _whole(0, 20), "Tries after the first one for passing errors.")
+    max_retries: int = _setting(3, _whole(0, 20), "Retries after a temporary error.")
     max_spend_fraction: float = _setting(
-        0.2, _number(0.0, 1.0, above=True), "Share of the balance one call may cost unasked."
+        0.2,
+        _number(0.0, 1.0, above=True),
+        "Share of the balance that one call may cost without approval.",
     )
     confirm_above_usd: float = _setting(
-        1.0, _number(0.0, 1_000_000.0), "A run that is expected to cost more is asked about first."
+        1.0, _number(0.0, 1_000_000.0), "A run with a higher estimate needs confirmation."
     )
     worker_concurrency: int = _setting(64, _whole(1, 1000), "Jobs one worker runs at a time.")
     max_prompt_bytes: int = _setting(10_000_000, _whole(1, 1_000_000_000), "Longest prompt.")
@@ -149,27 +154,30 @@ class Settings:
         metadata=_hidden("Headers that the collector asks for: name=value,name=value."),
     )
     lease_s: float = _setting(
-        6.0, _number(0.3, 600.0), "How long a silent worker keeps a job before it is suspected."
+        6.0, _number(0.3, 600.0), "How long a silent worker keeps the lease of a job."
     )
     max_lost_leases: int = _setting(
-        10, _whole(0, 1000), "Workers that may die with one job before it is given up."
+        10, _whole(0, 1000), "Workers that may die with one job before it fails."
     )
     events_kept_days: float = _setting(
-        7.0, _number(0.0, 36500.0, above=True), "How long events can be resumed from."
+        7.0, _number(0.0, 36500.0, above=True), "How long events are kept for resuming clients."
     )
     events_kept_max: int = _setting(
         100_000, _whole(1, 1_000_000_000), "How many events of a tenant are kept."
     )
     event_streams_max: int = _setting(
-        1000, _whole(1, 100_000), "Streams of events that a tenant may have open in one process."
+        1000, _whole(1, 100_000), "Event streams that a tenant may have open in one process."
     )
     server: str = _setting("", _text, "The server that commands are for; else this machine.")
     token: Secret | None = field(
-        default=None, repr=False, compare=False, metadata=_hidden("What that server knows you by.")
+        default=None,
+        repr=False,
+        compare=False,
+        metadata=_hidden("Your access token for that server."),
     )
-    failpoints: str = _setting("", _text, "Where a test makes this process die; see failpoints.")
+    failpoints: str = _setting("", _text, "Where a test makes this process fail; see failpoints.")
     endpoints: Mapping[str, Declared] = field(
-        default_factory=dict, metadata={"doc": "Where models are asked; tables in config.toml."}
+        default_factory=dict, metadata={"doc": "The endpoints of models; tables in config.toml."}
     )
     keys: Mapping[str, Secret] = field(
         default_factory=dict,
@@ -184,7 +192,7 @@ class Settings:
 
     @property
     def storage_access(self) -> Access:
-        """How an S3 server is asked, where documents are kept on one."""
+        """The access settings of an S3 server, if documents are stored on one."""
         return Access(
             endpoint=self.storage_endpoint,
             region=self.storage_region,
@@ -197,7 +205,7 @@ class Settings:
 
     @property
     def secrets(self) -> list[Secret]:
-        """All that no log may show."""
+        """The secrets that no log may show."""
         access = self.storage_access
         own = (
             *(access.key_id, access.key, access.session_token),
@@ -207,15 +215,15 @@ class Settings:
 
     @property
     def own_processes(self) -> Path:
-        """Where a person puts processes of their own, to be found by name."""
+        """The folder of a user's own processes, to be found by name."""
         return self.home / "processes"
 
     def list_endpoints(self) -> dict[str, Endpoint]:
-        """List all endpoints by name: those built in, as config.toml changes them, and its own."""
+        """List all endpoints by name: the built-in ones, changed by config.toml, and its own."""
         return BUILT_IN | {name: declared.endpoint for name, declared in self.endpoints.items()}
 
     def find_key(self, endpoint: Endpoint) -> Secret | None:
-        """Find the key of an endpoint; None if its variable is not set, or it has none."""
+        """Find the key of an endpoint; None if its variable is not set, or it needs none."""
         return next((self.keys[name] for name in _variables(endpoint) if name in self.keys), None)
 
     @classmethod
@@ -241,7 +249,7 @@ class Settings:
 
 
 def _variables(endpoint: Endpoint) -> list[str]:
-    """List the variables that an endpoint's key may be in, the first that counts first."""
+    """List the variables that may hold an endpoint's key, in order of precedence."""
     names = (endpoint.api_key_env, SECOND_NAMES.get(endpoint.api_key_env or ""))
     return [name for name in names if name]
 
@@ -257,8 +265,8 @@ def inherited_environment() -> dict[str, str]:
 
 
 def default_home() -> Path:
-    """Find the platform's own place for a user's data."""
-    import platformdirs  # costs 10 ms that a run with DIALECTIC_HOME set need not pay
+    """Find the platform's folder for user data."""
+    import platformdirs  # takes 10 ms, saved if DIALECTIC_HOME is set
 
     return Path(platformdirs.user_data_dir("dialectic", appauthor=False))
 
@@ -268,14 +276,14 @@ def _parse_home(text: str) -> Path:
         return Path(text).expanduser().absolute()
     except RuntimeError:
         raise ConfigurationError(
-            f"The value of environment variable {PREFIX}HOME is {text!r}, but there is no such "
-            "user. Write the folder's whole path.",
+            f"The value of environment variable {PREFIX}HOME is {text!r}, but that user does "
+            "not exist. Write the folder's absolute path.",
             reason="no_user",
             subject=f"{PREFIX}HOME",
         ) from None
 
 
-# Those that are one value each; `endpoints` is a table and stands in the file alone.
+# The settings with a single value; `endpoints` is a table and only allowed in the file.
 KNOWN = tuple(f.name for f in dataclasses.fields(Settings) if f.name not in ("endpoints", "keys"))
 
 
@@ -286,7 +294,7 @@ def _parse(name: str, value: Any, place: str) -> Any:
         spelled = {key: f"{PREFIX}{key.upper()}" if is_variable else key for key in KNOWN}
         if not is_variable:
             spelled["endpoints"] = "[endpoints.NAME]"
-        # A wrong guess sounds like advice: only what is surely a slip of the pen is corrected.
+        # A wrong guess looks like advice: only correct an obvious typo.
         near = difflib.get_close_matches(name, spelled, n=1, cutoff=0.65)
         hint = (
             f"Did you mean `{spelled[near[0]]}`?"
@@ -310,7 +318,7 @@ def _parse(name: str, value: Any, place: str) -> Any:
 
 
 def _describe(parse: Callable[[Any], Any]) -> str:
-    """Ask the parser for its own words, with a value that no setting accepts."""
+    """Get the parser's description, by parsing a value that no setting accepts."""
     try:
         parse(None)
     except (ValueError, TypeError) as error:
@@ -325,19 +333,19 @@ def _read_config(path: Path) -> dict[str, tuple[Any, str]]:
         return {}
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}. Put its permissions right or move it away.",
+            f"{path} cannot be read: {error.strerror}. Correct its permissions or move it away.",
             reason="unreadable",
             subject=str(path),
         ) from None
-    except ValueError as error:  # not TOML, not UTF-8, or a number without end
+    except ValueError as error:  # not TOML, not UTF-8, or an infinite number
         raise ConfigurationError(
-            f"{path} is not valid TOML: {error}. Mend that line.",
+            f"{path} is not valid TOML: {error}. Correct that line.",
             reason="not_toml",
             subject=str(path),
         ) from None
     if "home" in table:
         raise ConfigurationError(
-            f"`home` cannot be set in {path}, which lies in it. Set {PREFIX}HOME instead.",
+            f"`home` cannot be set in {path}, which is in that folder. Set {PREFIX}HOME instead.",
             reason="home_in_file",
             subject="home",
         )

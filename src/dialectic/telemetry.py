@@ -1,9 +1,9 @@
-"""What this process is doing, for those who watch it: ids for logs, and spans for a collector.
+"""Observability: ids for log lines, and spans for a collector.
 
-Owns the ids of what is under way (`about`), which every line of a log and every span carry, and
-the way of spans to an OpenTelemetry collector. What is told are ids, names and figures; nobody
-hands a text, a key or the words of an error in here. Without a collector nothing is made and
-nothing of OpenTelemetry is imported.
+Owns the ids of the current work (`about`), which every log line and every span carry, and the
+export of spans to an OpenTelemetry collector. Spans carry ids, names and figures; never pass a
+user's text, a key or an error message in here. Without a collector no span is created and
+OpenTelemetry is not imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Value: TypeAlias = str | int | float | bool | Sequence[str]
 SERVICE = "dialectic"
 TRACES_PATH = "/v1/traces"
 EXPORT_TIMEOUT_S = 5.0
-# How long a process that ends waits for a collector that is slow.
+# How long an ending process waits for a slow collector.
 FLUSH_TIMEOUT_MS = 3_000
 
 _ids: ContextVar[Mapping[str, str | int]] = ContextVar("_ids", default={})  # noqa: B039  never changed
@@ -36,7 +36,7 @@ _ids: ContextVar[Mapping[str, str | int]] = ContextVar("_ids", default={})  # no
 
 @contextlib.contextmanager
 def about(**ids: str | int) -> Iterator[None]:
-    """Say what is done from here on, in this task and those it starts."""
+    """Set the ids of the current work, for this task and those it starts."""
     token = _ids.set({**_ids.get(), **ids})
     try:
         yield
@@ -45,7 +45,7 @@ def about(**ids: str | int) -> Iterator[None]:
 
 
 def list_ids() -> Mapping[str, str | int]:
-    """List the ids of what this task is doing."""
+    """List the ids of this task's work."""
     return _ids.get()
 
 
@@ -54,23 +54,23 @@ def list_ids() -> Mapping[str, str | int]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of work that is being timed; without a record, nothing happens to what is noted."""
+    """A timed piece of work; without a record, notes are dropped."""
 
     record: Recorded | None = None
 
     def note(self, attributes: Mapping[str, Value]) -> None:
-        """Note ids, names and figures that are known only now."""
+        """Add ids, names and figures that are only known now."""
         if self.record is not None:
             for name, value in attributes.items():
                 self.record.set_attribute(name, value)
 
     def rename(self, name: str) -> None:
-        """Give it the name that is known only now."""
+        """Set the name, if it is only known now."""
         if self.record is not None:
             self.record.update_name(name)
 
     def fail(self, kind: str) -> None:
-        """Note that it went wrong, and in which way."""
+        """Record a failure and its kind."""
         if self.record is not None:
             from opentelemetry.trace import StatusCode
 
@@ -80,7 +80,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Makes spans, if there is a tracer."""
+    """Creates spans, if there is a tracer."""
 
     tracer: Tracer | None = None
 
@@ -93,7 +93,7 @@ class Telemetry:
         kind: str = "INTERNAL",
         parent: Mapping[str, str] | None = None,
     ) -> Iterator[Span]:
-        """Time what is done within; `parent` are headers that may name a span elsewhere."""
+        """Time a block; `parent` are headers that may name a remote parent span."""
         if self.tracer is None:
             yield Span()
             return
@@ -106,7 +106,7 @@ class Telemetry:
             context=TraceContextTextMapPropagator().extract(parent) if parent else None,
             kind=SpanKind[kind],
             attributes={**ids, **(attributes or {})},
-            # The words of an error may repeat what users wrote: only its kind is told.
+            # An error message may repeat user text: record only its kind.
             record_exception=False,
             set_status_on_exception=False,
         ) as record:
@@ -122,13 +122,13 @@ OFF = Telemetry()
 
 
 def name_error(error: BaseException) -> str:
-    """Name an error by its code, or by its class where it has none."""
+    """Name an error by its code, or by its class if it has none."""
     return error.code if isinstance(error, DialecticError) else type(error).__name__
 
 
 @contextlib.contextmanager
 def open_telemetry(settings: Settings) -> Iterator[Telemetry]:
-    """Open the way to the collector that is set; what was not sent yet is sent at the end."""
+    """Open the configured exporter; unsent spans are sent at exit."""
     if not settings.otlp_url:
         yield OFF
         return
@@ -145,7 +145,7 @@ def open_telemetry(settings: Settings) -> Iterator[Telemetry]:
 
 @contextlib.contextmanager
 def open_tracing(exporter: SpanExporter) -> Iterator[Telemetry]:
-    """Make spans and hand them to an exporter, in a thread of its own."""
+    """Create spans and hand them to an exporter, in its own thread."""
     with _naming_the_extra():
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -174,7 +174,7 @@ def _naming_the_extra() -> Iterator[None]:
 
 
 def _parse_headers(settings: Settings) -> dict[str, str]:
-    """Read `name=value,name=value`, as the collectors of vendors ask for it."""
+    """Parse `name=value,name=value`, the format that collectors' vendors use."""
     given = settings.otlp_headers.reveal() if settings.otlp_headers else ""
     pairs = [part.partition("=") for part in given.split(",") if part.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):

@@ -1,7 +1,7 @@
-"""A simulator of providers: HTTP in four vendors' words, driven by a seed and a script.
+"""A simulator of providers: HTTP in four vendors' wire formats, driven by a seed and a script.
 
-`script` is the form of a script, `faults` the table of what can go wrong, `text` the documents,
-`wire_*` the vendors' words, `answering` the response to one call, `desk` what lives between calls,
+`script` is the format of a script, `faults` the table of faults, `text` the documents, `wire_*` the
+vendors' wire formats, `response` the response to one call, `service` the state between calls,
 `server` the port. For demos, tests and capacity planning: docs/simulator.md.
 """
 

@@ -1,6 +1,6 @@
-"""The simulator as an ASGI application: requests in, responses out, and a look at the log.
+"""The simulator as an ASGI application: requests in, responses out, and access to the log.
 
-Thin: `desk` has calls answered. Here is only what HTTP needs, and who hung up first.
+Thin: `service` answers the calls. This module only handles HTTP and client disconnects.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialectic_simulator.routes import Target, find_target
 from dialectic_simulator.script import Script
 from dialectic_simulator.service import BODY_BYTES_MAX, Clock, Desk, Incoming
 
-# Where the server puts the connection, so that a fault can reset it.
+# Where the server stores the connection, so that a fault can reset it.
 TRANSPORT = "transport"
 
 
@@ -32,7 +32,7 @@ class App:
         self.desk = Desk(script, clock=clock, wall_clock=wall_clock)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http", "nothing else is served"
+        assert scope["type"] == "http", "only HTTP is served"
         incoming = await _read_incoming(scope, receive)
         if incoming is None:
             return
@@ -44,7 +44,7 @@ class App:
             await line.play(told, Progress(), lambda: None)
 
     def _find_told(self, incoming: Incoming) -> Response | None:
-        """Find what is said to requests that are no calls, but look at the log."""
+        """Find the response to a request that only reads the log."""
         log = self.desk.log
         match incoming.method, incoming.path:
             case "GET", "/log":
@@ -58,20 +58,20 @@ class App:
                 return None
 
     def _resolve_target(self, incoming: Incoming) -> Target | Response:
-        """Resolve what a call is meant for; to one that leads nowhere, say what there is."""
+        """Find the target of a call; if it has none, say what exists."""
         target = find_target(incoming.method, incoming.path, incoming.headers)
         if target is None:
-            return _complain(f"There is no {incoming.method} {incoming.path} here.")
+            return _complain(f"{incoming.method} {incoming.path} was not found.")
         names = self.desk.script.endpoint_names
         if target.endpoint not in names:
             known = ", ".join(names)
-            return _complain(f"There is no endpoint {target.endpoint!r}. Known are: {known}.")
+            return _complain(f"Endpoint {target.endpoint!r} was not found. Known: {known}.")
         return target
 
     async def _serve(
         self, target: Target, incoming: Incoming, line: Line, receive: Receive
     ) -> None:
-        """Answer one call, for as long as somebody listens."""
+        """Answer one call, until the client disconnects."""
         visit = self.desk.open_visit(target, incoming)
         progress = Progress()
 
@@ -87,14 +87,14 @@ class App:
 
 
 async def _run_while_connected(work: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Carry something out until it ends or the client hangs up."""
+    """Run a coroutine until it ends or the client disconnects."""
     working = asyncio.ensure_future(work)
     hanging_up = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({working, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             working.result()
-            # The server learns of an end that we made ourselves in the same way.
+            # The server also reports an end that we caused ourselves in this way.
             await hanging_up
     finally:
         working.cancel()
@@ -108,7 +108,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def _read_incoming(scope: Message, receive: Receive) -> Incoming | None:
-    """Read a whole request; None if the client went away. Far too long a body is not kept."""
+    """Read a whole request; None if the client disconnected. Drop a body that is far too long."""
     body = bytearray()
     while True:
         message = await receive()

@@ -1,4 +1,4 @@
-"""What is asked and what is answered, in no vendor's words. Knows no bytes and no script."""
+"""Requests and answers, independent of any vendor. Knows no bytes and no script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dialectic.core.models.messages import FinishReason, Message, Role
 
 
 class WireName(enum.StrEnum):
-    """The protocols that are spoken."""
+    """The supported protocols."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
@@ -21,7 +21,7 @@ class WireName(enum.StrEnum):
 
     @property
     def refuses_large_caps(self) -> bool:
-        """Whether it refuses an output cap that does not fit; the others lower it in silence."""
+        """Whether it rejects an output limit that does not fit; the others lower it silently."""
         return self in (WireName.OPENAI, WireName.ANTHROPIC)
 
 
@@ -36,18 +36,18 @@ class Route(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request for text, for vectors or for a count."""
+    """One request for text, for vectors or for a token count."""
 
     model: str
     system: str = ""
     turns: tuple[Message, ...] = ()
     max_tokens: int | None = None
     is_stream: bool = False
-    # Which of several answers to the same question; nothing on most wires.
+    # Selects one of several answers to the same question; empty on most wires.
     variant: str = ""
-    # OpenAI reports usage in a stream only to those who ask for it.
+    # OpenAI reports usage in a stream only on request.
     wants_usage: bool = True
-    # Texts to be turned into vectors, how long those shall be, and in which form they are sent.
+    # Texts to embed, the size of the vectors, and their encoding.
     inputs: tuple[str, ...] = ()
     dimensions: int | None = None
     is_base64: bool = False
@@ -59,19 +59,19 @@ class Ask:
 
     @property
     def words(self) -> str:
-        """All that a person or a program said, for rules that look for a text."""
+        """The whole text of the request, for rules that search it."""
         said = [turn.content for turn in self.turns if turn.role is Role.USER]
         return "\n".join([self.system, *said, *self.inputs])
 
     def hash_messages(self) -> str:
-        """Hash what was said, by whom and in which order; the same talk has the same hash."""
+        """Hash the messages with their roles, in order; equal conversations have equal hashes."""
         said = [[turn.role.value, turn.content] for turn in self.turns]
         text = json.dumps([self.system, said, self.inputs])
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Shape(enum.Enum):
-    """How an answer's text is wrapped; all but the first are faults."""
+    """The form of an answer's text; all but the first are faults."""
 
     PLAIN = enum.auto()
     NO_CHOICES = enum.auto()
@@ -83,7 +83,7 @@ class Shape(enum.Enum):
 
 
 class FinishForm(enum.Enum):
-    """How the reason of an answer's end is told; all but the first are faults."""
+    """The form of a finish reason; all but the first are faults."""
 
     WORD = enum.auto()
     UNKNOWN = enum.auto()
@@ -95,19 +95,19 @@ class FinishForm(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text that goes out at once, and the tokens it is made of."""
+    """A part of a text that is sent at once, and its number of tokens."""
 
     text: str
     tokens: int
 
 
 Figures: TypeAlias = tuple[int | str, int | str]
-"""Input and output tokens as they are reported, which may be nonsense."""
+"""Input and output tokens as reported, which may be nonsense."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer, ready to be put into a vendor's words."""
+    """One answer, ready to be written in a vendor's format."""
 
     id: str
     model: str
@@ -123,7 +123,7 @@ class Answer:
         return "".join(piece.text for piece in self.pieces)
 
     def word_finish(self, words: dict[FinishReason, str]) -> str | int | None:
-        """Tell why the answer ended, in a vendor's words or in words that make no sense."""
+        """Return the finish reason in a vendor's words, or an invalid one."""
         word = words[self.finish]
         match self.finish_form:
             case FinishForm.WORD | FinishForm.ABSENT:
@@ -139,7 +139,7 @@ class Answer:
 
 
 class TroubleKind(enum.StrEnum):
-    """What a vendor complains about."""
+    """The kinds of vendor errors."""
 
     RATE = "rate"
     SPEND = "spend"
@@ -179,13 +179,13 @@ STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A complaint, before a vendor puts it into words. Empty words mean the vendor's usual ones."""
+    """An error, before a vendor words it. An empty message means the vendor's usual one."""
 
     kind: TroubleKind
     model: str = ""
     words: str = ""
     retry_after: str | None = None
-    # What was counted and what would have been allowed, where a complaint is about that.
+    # The counted and the allowed tokens, if the error is about them.
     tokens: int = 0
     tokens_max: int = 0
 
@@ -194,14 +194,14 @@ class Trouble:
         return STATUS[self.kind]
 
     def say(self, usual: str) -> str:
-        """Put it into words: its own, or the vendor's usual ones with its figures."""
+        """Build the message: its own, or the vendor's usual one with the figures."""
         return self.words or usual.format(
             model=self.model, tokens=self.tokens, tokens_max=self.tokens_max
         )
 
 
 class Refused(Exception):
-    """A call that a real vendor would not carry out either."""
+    """A call that a real vendor would reject too."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.kind.value)
@@ -219,7 +219,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """What is left of an endpoint's limits, where it has any."""
+    """What is left of an endpoint's limits, if it has any."""
 
     requests: Allowance | None = None
     tokens: Allowance | None = None

@@ -1,6 +1,6 @@
-"""The faults by name: a number, the wires each makes sense on, what happens. Data, and a lookup.
+"""The faults by name: a number, the wires each applies to, what happens. Data, and a lookup.
 
-Numbers group what a client must treat alike; docs/simulator.md shows the same table.
+Numbers group faults that a client must treat alike; docs/simulator.md shows the same table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPENAI_AND_OLLAMA = frozenset({WireName.OPENAI, WireName.OLLAMA})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to go wrong. At most one of the last groups of fields says how it is done."""
+    """One fault. At most one of the last groups of fields says how it is produced."""
 
     name: str
     number: int
@@ -30,16 +30,16 @@ class Fault:
     wires: frozenset[WireName] = EVERY_WIRE
     streams_only: bool = False
     vectors_only: bool = False
-    # Also for calls that ask for no text.
+    # Also applies to calls that request no text.
     any_route: bool = False
-    # Refuses the call, or answers 200 with the complaint inside.
+    # Rejects the call, or answers 200 with the error inside.
     trouble: TroubleKind | None = None
     retry_after: str | None = None
     is_status_ok: bool = False
-    # Changes the answer before it is put into words.
+    # Changes the answer before it is written in a vendor's format.
     shape: Shape = Shape.PLAIN
     finish_form: FinishForm = FinishForm.WORD
-    # All else is done by name in `answering` and `damage`.
+    # `response` and `stream_damage` produce all other faults by name.
 
     @property
     def is_for_any_route(self) -> bool:
@@ -55,7 +55,7 @@ def _refusal(
 RATE = TroubleKind.RATE
 TEN_YEARS_S = 315_360_000
 
-# A retry-after that begins with `date` is told as a date, so many seconds from now.
+# A retry-after that begins with `date` is sent as a date, this many seconds from now.
 TABLE: tuple[Fault, ...] = (
     _refusal("429_retry_after", 1, "429, Retry-After: 7", RATE, "7"),
     _refusal("429_retry_after_date", 1, "429, Retry-After: a date in 7 s", RATE, "date 7"),
@@ -88,7 +88,7 @@ TABLE: tuple[Fault, ...] = (
         trouble=TroubleKind.KEY_INVALID,
     ),
     _refusal("400_context_length", 5, "400, the prompt is too long", TroubleKind.CONTEXT),
-    _refusal("404_model", 6, "404, there is no such model", TroubleKind.MODEL),
+    _refusal("404_model", 6, "404, the model does not exist", TroubleKind.MODEL),
     _refusal("413_too_large", 7, "413, the request is too large", TroubleKind.TOO_LARGE),
     _refusal("408_timeout", 8, "408, it took too long", TroubleKind.TIMEOUT),
     _refusal("500_server", 8, "500, an error of the server", TroubleKind.SERVER),
@@ -149,13 +149,13 @@ TABLE: tuple[Fault, ...] = (
         SSE_WIRES,
         shape=Shape.PARTS,
     ),
-    Fault("tool_call", 13, "calls a tool that nobody offered", shape=Shape.TOOL_CALL),
+    Fault("tool_call", 13, "calls a tool that was not offered", shape=Shape.TOOL_CALL),
     Fault("invalid_json", 14, "JSON with a word that is none", any_route=True),
     Fault("cut_json", 14, "JSON that stops half-way", any_route=True),
     Fault("nan_json", 14, "JSON with NaN in it", any_route=True),
     Fault("duplicate_keys", 14, "JSON that has every key twice", any_route=True),
     Fault("huge_line", 14, "a line of 10 MB", any_route=True),
-    Fault("invalid_utf8", 15, "bytes in the text that are no UTF-8"),
+    Fault("invalid_utf8", 15, "bytes in the text that are not UTF-8"),
     Fault("lone_surrogate", 15, "half a pair of surrogates in the text"),
     Fault("nul", 15, "a NUL in the text"),
     Fault(
@@ -191,7 +191,7 @@ TABLE: tuple[Fault, ...] = (
         streams_only=True,
     ),
     Fault("reset_before_first_byte", 22, "the connection is reset at once", any_route=True),
-    Fault("finish_unknown", 24, "a finish reason nobody knows", finish_form=FinishForm.UNKNOWN),
+    Fault("finish_unknown", 24, "an unknown finish reason", finish_form=FinishForm.UNKNOWN),
     Fault("finish_null", 24, "null as the finish reason", finish_form=FinishForm.NULL),
     Fault("finish_number", 24, "a number as the finish reason", finish_form=FinishForm.NUMBER),
     Fault(

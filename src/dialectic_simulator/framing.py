@@ -13,7 +13,7 @@ COMMENT = ": still here"
 
 
 class End(enum.Enum):
-    """What becomes of the connection after the last frame."""
+    """What happens to the connection after the last frame."""
 
     DONE = enum.auto()
     CLOSE = enum.auto()
@@ -23,7 +23,7 @@ class End(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Bytes that go out at a time, and the tokens they carry."""
+    """Bytes that are sent at a time, and the tokens they carry."""
 
     data: bytes
     at_s: float = 0.0
@@ -34,24 +34,24 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """All that is said in answer to one call."""
+    """The whole response to one call."""
 
     status: int = 200
     content_type: str = "application/json"
     headers: Headers = field(default_factory=dict)
     frames: tuple[Frame, ...] = ()
     end: End = End.DONE
-    # What a model would say about it: the finish reason and the fault, for the log.
+    # For the log: the finish reason and the fault.
     finish: str | None = None
     input_tokens: int = 0
-    # The gates it waits at: before the first byte, and one after so many tokens.
+    # The gates it waits at: before the first byte, and one after a number of tokens.
     gates: tuple[str, ...] = ()
     late_gate: str | None = None
     late_gate_tokens: int = 0
 
 
 def encode_json(value: Json) -> bytes:
-    """Write JSON as vendors do: no blanks, and letters as they are."""
+    """Write JSON as vendors do: no blanks, no escaped letters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -63,7 +63,7 @@ def encode_data(event: Event) -> bytes:
 def frame_event(
     data: bytes, event: Event, framing: Framing, *, number: int, at_s: float = 0.0
 ) -> Frame:
-    """Put the data of an event between the lines that mark it as one."""
+    """Frame the data of an event with the lines that mark it."""
     end = framing.line_end.encode()
     if not framing.is_sse:
         return Frame(data + end, at_s, event.tokens)
@@ -79,7 +79,7 @@ def frame_event(
 
 
 def split_frame(frame: Frame, at: int) -> list[Frame]:
-    """Split a frame in two that are sent apart; the second carries the tokens."""
+    """Split a frame in two that are sent separately; the second carries the tokens."""
     return [
         Frame(frame.data[:at], frame.at_s, 0, is_apart=True),
         Frame(frame.data[at:], frame.at_s, frame.tokens, is_apart=True),

@@ -1,4 +1,4 @@
-"""The limits of one endpoint: requests and tokens per minute, and calls at a time. Has no clock."""
+"""The limits of one endpoint: requests and tokens per minute, concurrent calls. Has no clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dialectic_simulator.script import PER_MINUTE_S, Section
 
 
 class Bucket:
-    """An allowance that fills up at an even pace. What is taken at once may leave it in debt."""
+    """A token bucket that refills at a constant rate. Taking more than it holds leaves a debt."""
 
     def __init__(self, per_minute: int, window_s: float) -> None:
         self.per_minute = per_minute
@@ -24,7 +24,7 @@ class Bucket:
         self._at_s = now_s
 
     def wait_s(self, amount: int) -> float:
-        """Tell how long to wait until so much may be taken; more than fits needs a full one."""
+        """Compute the wait until an amount is available; an oversized one needs a full bucket."""
         return max(0.0, min(float(amount), self._capacity) - self._level) / self._per_s
 
     def take(self, amount: int) -> None:
@@ -36,7 +36,7 @@ class Bucket:
 
 
 class Limits:
-    """What an endpoint allows. A call that is let in must be let out again."""
+    """An endpoint's limits. Every admitted call must be released."""
 
     def __init__(self, section: Section) -> None:
         window_s = float(section.limit_window_s)
@@ -46,7 +46,7 @@ class Limits:
         self.running = 0
 
     def enter(self, model: str, tokens: int, now_s: float) -> None:
-        """Let a call in that may use so many tokens; raises `Refused` and takes nothing."""
+        """Admit a call that may use this many tokens; raises `Refused` and takes nothing."""
         for bucket in (self._requests, self._tokens):
             if bucket is not None:
                 bucket.fill(now_s)
@@ -72,7 +72,7 @@ class Limits:
         self.running += 1
 
     def leave(self, unused_tokens: int) -> None:
-        """Let a call out, and give back the tokens that it did not use."""
+        """Release a call, and return its unused tokens."""
         self.running -= 1
         self._take(0, -unused_tokens)
 

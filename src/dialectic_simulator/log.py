@@ -1,6 +1,6 @@
-"""The log of calls: who asked what, what was sent, how it ended. Never holds a key.
+"""The log of calls: the requests, the responses and how they ended. Never holds a key.
 
-Tests read it to compare what the provider saw with what was booked.
+Tests read it to compare what the provider saw with what the ledger recorded.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class LoggedCall:
     model: str = ""
     is_stream: bool = False
     has_key: bool = False
-    # How many answers the conversation held, and which of the equal calls this was.
+    # How many answers the conversation contained, and which of the equal calls this was.
     assistant_turns: int = 0
     try_number: int = 1
     max_tokens: int | None = None
     messages_hash: str = ""
-    # What the fault was, if any; the status is None if no byte was sent.
+    # The fault, if any; the status is None if no byte was sent.
     fault: str | None = None
     status: int | None = None
     input_tokens: int = 0
@@ -43,7 +43,7 @@ class LoggedCall:
     client_closed: bool = False
     cost_usd: Decimal = Decimal(0)
     ended_s: float | None = None
-    # What was sent, word for word, if the script asks for it.
+    # The exact request, if the script asks for it.
     body: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class LoggedCall:
 
 
 class CallLog:
-    """Calls in the order in which they arrived. Old ones are forgotten beyond a great number."""
+    """Calls in the order of arrival. Old calls are dropped beyond a large number."""
 
     def __init__(self) -> None:
         self._calls: dict[int, LoggedCall] = {}
@@ -70,7 +70,7 @@ class CallLog:
         return [call for call in self._calls.values() if call.ended_s is None]
 
     def begin(self, call: LoggedCall) -> int:
-        """Write a call down as it arrives, and give it a number."""
+        """Record a call as it arrives, and number it."""
         self._last += 1
         self._calls[self._last] = replace(call, number=self._last)
         if len(self._calls) > CALLS_MAX:
@@ -79,7 +79,7 @@ class CallLog:
         return self._last
 
     def update(self, number: int, **changes: Any) -> None:
-        """Write down what became of a call; one that was cleared away meanwhile stays away."""
+        """Record the end of a call; ignore a call that was cleared meanwhile."""
         if (call := self._calls.get(number)) is not None:
             self._calls[number] = replace(call, **changes)
             self._tell()
@@ -89,12 +89,12 @@ class CallLog:
         self._tell()
 
     async def wait_until(self, is_so: Callable[[CallLog], bool]) -> None:
-        """Wait until something is true of the log."""
+        """Wait until a condition is true of the log."""
         while not is_so(self):
             await self._changed.wait()
 
     def _tell(self) -> None:
-        """Wake those who wait for a change; the next change is another one."""
+        """Wake the tasks that wait for a change, and start a new wait."""
         self._changed.set()
         self._changed = asyncio.Event()
 

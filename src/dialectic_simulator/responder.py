@@ -1,4 +1,4 @@
-"""Sends a response: bytes at their times, gates, and how the connection ends. Decides nothing."""
+"""Send a response: bytes at their times, gates, and the end of the connection. Decides nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 class Gates:
-    """Gates by name. A call that comes to one that is held waits there until it is released."""
+    """Gates by name. A call waits at a held gate until the gate is released."""
 
     def __init__(self) -> None:
         self._held: dict[str, asyncio.Event] = {}
@@ -41,7 +41,7 @@ class Gates:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a response has come; read also when its sending was broken off."""
+    """The progress of a response; also read when sending was interrupted."""
 
     status: int | None = None
     tokens: int = 0
@@ -50,7 +50,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The connection a response goes out on."""
+    """The connection on which a response is sent."""
 
     send: Send
     transport: asyncio.Transport
@@ -59,15 +59,15 @@ class Line:
     async def play(
         self, response: Response, progress: Progress, on_end: Callable[[], None]
     ) -> None:
-        """Send a response. One that hangs never returns: whoever waits for it hangs up.
+        """Send a response. A hanging one never returns: the client has to disconnect.
 
-        The end is told just before the client can notice it, so that a client that has its answer
-        finds it in the log.
+        The end is recorded just before the client can notice it, so that a client that has its
+        answer finds it in the log.
         """
         await self.gates.pass_through(*response.gates)
         late = response.late_gate
         started_s = asyncio.get_running_loop().time()
-        # Where a gate stands in the midst, every frame goes out by itself, so that it is found.
+        # With a gate in the middle, send every frame by itself, so that the gate is not skipped.
         frames = join_frames(response.frames) if late is None else response.frames
         for left, frame in zip(reversed(range(len(frames))), frames, strict=True):
             if late is not None and progress.tokens >= response.late_gate_tokens:
@@ -111,7 +111,7 @@ async def _sleep_until(at_s: float) -> None:
 
 
 def _reset(transport: asyncio.Transport) -> None:
-    """End a connection so that the other side is told of a reset, not of an end."""
+    """Close a connection with a reset (RST) instead of an orderly end."""
     held: socket.socket = transport.get_extra_info("socket")
     held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     transport.abort()

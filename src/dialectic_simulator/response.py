@@ -1,6 +1,6 @@
-"""What is said in answer to one call: text, cut, usage, events, bytes, times. Pure.
+"""Build the response to one call: text, truncation, usage, events, bytes, times. Pure.
 
-Everything about the call and its manner is given; the same gives the same bytes.
+The caller passes in everything about the call and its manner; equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dialectic_simulator.truncation import build_pieces, cut_tokens, split_token
 from dialectic_simulator.wire import Headers, Json, Wire
 
 ABOVE_HOLD_TOKENS = 1_000
-# Made here; a test compares this with the table of faults.
+# The faults produced here; a test compares this with the table of faults.
 NAMES = frozenset(
     "filtered empty_content always_length length_no_text continuation_restarts usage_missing "
     "usage_negative usage_zero usage_tenfold usage_string usage_above_hold".split()
@@ -50,7 +50,7 @@ NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call with all that decides about its answer."""
+    """One call with everything that decides its answer."""
 
     wire: Wire
     ask: Ask
@@ -58,9 +58,9 @@ class Call:
     manner: Manner
     seed: int
     input_tokens: int
-    # Which call this is, of those that say the same.
+    # The number of this call among equal calls.
     try_number: int = 1
-    # Which document, where a conversation that is opened again gets another.
+    # Selects the document, if a repeated conversation gets a different one.
     edition: int = 1
     allowances: Allowances = field(default_factory=Allowances)
     now_s: float = 0.0
@@ -71,24 +71,24 @@ class Call:
 
     @property
     def id(self) -> str:
-        """A name for the answer: another for each try, the same in every run."""
+        """The id of the answer: different for each try, the same in every run."""
         return f"sim-{self.roll('id').getrandbits(96):024x}"
 
     def roll(self, purpose: str) -> Random:
-        """Give dice that depend on the words of the call alone, not on when it came."""
+        """Return a random generator that depends on the call's words, not on its time."""
         return build_dice(
             self.seed, purpose, self.ask.model, self.ask.hash_messages(), self.try_number
         )
 
 
 def build_dice(*parts: str | int) -> Random:
-    """Build dice that depend on these words and numbers alone."""
+    """Build a random generator that depends on these words and numbers alone."""
     text = "\x1f".join(str(part) for part in parts)
     return Random(hashlib.sha256(text.encode("utf-8", "replace")).digest())
 
 
 def check_window(ask: Ask, facts: Facts, input_tokens: int, wire: Wire) -> None:
-    """Refuse what does not fit the model, in the same cases as the vendors; raises `Refused`."""
+    """Reject what does not fit the model, in the same cases as the vendors; raises `Refused`."""
     if input_tokens > facts.input_tokens_max:
         raise Refused(
             Trouble(
@@ -117,15 +117,15 @@ def check_window(ask: Ask, facts: Facts, input_tokens: int, wire: Wire) -> None:
 
 
 def decide_cap(call: Call) -> int:
-    """Decide how many tokens the answer may have."""
+    """Decide the maximum tokens of the answer."""
     room = max(1, call.facts.context_window_tokens - call.input_tokens)
     return min(call.ask.max_tokens or room, call.facts.max_output_tokens, room)
 
 
 def decide_answer(call: Call) -> Answer:
-    """Decide what is said, how it ends, and what is reported about it."""
-    manner, written = call.manner, read_written(call.ask)
-    document = write_document(call.ask, manner, seed=call.seed, edition=call.edition)
+    """Decide the text, the finish reason and the reported usage."""
+    manner, written = call.manner, find_written(call.ask)
+    document = find_document(call.ask, manner, seed=call.seed, edition=call.edition)
     tokens = split_tokens(decide_rest(document, written, manner), call.facts.tokenizer)
     cap = decide_cap(call)
     if manner.cut_after_tokens is not None and (manner.cut_each_turn or not written):
@@ -152,7 +152,7 @@ def decide_answer(call: Call) -> Answer:
 def _spoil_text(
     call: Call, kept: list[bytes], finish: FinishReason
 ) -> tuple[list[bytes], FinishReason]:
-    """Change what is said where a fault asks for it, and why it ends."""
+    """Apply a fault to the text and to the finish reason."""
     name = call.manner.fault
     shape = call.fault.shape if call.fault is not None else Shape.PLAIN
     half = cut_tokens(kept, call.manner.fault_after_tokens or len(kept) // 2)
@@ -196,7 +196,7 @@ def build_chat(call: Call) -> Response:
 
 
 def build_plain(call: Call, body: Json, *, at_s: float = 0.0, tokens: int = 0) -> Response:
-    """Build a response of one piece of JSON."""
+    """Build a response that is one JSON body."""
     fault = call.manner.fault
     if fault == "200_html":
         frames, end = [Frame(LOGIN_PAGE, at_s)], End.DONE
@@ -257,7 +257,7 @@ def _decide_writing_s(call: Call, tokens: int) -> float:
 
 
 def build_refusal(call: Call, trouble: Trouble, *, is_status_ok: bool = False) -> Response:
-    """Build the response that is a complaint."""
+    """Build an error response."""
     headers = _build_headers(call)
     if trouble.retry_after is not None:
         headers["retry-after"] = word_retry_after(trouble.retry_after, call.now_s)
@@ -272,8 +272,8 @@ def build_refusal(call: Call, trouble: Trouble, *, is_status_ok: bool = False) -
 
 
 def build_fault_trouble(call: Call, fault: Fault) -> Trouble:
-    """Build the complaint that a fault makes, as if it were meant."""
-    assert fault.trouble is not None, "only faults that complain"
+    """Build the error response of a fault."""
+    assert fault.trouble is not None, "only faults with an error"
     return Trouble(
         fault.trouble,
         call.ask.model,
@@ -284,7 +284,7 @@ def build_fault_trouble(call: Call, fault: Fault) -> Trouble:
 
 
 def word_retry_after(value: str, now_s: float) -> str:
-    """Write a wait as it is sent; `date N` is a date so many seconds from now."""
+    """Write a Retry-After value; `date N` is a date N seconds from now."""
     kind, _, offset = value.partition(" ")
     if kind != "date":
         return value

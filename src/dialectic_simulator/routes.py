@@ -1,4 +1,4 @@
-"""Which path means what: endpoint, wire and route of a request. Pure."""
+"""Routing: the endpoint, wire and route of a request path. Pure."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _GOOGLE_METHODS = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is meant for."""
+    """The target of a request."""
 
     endpoint: str
     wire: WireName
     route: Route
-    # What the path says about the model, and whether a stream is asked for, where it does.
+    # The model and whether to stream, if the path says so.
     model: str = ""
     is_stream: bool = False
 
 
 def find_target(method: str, path: str, headers: Mapping[str, str]) -> Target | None:
-    """Find what a request is meant for; None for a path that no vendor has."""
+    """Find the target of a request; None for a path that no vendor has."""
     endpoint, inner = split_endpoint(path)
     if (fixed := _FIXED.get((method, inner))) is not None:
         return Target(endpoint, *fixed)
@@ -75,7 +75,7 @@ def find_target(method: str, path: str, headers: Mapping[str, str]) -> Target | 
     if version == "v1beta":
         wire = WireName.GOOGLE
     else:
-        # Two vendors have the same path; only one of them wants this header.
+        # Two vendors have the same path; only one of them requires this header.
         wire = WireName.ANTHROPIC if ANTHROPIC_VERSION in headers else WireName.OPENAI
     return Target(endpoint, wire, Route.MODELS, model)
 
@@ -97,13 +97,13 @@ def split_endpoint(path: str) -> tuple[str, str]:
 
 
 def build_base_path(wire: WireName, endpoint: str) -> str:
-    """Build the path that a client of an endpoint puts before its own."""
+    """Build the path prefix of an endpoint's clients."""
     prefix = "" if endpoint == DEFAULT_ENDPOINT else f"/e/{endpoint}"
     return prefix + BASE_PATHS[wire]
 
 
 def has_key(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-    """Tell whether a request carries a key, in any vendor's way; what it is does not matter."""
+    """Return whether a request carries a key, in any vendor's way; its value does not matter."""
     bearer = headers.get("authorization", "").removeprefix("Bearer").strip()
     given = (headers.get("x-api-key"), headers.get("x-goog-api-key"), query.get("key"))
     return bool(bearer) or any(given)

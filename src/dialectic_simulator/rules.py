@@ -1,4 +1,4 @@
-"""Which rules apply to a call, and the manner that follows. Counts what came before."""
+"""Match rules to a call and merge their manner. Counts earlier calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dialectic_simulator.script import Manner, Rule, Script, Section, merge_mann
 
 @dataclass(slots=True)
 class Counts:
-    """What came before: calls by rule, equal calls, conversations opened."""
+    """The counts: calls by rule, equal calls, opened conversations."""
 
     rules: Counter[int] = field(default_factory=Counter)
     tries: Counter[str] = field(default_factory=Counter)
@@ -25,7 +25,7 @@ class Counts:
 def choose_manner(
     script: Script, section: Section, target: Target, ask: Ask, counts: Counts
 ) -> tuple[Manner, int]:
-    """Choose how a call is answered, and which try of equal calls it is. Counts this call."""
+    """Choose how to answer a call, and which try of equal calls it is. Counts this call."""
     key = f"{target.endpoint} {target.wire} {target.route} {ask.model} {ask.variant} "
     key += ask.hash_messages()
     counts.tries[key] += 1
@@ -34,7 +34,7 @@ def choose_manner(
     for number, rule in enumerate(script.rules):
         if not fits(rule, target, ask) or (rule.tries and try_number not in rule.tries):
             continue
-        # The dice know the words of the call, not the order of calls: a run can be repeated.
+        # The random numbers depend on the call's words, not on the order: a run is repeatable.
         dice = build_dice(script.seed, "rule", number, key, try_number)
         if rule.probability < 1 and dice.random() >= rule.probability:
             continue
@@ -42,7 +42,7 @@ def choose_manner(
         if rule.calls is None or counts.rules[number] in rule.calls:
             applying.append(rule)
     manner = merge_manners([*applying, section])
-    # What an endpoint does wrong it does where text is asked for; a rule can name another route.
+    # An endpoint's faults apply to requests for text; a rule can name another route.
     is_strange = target.route is not Route.CHAT and not any(r.fault != NO_FAULT for r in applying)
     if is_strange or not is_possible(manner, ask):
         manner = manner.model_copy(update={"fault": NO_FAULT})
@@ -50,7 +50,7 @@ def choose_manner(
 
 
 def fits(rule: Rule, target: Target, ask: Ask) -> bool:
-    """Tell whether a call meets the conditions of a rule that need no counting."""
+    """Return whether a call meets the conditions of a rule that need no counting."""
     return (
         rule.route is target.route
         and rule.endpoint in (None, target.endpoint)
@@ -63,6 +63,6 @@ def fits(rule: Rule, target: Target, ask: Ask) -> bool:
 
 
 def is_possible(manner: Manner, ask: Ask) -> bool:
-    """Tell whether a call can meet its fault: some exist in streams only."""
+    """Return whether a fault applies to a call: some exist in streams only."""
     fault = FAULTS.get(manner.fault)
     return fault is None or ask.is_stream or not fault.streams_only

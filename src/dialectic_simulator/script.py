@@ -1,8 +1,8 @@
-"""The form of a script: which calls are answered how. Knows no files and carries nothing out.
+"""The format of a script: which calls are answered how. Knows no files and runs nothing.
 
 A script is data, written in TOML: facts about models, one section for each endpoint, and rules.
-For every key of a call's manner, the first rule that applies and sets it decides, then the section
-of its endpoint, then the default of the form.
+For every key of a call's manner, the first matching rule that sets it decides, then the section of
+its endpoint, then the default.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SPAN = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
 
 
 def parse_numbers(value: Any) -> Numbers:
-    """Read a set of whole numbers."""
+    """Parse a set of whole numbers."""
     if isinstance(value, Numbers):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -76,16 +76,16 @@ class _Part(BaseModel):
 
 
 class Facts(_Part):
-    """What is true of a model, or of all whose names fit a pattern."""
+    """The facts about a model, or about all models whose names match a pattern."""
 
     tokenizer: StrictStr = "o200k_base"
     context_window_tokens: Counted = 128_000
-    # The window, if absent.
+    # Defaults to the window.
     max_input_tokens: Counted | None = None
     max_output_tokens: Counted = 16_384
     input_usd_per_million: Usd = Decimal(1)
     output_usd_per_million: Usd = Decimal(2)
-    # Of the vectors it makes.
+    # The size of its vectors.
     dimensions: Annotated[StrictInt, Field(ge=1, le=8_192)] = 256
 
     @property
@@ -99,26 +99,26 @@ class Manner(_Part):
     # The document; without a text, the one that an offline model writes for the conversation.
     text: StrictStr | None = None
     text_file: StrictStr | None = None
-    # Whether a conversation that is opened again gets another document.
+    # Whether a repeated conversation gets a different document.
     vary: StrictBool = False
-    # Cuts the document off after so many tokens: once, or in each turn.
+    # Truncates the document after this many tokens: once, or in each turn.
     cut_after_tokens: Counted | None = None
     cut_each_turn: StrictBool = False
-    # How a document is gone on with, other than exactly where it stopped.
+    # How a document is continued, if not exactly where it stopped.
     overlap: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = 0
     restart: StrictBool = False
     preamble: StrictStr = ""
     empty: StrictBool = False
     always_length: StrictBool = False
-    # When it comes. A spread makes the median a log-normal distribution.
+    # The timing. A spread makes the median a log-normal distribution.
     first_byte_s: Seconds = 0.0
     first_byte_spread: Annotated[Number, Field(ge=0, le=5)] = 0.0
     tokens_per_s: Annotated[Number, Field(gt=0, le=1_000_000_000)] | None = None
     chunk_tokens: Counted = 8
-    # What it waits for before the first byte, or after so many tokens.
+    # The gates: before the first byte, or after a number of tokens.
     gate: Annotated[StrictStr, Field(pattern=NAME)] | None = None
     gate_after_tokens: Counted | None = None
-    # What goes wrong, and where: after so many tokens, half-way if absent.
+    # The fault, and its position in tokens; half-way if absent.
     fault: StrictStr = NO_FAULT
     fault_after_tokens: Counted | None = None
     retry_after: StrictStr | None = None
@@ -136,7 +136,7 @@ class Section(Manner):
 
 
 class Rule(Manner):
-    """A manner for some calls: those that meet every condition that is given."""
+    """A manner for the calls that meet all given conditions."""
 
     endpoint: StrictStr | None = None
     wire: WireName | None = None
@@ -144,14 +144,14 @@ class Rule(Manner):
     # A name or a pattern such as `sim-*`.
     model: StrictStr | None = None
     stream: StrictBool | None = None
-    # Case counts. Looked for in what the user and the system say.
+    # Case-sensitive. Searched in the user's and the system's messages.
     contains: StrictStr | None = None
-    # How many answers the conversation holds already.
+    # How many answers the conversation already contains.
     turns: Annotated[Numbers | None, BeforeValidator(parse_numbers)] = None
-    # Which of the calls that are equal to the last letter: the first, a second try ...
+    # The number among identical calls: the first, a second try ...
     tries: Annotated[Numbers | None, BeforeValidator(parse_numbers)] = None
     probability: Annotated[Number, Field(ge=0, le=1)] = 1.0
-    # Which of the calls that meet all else.
+    # The number among the calls that meet all other conditions.
     calls: Annotated[Numbers | None, BeforeValidator(parse_numbers)] = None
 
 
@@ -159,7 +159,7 @@ class Script(_Part):
     """A whole script."""
 
     seed: StrictInt = 0
-    # Whether the log keeps what was sent, word for word.
+    # Whether the log keeps the exact requests.
     keep_bodies: StrictBool = False
     models: dict[StrictStr, Facts] = Field(default_factory=dict)
     default: Section = Section()
@@ -169,7 +169,7 @@ class Script(_Part):
     rules: tuple[Rule, ...] = ()
 
     def get_facts(self, model: str) -> Facts:
-        """Get what is true of a model: by its name, by the first pattern, else the usual."""
+        """Find the facts about a model: by its name, by the first pattern, else the defaults."""
         if (facts := self.models.get(model)) is not None:
             return facts
         fitting = (self.models[name] for name in self.models if fnmatch.fnmatchcase(model, name))
@@ -184,7 +184,7 @@ class Script(_Part):
 
     @property
     def manners(self) -> Iterable[tuple[str, Manner]]:
-        """Every place in which a manner is set, with the words for it."""
+        """List every place that sets a manner, with its description."""
         yield "default", self.default
         for name, section in self.endpoints.items():
             yield f"endpoints.{name}", section

@@ -1,4 +1,4 @@
-"""Scripts from files and mappings, checked as a whole. Errors name file, key and nearest name."""
+"""Load and validate scripts from files and mappings. Errors name file, key and nearest name."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _FORMS: dict[str, type[BaseModel]] = {
     "rules": Rule,
 }
 AnyManner = TypeVar("AnyManner", bound=Manner)
-# A value as it is sent, or a date so many seconds from now.
+# A literal header value, or a date this many seconds from now.
 _RETRY_AFTER = re.compile(r"date -?\d{1,10}|(?!date )[ -~]{1,100}")
 _GOING_ON = ("overlap", "restart", "preamble", "empty")
 
 
 def load_script(path: Path) -> Script:
-    """Load a script from a TOML file; the files it names are looked for beside it."""
+    """Load a script from a TOML file; its file names are relative to its folder."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -39,7 +39,7 @@ def load_script(path: Path) -> Script:
         ) from None
     except ValueError as error:  # not TOML, or not UTF-8
         raise ConfigurationError(
-            f"{path} is not valid TOML: {error}. Mend that line.",
+            f"{path} is not valid TOML: {error}. Correct that line.",
             reason="not_toml",
             subject=str(path),
         ) from None
@@ -49,7 +49,7 @@ def load_script(path: Path) -> Script:
 def build_script(
     content: Mapping[str, Any], *, place: str = "script", folder: Path | None = None
 ) -> Script:
-    """Build a script from its content, and check what no single key can tell."""
+    """Build a script from its content, and check what spans several keys."""
     try:
         script = Script.model_validate(dict(content))
     except ValidationError as error:
@@ -60,7 +60,7 @@ def build_script(
 
 
 def _describe(error: ValidationError) -> str:
-    """Tell the first fault of form: the key, and what should stand there."""
+    """Describe the first format error: the key, and what is expected there."""
     first = error.errors(include_url=False, include_input=False)[0]
     path = [str(part + 1) if isinstance(part, int) else part for part in first["loc"]]
     form = _FORMS.get(path[0], Script) if len(path) > 1 else Script
@@ -68,7 +68,7 @@ def _describe(error: ValidationError) -> str:
     where = ": ".join(f"`{part}`" for part in keys) or "the script"
     match first["type"]:
         case "extra_forbidden":
-            return f"{where}: there is no such key. {_hint(path[-1], form.model_fields)}"
+            return f"{where}: unknown key. {_hint(path[-1], form.model_fields)}"
         case "string_pattern_mismatch" if first["ctx"]["pattern"] == NAME:
             return f"{where}: a name is 1 to 40 of a-z, 0-9 and -."
         case "value_error":
@@ -80,7 +80,7 @@ def _describe(error: ValidationError) -> str:
 def _hint(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"Did you mean `{near[0]}`?" if near else f"Known are: {', '.join(names)}."
+    return f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(names)}."
 
 
 def _find_troubles(script: Script) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _find_troubles(script: Script) -> Iterator[str]:
     for number, rule in enumerate(script.rules, start=1):
         if rule.endpoint is not None and rule.endpoint not in script.endpoint_names:
             hint = _hint(rule.endpoint, script.endpoint_names)
-            yield f"`rules: {number}`: `endpoint`: there is no {rule.endpoint!r}. {hint}"
+            yield f"`rules: {number}`: `endpoint`: {rule.endpoint!r} does not exist. {hint}"
 
 
 def _find_model_troubles(name: str, facts: Facts) -> Iterator[str]:
@@ -101,24 +101,24 @@ def _find_model_troubles(name: str, facts: Facts) -> Iterator[str]:
     is_counted = kind == "chars" and argument.isdecimal() and 0 < int(argument) <= 1_000
     if not is_counted and facts.tokenizer not in ENCODINGS:
         yield (
-            f"`models.{name}`: `tokenizer`: {facts.tokenizer!r} is not known. "
-            f"Known are: {', '.join(ENCODINGS)}, and chars:N with N characters to a token."
+            f"`models.{name}`: `tokenizer`: {facts.tokenizer!r} is unknown. "
+            f"Known: {', '.join(ENCODINGS)}, and chars:N with N characters to a token."
         )
 
 
 def _find_manner_troubles(where: str, manner: Manner) -> Iterator[str]:
     if manner.text is not None and manner.text_file is not None:
-        yield f"`{where}`: `text` and `text_file` are both given; leave one."
+        yield f"`{where}`: `text` and `text_file` are both given; keep one."
     ways = [f"`{name}`" for name in _GOING_ON if getattr(manner, name)]
     if len(ways) > 1:
-        yield f"`{where}`: {' and '.join(ways)} exclude each other; leave one."
+        yield f"`{where}`: {' and '.join(ways)} exclude each other; keep one."
     if manner.retry_after is not None and not _RETRY_AFTER.fullmatch(manner.retry_after):
         yield f"`{where}`: `retry_after`: it must be the header's value, or `date N`, in seconds."
     if manner.fault == NO_FAULT:
         return
     if (fault := FAULTS.get(manner.fault)) is None:
         hint = _hint(manner.fault, FAULTS)
-        yield f"`{where}`: `fault`: there is no fault {manner.fault!r}. {hint}"
+        yield f"`{where}`: `fault`: unknown fault {manner.fault!r}. {hint}"
     else:
         yield from _find_fault_troubles(where, manner, fault)
 
@@ -128,25 +128,25 @@ def _find_fault_troubles(where: str, manner: Manner, fault: Fault) -> Iterator[s
     wire = manner.wire if isinstance(manner, Rule) else None
     if wire is None and fault.wires != EVERY_WIRE:
         yield (
-            f"`{where}`: `fault`: {fault.name} makes sense on {wires} only. "
+            f"`{where}`: `fault`: {fault.name} works on {wires} only. "
             "Write a rule that names its `wire`."
         )
     elif wire is not None and wire not in fault.wires:
         yield (
-            f"`{where}`: `fault`: {fault.name} makes no sense on {wire}; it does on {wires}. "
+            f"`{where}`: `fault`: {fault.name} does not work on {wire}, only on {wires}. "
             "Name another `wire` or another fault."
         )
     route = manner.route if isinstance(manner, Rule) else Route.CHAT
     if route is not Route.CHAT and not fault.is_for_any_route:
-        yield f"`{where}`: `fault`: {fault.name} makes sense on the route `chat` only."
+        yield f"`{where}`: `fault`: {fault.name} works on the route `chat` only."
     if fault.vectors_only and route is not Route.EMBEDDINGS:
         yield f'`{where}`: `fault`: {fault.name} needs a rule with `route = "embeddings"`.'
     if fault.streams_only and isinstance(manner, Rule) and manner.stream is False:
-        yield f"`{where}`: `fault`: {fault.name} makes sense in streams only; `stream` is false."
+        yield f"`{where}`: `fault`: {fault.name} works in streams only; `stream` is false."
 
 
 def _read_texts(script: Script, place: str, folder: Path | None) -> Script:
-    """Put the content of files in the place of their names."""
+    """Replace file names by the content of the files."""
 
     def read(manner: Manner) -> dict[str, Any]:
         assert manner.text_file is not None

@@ -1,4 +1,4 @@
-"""The simulator on a port: started, held, shut down at once. Nothing else here knows uvicorn."""
+"""The simulator on a port: started, held, shut down at once. The only module that knows uvicorn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEEP_ALIVE_S = 60
 
 
 class Simulator:
-    """A simulator that is running."""
+    """A running simulator."""
 
     def __init__(self, app: App, host: str, port: int) -> None:
         self._desk = app.desk
@@ -43,27 +43,27 @@ class Simulator:
         return self._desk.log
 
     def list_models(self) -> dict[str, Facts]:
-        """List the models that are shown to those who ask which there are."""
+        """List the models that the simulator offers."""
         return self._desk.list_models()
 
     def url(self, path: str = "") -> str:
-        """Build the address of a path, such as `/log`."""
+        """Build the URL of a path, such as `/log`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}{path}"
 
     def base_url(self, wire: str, endpoint: str | None = None) -> str:
-        """Build the address that a client of this wire is given."""
+        """Build the base URL for a client of this wire."""
         name = endpoint or DEFAULT_ENDPOINT
         self._check_name(name, self.script.endpoint_names)
         return self.url(build_base_path(WireName(wire), name))
 
     def hold(self, gate: str = DEFAULT_ENDPOINT) -> None:
-        """Keep back answers: of an endpoint, by its name, or of calls whose rule names the gate."""
+        """Hold back answers: of an endpoint, by name, or of calls whose rule names the gate."""
         self._check_name(gate, self._list_gates())
         self._desk.gates.hold(gate)
 
     def release(self, gate: str = DEFAULT_ENDPOINT) -> None:
-        """Let go of the answers that were kept back, and of those to come."""
+        """Release the held answers, and those to come."""
         self._check_name(gate, self._list_gates())
         self._desk.gates.release(gate)
 
@@ -80,7 +80,7 @@ class Simulator:
             )
 
     def reset(self) -> None:
-        """Begin anew: no call was made, all limits are fresh, all gates are open."""
+        """Reset: no calls were made, all limits are fresh, all gates are open."""
         self._desk.reset()
 
     def report(self) -> dict[str, Any]:
@@ -88,11 +88,11 @@ class Simulator:
         return build_report(self.log.calls)
 
     async def wait_arrived(self, count: int) -> None:
-        """Wait until so many calls have arrived, whether they are answered or not."""
+        """Wait until a number of calls have arrived, whether they are answered or not."""
         await self.log.wait_until(lambda log: len(log) >= count)
 
     async def wait_ended(self, count: int) -> None:
-        """Wait until so many calls have come to their end."""
+        """Wait until a number of calls have ended."""
         await self.log.wait_until(lambda log: len(log) - len(log.open_calls) >= count)
 
 
@@ -104,9 +104,9 @@ async def open_simulator(
     port: int = 0,
     clock: Clock = time.monotonic,
 ) -> AsyncIterator[Simulator]:
-    """Open a simulator that answers from here on; port 0 lets the system choose one.
+    """Open a running simulator; port 0 lets the system choose one.
 
-    At the end it hangs up on everybody at once: nobody waits for a stream that never ends.
+    At exit it closes all connections at once and does not wait for endless streams.
     """
     app = App(as_script(script), clock=clock)
     await asyncio.to_thread(_warm_vocabularies, app.desk.script)
@@ -120,7 +120,7 @@ async def open_simulator(
 
 
 def as_script(script: Script | Mapping[str, Any] | Path | str | None) -> Script:
-    """Build a script from whatever form it is given in; a text is the path of a file."""
+    """Build a script from any of its forms; a string is the path of a file."""
     if isinstance(script, Script):
         return script
     if isinstance(script, str | Path):
@@ -129,7 +129,7 @@ def as_script(script: Script | Mapping[str, Any] | Path | str | None) -> Script:
 
 
 def _warm_vocabularies(script: Script) -> None:
-    """Load what the first answer would have to wait for; half a second, once in a process."""
+    """Load what the first answer would have to wait for; half a second, once per process."""
     used = {facts.tokenizer for facts in script.models.values()}
     used.add(script.get_facts("").tokenizer)
     for name in used.intersection(ENCODINGS):
@@ -137,7 +137,7 @@ def _warm_vocabularies(script: Script) -> None:
 
 
 class _Protocol(H11Protocol):
-    """HTTP that shows the application its connection."""
+    """An HTTP protocol that shows the application its connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast("asyncio.Transport", transport))
@@ -167,7 +167,7 @@ def _build_server(app: App) -> uvicorn.Server:
 
 
 async def _close(server: uvicorn.Server) -> None:
-    """Close without uvicorn's patience, which would wait for streams that hang on purpose."""
+    """Close at once: uvicorn would wait for streams that hang on purpose."""
     for listener in server.servers:
         listener.close()
     for connection in list(server.server_state.connections):

@@ -1,6 +1,6 @@
-"""What lives as long as a simulator: counts, limits, gates, log; and one call's way past them.
+"""The state of a simulator (counts, limits, gates, log), and the path of one call through it.
 
-Knows no HTTP but a request's parts. The order is a vendor's: key, form, window, limits, answer.
+Knows only the parts of an HTTP request. Checks in a vendor's order: key, form, window, limits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dialectic_simulator.vectors import build_vector, spoil_vector
 from dialectic_simulator.wire import Json, refuse
 
 BODY_BYTES_MAX = 32_000_000
-# Shown by a script that names no models; any other name is answered just as well.
+# The models offered by a script that names none; any other name works just as well.
 USUAL_MODELS = ("architect", "pragmatist", "skeptic")
 
 Clock = Callable[[], float]
@@ -50,7 +50,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A request as it came."""
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -61,7 +61,7 @@ class Incoming:
 
 @dataclass(slots=True)
 class Visit:
-    """One call on its way: what it asks, and what it holds until it leaves."""
+    """One call in progress: its request, and what it holds until it ends."""
 
     target: Target
     limits: Limits
@@ -73,7 +73,7 @@ class Visit:
 
 
 class Desk:
-    """Takes calls in, has them answered and writes down what became of them."""
+    """Accepts calls, answers them and records how they ended."""
 
     def __init__(self, script: Script, *, clock: Clock, wall_clock: Clock) -> None:
         self.script = script
@@ -84,7 +84,7 @@ class Desk:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: counts, limits and log are empty, all gates are open."""
+        """Reset: counts, limits and log are empty, all gates are open."""
         names = self.script.endpoint_names
         self._counts = Counts()
         self._limits = {name: Limits(self._load_section(name)) for name in names}
@@ -98,12 +98,12 @@ class Desk:
         return section
 
     def list_models(self) -> dict[str, Facts]:
-        """List the models that are shown: those the script names, else the usual ones."""
+        """List the offered models: those the script names, else the defaults."""
         named = {name: facts for name, facts in self.script.models.items() if "*" not in name}
         return named or {name: self.script.get_facts(name) for name in USUAL_MODELS}
 
     def open_visit(self, target: Target, incoming: Incoming) -> Visit:
-        """Take a call in: read it, write it down and choose its manner, before anything waits."""
+        """Accept a call: parse it, record it and choose its manner, before anything waits."""
         section = self._load_section(target.endpoint)
         body, ask, trouble = _read(target, incoming)
         if section.needs_key and not has_key(incoming.headers, incoming.query):
@@ -141,7 +141,7 @@ class Desk:
         return Visit(target, self._limits[target.endpoint], number, call, trouble)
 
     def _choose_edition(self, target: Target, ask: Ask, manner: Manner) -> int:
-        """Count the openings of a conversation; one that goes on finds the one it began with."""
+        """Count the openings of a conversation; a continued one finds its own opening."""
         if not manner.vary or not ask.turns:
             return 1
         task, _ = read_opening(ask.turns)
@@ -153,7 +153,7 @@ class Desk:
         return self._counts.openings[key]
 
     async def answer(self, visit: Visit) -> Response:
-        """Have a call answered, by text or by a complaint; only who was let in waits at gates."""
+        """Answer a call with text or an error; only an admitted call waits at gates."""
         try:
             response = await self._answer(visit)
         except Refused as refused:
@@ -179,7 +179,7 @@ class Desk:
             trouble = build_fault_trouble(visit.call, fault)
             return build_refusal(visit.call, trouble, is_status_ok=fault.is_status_ok)
         ask, facts = visit.call.ask, visit.call.facts
-        # Reading a long prompt takes a while; other calls go on meanwhile.
+        # In a thread: reading a long prompt takes a while and would block other calls.
         tokens = await asyncio.to_thread(count_ask_tokens, ask, facts.tokenizer)
         visit.call = replace(visit.call, input_tokens=tokens)
         self.log.update(visit.number, input_tokens=tokens)
@@ -219,7 +219,7 @@ class Desk:
     def close_visit(
         self, visit: Visit, progress: Progress, finish: str | None = None, *, hung_up: bool = False
     ) -> None:
-        """Let a call out, and write down what became of it; once, whoever says so first."""
+        """Release a call and record how it ended; the first report counts."""
         if visit.is_closed:
             return
         visit.is_closed = True
@@ -245,7 +245,7 @@ class Desk:
 
 
 def _read(target: Target, incoming: Incoming) -> tuple[Json | None, Ask, Trouble | None]:
-    """Read a call as far as it can be read, and what is wrong with it."""
+    """Parse a call as far as possible, and return what is wrong with it."""
     body, ask = None, Ask(model=target.model)
     try:
         body = _read_body(incoming, target)
@@ -281,7 +281,7 @@ def _read_ask(body: Json, target: Target) -> Ask:
 
 
 def _check_form(ask: Ask, target: Target, incoming: Incoming) -> None:
-    """Refuse what only Anthropic refuses: a call that names neither version nor cap."""
+    """Reject what only Anthropic rejects: a call without a version or an output limit."""
     if target.wire is not WireName.ANTHROPIC:
         return
     if ANTHROPIC_VERSION not in incoming.headers:

@@ -1,6 +1,6 @@
-"""What goes wrong with events, bytes and connections, by the name of the fault. Pure.
+"""Damage events, bytes and connections, by the name of the fault. Pure.
 
-Faults of the answer itself (its shape, finish reason, usage, text) are not made here.
+Faults of the answer itself (its shape, finish reason, usage, text) are in `response`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ GATEWAY_PAGE = (
     b"<body><center><h1>502 Bad Gateway</h1></center></body></html>\n"
 )
 
-# Stands for bytes that no text can hold, until the text has become bytes. It is a character of the
-# private use area, so no document has it.
+# A placeholder for bytes that no text can contain, until the text is encoded. It is a private use
+# character, so no document contains it.
 MARK = "\ue5e5"
 MARKED = {
     "invalid_utf8": b"\xff\xfe",
@@ -54,7 +54,7 @@ _ENDS = {
     "reset_mid_stream": End.RESET,
 }
 
-# Made here, one way or another; a test compares this with the table of faults.
+# The faults produced here; a test compares this with the table of faults.
 NAMES = frozenset(
     {
         *MARKED,
@@ -70,24 +70,24 @@ Numbered = tuple[int, Event]
 
 
 def damage_json(data: bytes, fault: str) -> bytes:
-    """Damage a JSON object that has become bytes."""
+    """Damage an encoded JSON object."""
     if mark := MARKED.get(fault):
         return data.replace(MARK.encode(), mark)
     return _JSON[fault](data) if fault in _JSON else data
 
 
 def is_damaging_json(fault: str) -> bool:
-    """Tell whether a fault breaks the form of JSON, not what is said in it."""
+    """Return whether a fault breaks the JSON syntax, not its content."""
     return fault in _JSON
 
 
 def choose_framing(framing: Framing, fault: str) -> Framing:
-    """Choose how events are marked as such: the vendor's way, or another that is allowed."""
+    """Choose the framing of events: the vendor's, or another valid one."""
     return _FRAMINGS[fault](framing) if fault in _FRAMINGS else framing
 
 
 def pick_middle(events: Sequence[Event], after_tokens: int | None) -> int:
-    """Pick the event of text before which a stream goes wrong, by the tokens sent until then."""
+    """Find the text event before which a stream fails, by the tokens sent until then."""
     total = sum(event.tokens for event in events)
     wanted = total // 2 if after_tokens is None else after_tokens
     sent = 0
@@ -95,12 +95,12 @@ def pick_middle(events: Sequence[Event], after_tokens: int | None) -> int:
         if event.tokens and sent >= wanted:
             return index
         sent += event.tokens
-    # Without so much text: before whatever ends the stream.
+    # With less text than that: before the end of the stream.
     return next((i for i, e in enumerate(events) if e.is_finish or e.is_terminator), len(events))
 
 
 def damage_events(events: list[Event], fault: str, middle: int, wire: Wire) -> list[Numbered]:
-    """Leave out, repeat or misplace events; each keeps the number it had."""
+    """Drop, repeat or misplace events; each keeps its number."""
     numbered = list(enumerate(events, start=1))
     match fault:
         case "stream_without_finish":
@@ -157,7 +157,7 @@ def damage_frames(
 
 
 def _pick_split(data: bytes) -> int:
-    """Pick a place inside a character; the middle if all are single bytes."""
+    """Find a position inside a character; the middle if all are single bytes."""
     inside = (at for at, byte in enumerate(data) if byte & 0b1100_0000 == 0b1000_0000)
     return next(inside, len(data) // 2)
 

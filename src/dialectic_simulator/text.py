@@ -1,7 +1,7 @@
-"""The document of a conversation, and where it is gone on with. Knows no tokens and no wire.
+"""The document of a conversation, and where it continues. Knows no tokens and no wire.
 
-A model that is shown half a document writes the other half. So does this one: what was said so far
-is found in the document that belongs to the conversation's opening, and the answer is what follows.
+A model that is shown half a document writes the other half. So does this one: it finds the text so
+far in the document of the conversation's opening, and answers with what follows.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def write_document(ask: Ask, manner: Manner, *, seed: int, edition: int) -> str:
     task, _ = read_opening(ask.turns)
     variant = " ".join(filter(None, [ask.variant, str(edition)]))
     document = compose_cached(ask.model, ask.system, task, seed=str(seed), variant=variant)
-    # A prompt may hold half a pair of surrogates, and a document may quote it.
+    # A prompt may contain a lone surrogate, and a document may quote it.
     return document.encode("utf-8", "replace").decode()
 
 
 def read_written(ask: Ask) -> str:
-    """Read what was said of the document in the turns so far."""
+    """Find the part of the document in the turns so far."""
     return read_opening(ask.turns)[1]
 
 
-def choose_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
-    """Choose which of several documents a conversation continues: the one that begins like it."""
-    written = read_written(ask)
+def find_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
+    """Find which of several documents a conversation continues: the one that begins like it."""
+    written = find_written(ask)
 
     def likeness(edition: int) -> int:
         document = write_document(ask, manner, seed=seed, edition=edition)
@@ -49,7 +49,7 @@ def choose_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int
 
 
 def decide_rest(document: str, written: str, manner: Manner) -> str:
-    """Decide what is still to be said: the document, or what follows the turns so far."""
+    """Decide the remaining text: the document, or what follows the turns so far."""
     if not written or manner.restart or manner.fault == "continuation_restarts":
         return document
     if manner.empty:
@@ -61,19 +61,19 @@ def decide_rest(document: str, written: str, manner: Manner) -> str:
 
 
 def is_endless(manner: Manner) -> bool:
-    """Tell whether a document never comes to its end."""
+    """Return whether a document is endless."""
     return manner.always_length or manner.fault == "always_length"
 
 
 def measure_written(document: str, written: str) -> int:
-    """Measure how much of a document was said, also if that was trimmed, shortened or edited."""
+    """Find how much of a document was sent, even if it was trimmed, shortened or edited."""
     if document.startswith(written):
         return len(written)
     if (place := _find_place_in_words(document, written)) is not None:
         return place
     for chars in _TAIL_CHARS:
         tail = written[-chars:]
-        # Turns are shortened, never lengthened: the true place is not before the written length.
+        # Turns are only ever shortened: the true position is at or after the written length.
         start = document.find(tail, max(0, len(written) - len(tail)))
         start = start if start >= 0 else document.rfind(tail)
         if start >= 0:
@@ -82,7 +82,7 @@ def measure_written(document: str, written: str) -> int:
 
 
 def _find_place_in_words(document: str, written: str) -> int | None:
-    """Find the end of what was said if only blanks and line ends tell the two apart."""
+    """Find the end of the text so far if it differs only in blanks and line ends."""
     said = _SPACE.sub("", written)
     if not _SPACE.sub("", document).startswith(said):
         return None
@@ -95,7 +95,7 @@ def _find_place_in_words(document: str, written: str) -> int | None:
 
 
 def measure_common(a: str, b: str) -> int:
-    """Measure how many characters two texts have in common at their beginning."""
+    """Measure the length of the common prefix of two texts."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -107,7 +107,7 @@ def measure_common(a: str, b: str) -> int:
 
 
 def _build_note(written: str) -> str:
-    """Build one more paragraph for a document that never comes to its end."""
+    """Build one more paragraph for an endless document."""
     return (
         f"\n\nNote at {len(written)} characters: there is more to say about this, and what was said"
         f" up to here, {len(written.split())} words in all, is not the end of it."

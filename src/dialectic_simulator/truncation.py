@@ -1,7 +1,7 @@
-"""Text as tokens: counted, cut at their boundaries, dealt out in pieces. Knows no model's text.
+"""Text as tokens: counted, cut at their boundaries, split into pieces. Knows no model's text.
 
-A token may end inside a character. Nothing is ever sent of a character that is not whole: its
-bytes are held back until the rest of it comes, and a cut there falls before it.
+A token may end inside a character. An incomplete character is never sent: its bytes are held back
+until the rest follows, and a cut there falls before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dialectic.tokens.encodings import load_encoding
 from dialectic_simulator.conversation import Ask, Piece
 
-# What frames a message and an answer, as OpenAI documents it.
+# The tokens that frame a message and an answer, as OpenAI documents them.
 MESSAGE_TOKENS = 3
 PRIMER_TOKENS = 3
 
@@ -25,7 +25,7 @@ def count_tokens(text: str, tokenizer: str) -> int:
 
 
 def count_ask_tokens(ask: Ask, tokenizer: str) -> int:
-    """Count a whole request: what was said, and what frames it."""
+    """Count a whole request: the messages, and what frames them."""
     if ask.inputs:
         return sum(count_tokens(text, tokenizer) for text in ask.inputs)
     said = [turn.content for turn in ask.turns] + ([ask.system] if ask.system else [])
@@ -41,7 +41,7 @@ def split_tokens(text: str, tokenizer: str) -> list[bytes]:
 
 
 def build_pieces(tokens: Sequence[bytes], size: int) -> tuple[Piece, ...]:
-    """Deal tokens out in pieces of so many; what is not a whole character goes with the next."""
+    """Split tokens into pieces of a given size; an incomplete character goes with the next."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     pieces: list[Piece] = []
     held = 0
@@ -57,7 +57,7 @@ def build_pieces(tokens: Sequence[bytes], size: int) -> tuple[Piece, ...]:
 
 
 def cut_tokens(tokens: Sequence[bytes], count: int) -> list[bytes]:
-    """Keep the first tokens, and of these only those that end with a whole character."""
+    """Keep the first tokens, up to the last that ends with a complete character."""
     kept = list(tokens[:count])
     while kept and not _is_whole(kept):
         kept.pop()
@@ -65,7 +65,7 @@ def cut_tokens(tokens: Sequence[bytes], count: int) -> list[bytes]:
 
 
 def _is_whole(tokens: Sequence[bytes]) -> bool:
-    """Tell whether a text ends after a character; one has at most four bytes."""
+    """Return whether a text ends after a complete character, which has at most four bytes."""
     tail = b"".join(tokens[-4:])[-4:]
     for back in range(1, len(tail) + 1):
         lead = tail[-back]

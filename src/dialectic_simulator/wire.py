@@ -1,6 +1,6 @@
-"""What every vendor's wire does: reads requests, words answers, events and complaints.
+"""The interface of every vendor's wire: parse requests, write answers, events and errors.
 
-Also what they share in reading. Knows neither how an event becomes bytes nor what goes wrong.
+Also the shared parsing. Knows neither how an event becomes bytes nor the faults.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from dialectic_simulator.script import Facts
 Json = dict[str, Any]
 Headers = dict[str, str]
 
-# All that is dated is dated alike: the same script gives the same bytes.
+# All dates are the same: the same script gives the same bytes.
 CREATED_S = 1_767_225_600
 CREATED = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a stream. Its data is JSON, or a word as it is."""
+    """One event of a stream. Its data is JSON, or a literal word."""
 
     data: Json | str
     name: str | None = None
-    # Of the text that it carries.
+    # The tokens of its text.
     tokens: int = 0
     is_finish: bool = False
     is_terminator: bool = False
@@ -63,7 +63,7 @@ class Wire(Protocol):
     framing: Framing
 
     def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
-        """Read a request for text; raises `Refused`."""
+        """Parse a request for text; raises `Refused`."""
 
     def build_whole(self, answer: Answer) -> Json: ...
 
@@ -81,27 +81,27 @@ class Wire(Protocol):
 
 
 class CountingWire(Wire, Protocol):
-    """A protocol that has a call for counting tokens."""
+    """A protocol with a call for counting tokens."""
 
     def build_count(self, tokens: int) -> Json: ...
 
 
 class VectorWire(Wire, Protocol):
-    """A protocol that has a call for vectors."""
+    """A protocol with a call for vectors."""
 
     def read_embedding(self, body: Json, *, model: str) -> Ask:
-        """Read a request for vectors; raises `Refused`."""
+        """Parse a request for vectors; raises `Refused`."""
 
     def build_vectors(self, ask: Ask, vectors: Sequence[list[float]], tokens: int) -> Json: ...
 
 
 def refuse(words: str, model: str = "") -> Refused:
-    """Build the complaint about a request that is not as it should be."""
+    """Build the error for an invalid request."""
     return Refused(Trouble(TroubleKind.BAD_REQUEST, model=model, words=words))
 
 
 def read_text(body: Json, key: str) -> str:
-    """Read a text; empty if none is given."""
+    """Parse a text; empty if none is given."""
     value = body.get(key, "")
     if not isinstance(value, str):
         raise refuse(f"{key}: must be a string")
@@ -109,7 +109,7 @@ def read_text(body: Json, key: str) -> str:
 
 
 def read_model(body: Json, complaint: str) -> str:
-    """Read the name of the model that is asked; without one, complain as the vendor does."""
+    """Parse the name of the model; without one, raise the vendor's error."""
     name = read_text(body, "model")
     if not name:
         raise refuse(complaint)
@@ -117,7 +117,7 @@ def read_model(body: Json, complaint: str) -> str:
 
 
 def read_count(body: Json, key: str) -> int | None:
-    """Read a number of tokens; None if none is given."""
+    """Parse a number of tokens; None if none is given."""
     value = body.get(key)
     if value is None:
         return None
@@ -127,7 +127,7 @@ def read_count(body: Json, key: str) -> int | None:
 
 
 def read_object(body: Json, key: str) -> Json:
-    """Read an object; empty if none is given."""
+    """Parse an object; empty if none is given."""
     value = body.get(key) or {}
     if not isinstance(value, dict):
         raise refuse(f"{key}: must be an object")
@@ -153,7 +153,7 @@ def _read_part(part: Any, where: str) -> str:
 def read_turns(
     entries: Any, where: str, roles: Mapping[str, Role | None], content_key: str
 ) -> tuple[str, tuple[Message, ...]]:
-    """Read the messages of a conversation; those whose role maps to None are the system's."""
+    """Parse the messages of a conversation; roles that map to None are the system's."""
     if not isinstance(entries, list) or not entries:
         raise refuse(f"{where}: at least one message is required")
     system: list[str] = []
@@ -175,13 +175,13 @@ def read_turns(
 
 
 def read_variant(body: Json, seed: Any) -> str:
-    """Read what tells two equal questions apart: a seed, or `variant` among the metadata."""
+    """Parse what distinguishes equal questions: a seed, or `variant` among the metadata."""
     metadata = body.get("metadata")
     named = metadata.get("variant") if isinstance(metadata, dict) else None
     return " ".join(str(part) for part in (seed, named) if part is not None)
 
 
 def add_figures(given: int | str, made: int | str) -> int | str:
-    """Add what is reported, also if that is told in words."""
+    """Add reported counts, even if they are strings."""
     total = int(given) + int(made)
     return total if isinstance(given, int) else str(total)

@@ -87,7 +87,7 @@ _TROUBLES: dict[TroubleKind, tuple[str, str]] = {
 
 
 class GoogleWire:
-    """A `CountingWire` and a `VectorWire`. The model and the method stand in the path."""
+    """A `CountingWire` and a `VectorWire`. The path contains the model and the method."""
 
     name = WireName.GOOGLE
     framing = Framing(line_end="\r\n")
@@ -120,7 +120,7 @@ class GoogleWire:
         sizes = {read_count(one, "outputDimensionality") for one in requests}
         if len(sizes) > 1:
             raise refuse("outputDimensionality: must be the same for all", model)
-        # One is answered in another form than a batch of one.
+        # A single request is answered in a different form than a batch of one.
         is_batch = "requests" in body
         return Ask(model, inputs=tuple(texts), dimensions=sizes.pop(), is_batch=is_batch)
 
@@ -194,7 +194,7 @@ class GoogleWire:
         return Event(self.build_trouble(trouble))
 
     def build_headers(self, request_id: str, allowances: Allowances) -> Headers:
-        del request_id, allowances  # Google tells neither
+        del request_id, allowances  # Google sends neither
         return {"server-timing": "gfet4t7; dur=1"}
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's wire: chat completions, embeddings, models. Also spoken by most servers at home."""
+"""OpenAI's wire: chat completions, embeddings, models. Most local servers speak it too."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TOOL_CALL = {
 }
 REFUSAL = "I'm sorry, but I can't help with that."
 
-# For each kind of trouble: type, code, param, and the usual words.
+# For each kind of error: type, code, param, and the usual message.
 _TROUBLES: dict[TroubleKind, tuple[str, str | None, str | None, str]] = {
     TroubleKind.RATE: (
         "requests",
@@ -137,7 +137,7 @@ class OpenAIWire:
     framing = Framing()
 
     def read_ask(self, body: Json, *, model: str, is_stream: bool) -> Ask:
-        del model, is_stream  # both stand in the body
+        del model, is_stream  # both are in the body
         name = read_model(body, "you must provide a model parameter")
         if body.get("n", 1) != 1:
             raise refuse("n: this simulator gives one choice only", name)
@@ -215,7 +215,7 @@ class OpenAIWire:
         return {"object": "list", "data": [self.build_model(*item) for item in models.items()]}
 
     def build_model(self, name: str, facts: Facts) -> Json:
-        # Vendors tell no limits here; servers at home do, under this name.
+        # Vendors send no limits here; local servers do, under this name.
         window = {"context_window": facts.context_window_tokens}
         return {"id": name, "object": "model", "created": CREATED_S, "owned_by": "sim"} | window
 

@@ -366,7 +366,7 @@ async def test_an_endpoint_has_its_own_section_and_unknown_ones_are_named(
         nowhere = await http.post(simulator.url("/e/nowhere/v1/chat/completions"), json={})
         unknown = await http.get(simulator.url("/v2/models"))
     assert nowhere.status_code == 404
-    assert "Known are: default, there." in nowhere.json()["error"]["message"]
+    assert "Known: default, there." in nowhere.json()["error"]["message"]
     assert unknown.status_code == 404
     assert [call.endpoint for call in simulator.log.calls] == ["default", "there"]
 

@@ -70,7 +70,7 @@ async def test_a_server_that_is_gone_is_said_and_found_again(tmp_path: Path) -> 
         store = open_store(f"s3://{BUCKET}/folder", server.access)
         await store.write(DOCUMENT, b"before")
         server.stop()
-        await refuse(store, "nobody listens there", server.endpoint, "DIALECTIC_STORAGE_ENDPOINT")
+        await refuse(store, server.endpoint, "DIALECTIC_STORAGE_ENDPOINT")
         server.start()
         assert await store.read(DOCUMENT) == b"before"
         await store.write(DOCUMENT, b"after")

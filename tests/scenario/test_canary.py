@@ -255,7 +255,7 @@ def kept(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Kept:
 def test_the_keys_were_sent_and_repeated_and_the_day_left_something_to_search(kept: Kept) -> None:
     assert kept.heard == set(KEYS.values())
     texts = kept.texts
-    assert b"does not accept the key" in texts["table dialectic.dialectic_generation_jobs"]
+    assert b"rejects the API key" in texts["table dialectic.dialectic_generation_jobs"]
     assert b"The canary is well." in texts["table dialectic.dialectic_contributions"]
     assert b"DEBUG" in b"".join(text for place, text in texts.items() if place.startswith("said"))
     assert any(place.startswith("zip ") for place in texts)

@@ -236,7 +236,7 @@ def test_a_model_that_refuses_is_told_with_code_1(
     [
         ("local/tiny", 4, "the environment variable LOCAL_KEY is not set"),
         ("local/huge", 2, '`[endpoints.local.models."huge"]`'),
-        ("nobody/tiny", 2, "There is no model 'nobody/tiny'."),
+        ("nobody/tiny", 2, "'nobody/tiny'"),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_not_called(

@@ -409,7 +409,7 @@ def test_a_dry_run_for_programs_is_one_object(home: Home) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--models", "offline/nobody"), "There is no model 'offline/nobody'"),
+        (("--models", "offline/nobody"), "'offline/nobody'"),
         (("--lead", "offline/skeptic", "--models", ARCHITECT), "is not among the models"),
         (("--shrink", "4"), "can leave out 3 things at most"),
     ],

@@ -1,1 +1,1 @@
-"""Live events: read once for all who follow them, in one process."""
+"""Live events: one reader per process serves all followers."""

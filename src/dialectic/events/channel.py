@@ -1,7 +1,7 @@
-"""The events of one tenant in one process: the newest ones, and a queue for each who follows.
+"""The events of one tenant in one process: the newest events, and a queue for each follower.
 
-Knows no database. Everything here happens at once, without waiting, but for a follower that has
-nothing to take: it waits for a future of its own, never for a lock that all share.
+Knows no database. Nothing here blocks, except a follower with an empty queue: it waits on its own
+future, never on a shared lock.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from uuid import UUID
 
 from dialectic.core.event import Event, is_for
 
-# The newest events of a tenant that someone follows are kept for those who come back.
+# Keep the newest events of a tenant with followers, so that reconnecting clients can catch up.
 TAIL_MAX = 500
 TAIL_BYTES_MAX = 1_000_000
-# Events that may wait for one follower; with more it is too slow. It takes a whole tail at once.
+# The queue limit of a follower; beyond it the follower is too slow. It drains the whole queue.
 QUEUE_MAX = 1000
 
 
@@ -27,15 +27,15 @@ def _ignore() -> None:
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """What waits for one follower. Overfull or ended it gives nothing more."""
+    """The queue of one follower. Once overfull or ended, it delivers nothing more."""
 
     user_id: UUID
     session_id: UUID | None
-    # Events up to here were given to it, or are not for it.
+    # Events up to this number were delivered, or are not for this follower.
     seq: int
-    # Called when it is ended from outside: its follower may be stuck elsewhere.
+    # Called when the stream is ended from outside: its follower may be blocked elsewhere.
     on_end: Callable[[], None] = _ignore
-    # What its follower came in with; None: nothing that could be taken away.
+    # The follower's access token; None if it has none that could be revoked.
     token_id: UUID | None = None
     queue_max: int = QUEUE_MAX
     is_slow: bool = False
@@ -44,7 +44,7 @@ class Subscription:
     _waiter: asyncio.Future[None] | None = None
 
     def offer(self, event: Event) -> None:
-        """Put an event into the queue if it is for this follower, and new to it."""
+        """Queue an event if it is for this follower and new to it."""
         if event.seq <= self.seq or self._is_ended:
             return
         self.seq = event.seq
@@ -58,7 +58,7 @@ class Subscription:
         self._wake()
 
     def end(self) -> None:
-        """Give nothing more, from now on."""
+        """Deliver nothing more from now on."""
         if self._is_ended:
             return
         self._is_ended = True
@@ -67,7 +67,7 @@ class Subscription:
         self.on_end()
 
     async def take(self, patience_s: float) -> list[Event] | None:
-        """Wait for events and take all; [] if none came in time, None if it has ended."""
+        """Wait for events and take all; [] on timeout, None if the stream has ended."""
         if not self._queue and not self._is_ended:
             loop = asyncio.get_running_loop()
             self._waiter = loop.create_future()
@@ -90,23 +90,23 @@ class Subscription:
 
 @dataclass(slots=True, eq=False)
 class Channel:
-    """The events of one tenant in this process: the newest ones, and who follows."""
+    """The events of one tenant in this process: the newest events and the followers."""
 
     tenant_id: UUID
-    # Everything up to here was handed out; everything after `floor_seq` is in the tail.
+    # Events up to here were delivered; all events after `floor_seq` are in the tail.
     seq: int = 0
     floor_seq: int = 0
     tail_max: int = TAIL_MAX
     tail_bytes_max: int = TAIL_BYTES_MAX
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    # Everyone who has a place; and those among them who are given what happens.
+    # All open streams; and those of them that receive live events.
     places: set[Subscription] = field(default_factory=set)
     subscriptions: set[Subscription] = field(default_factory=set)
     _tail: deque[Event] = field(default_factory=deque)
     _tail_bytes: int = 0
 
     def publish(self, events: Iterable[Event], end_seq: int) -> None:
-        """Hand out what was read, up to a number."""
+        """Deliver the events that were read, up to a number."""
         for event in events:
             self._tail.append(event)
             self._tail_bytes += len(event.wire)
@@ -119,7 +119,7 @@ class Channel:
             self.floor_seq = oldest.seq
 
     def attach(self, subscription: Subscription) -> bool:
-        """Let someone follow from the number it has on; False if more is missing than is here."""
+        """Add a follower after an event number; False if the tail does not reach back that far."""
         if subscription.seq < self.floor_seq:
             return False
         for event in self._tail:

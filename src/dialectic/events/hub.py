@@ -1,11 +1,11 @@
-"""The hub: reads the news of a process's tenants once and hands it to everyone who follows.
+"""The hub: reads the events of a process's tenants once and delivers them to all followers.
 
-Owns one connection and the channels of tenants. Knows nothing of HTTP and nothing of what events
-mean. A hint in the server (NOTIFY) says that there may be news; it is only a hint. While anyone
-follows, the hub also looks by itself: every second, and twenty times a second for a while after
-there was news, for commits that gave no hint of their own. Looking is at the same time the probe
-of the connection: one that fails or hangs is replaced, and what was committed meanwhile is found
-by its number. Now and then it also asks which tokens have ended, and ends the streams of theirs.
+Owns one connection and the tenants' channels. Knows nothing of HTTP or of what events mean. A
+NOTIFY from PostgreSQL hints at new events; it is only a hint. While there are followers, the hub
+also polls: every second, and twenty times a second for a while after an event, for commits without
+a NOTIFY of their own. The poll also probes the connection: one that fails or hangs is replaced,
+and events committed meanwhile are found by their number. The hub regularly checks which tokens
+were revoked or expired, and ends their streams.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dialectic.events.channel import QUEUE_MAX, TAIL_BYTES_MAX, TAIL_MAX, Channe
 logger = logging.getLogger(__name__)
 
 HINTS = "dialectic_news"
-# Looks are so far apart at least: what comes in bursts is read at once.
+# The minimum interval between polls, so that a burst is read at once.
 GAP_S = 0.01
 QUICK_S = 0.05
 QUICK_FOR_S = 1.0
@@ -51,22 +51,22 @@ PAGE = 500
 
 @dataclass(slots=True, eq=False)
 class Hub:
-    """The one reader of live events of a process. `open_hub` gives it its life."""
+    """The one reader of live events in a process. `open_hub` runs it."""
 
     address: Address
     role: str = APP_ROLE
-    # How many may follow at a time, of each tenant.
+    # The maximum number of streams per tenant.
     streams_max: int = 1000
-    # How many of a tenant's newest events are kept for those who come back, and of what size.
+    # How many of a tenant's newest events are kept for reconnecting clients, and their total size.
     tail_max: int = TAIL_MAX
     tail_bytes_max: int = TAIL_BYTES_MAX
-    # How many events may wait for one who follows.
+    # The queue limit of one follower.
     queue_max: int = QUEUE_MAX
-    # How long the server is waited for.
+    # The timeout for PostgreSQL.
     look_max_s: float = LOOK_MAX_S
-    # How long a stream may outlive the token that its client came in with.
+    # How long a stream may outlive its client's token.
     tokens_s: float = TOKENS_S
-    # No stream begins any more, and every one has ended.
+    # No stream starts any more, and all streams have ended.
     is_closing: bool = False
     _channels: dict[UUID, Channel] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,17 +74,17 @@ class Hub:
     _looked_at_s: float = 0.0
     _asked_at_s: float = 0.0
 
-    # -- those who follow -------------------------------------------------------------------------
+    # -- followers --------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def enter(self, tenant_id: UUID, subscription: Subscription) -> AsyncIterator[Channel]:
-        """Take one of the places that a tenant has here, with its channel open."""
+        """Reserve one of a tenant's streams, with its channel open."""
         channel = self._channels.get(tenant_id) or Channel(
             tenant_id, tail_max=self.tail_max, tail_bytes_max=self.tail_bytes_max
         )
         if len(channel.places) >= self.streams_max:
             raise TooManyStreams(
-                f"{len(channel.places)} streams of events are open already. Close one of them, or "
+                f"{len(channel.places)} event streams are open already. Close one of them, or "
                 "let several views share a stream."
             )
         self._channels[tenant_id] = channel
@@ -100,33 +100,33 @@ class Hub:
                 del self._channels[tenant_id]
 
     def attach(self, channel: Channel, subscription: Subscription) -> bool:
-        """Let someone follow from the number it has on; False if more is missing than is here."""
+        """Add a follower after an event number; False if the tail does not reach back that far."""
         if self.is_closing:
             subscription.end()
             return True
         return channel.attach(subscription)
 
     def close_streams(self) -> None:
-        """End every stream, and those to come: the process is about to leave."""
+        """End every stream and refuse new ones: the process is shutting down."""
         self.is_closing = True
         for channel in list(self._channels.values()):
             for subscription in list(channel.places):
                 subscription.end()
 
     def end_with(self, reading: asyncio.Task[None]) -> None:
-        """Leave nobody waiting for a reader that is no more; why it died is said loudly."""
+        """End all streams if the reader task has died, and log why."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
-            logger.critical("the hub of events died", exc_info=error)
+            logger.critical("the event hub stopped with an error", exc_info=error)
         self.close_streams()
 
     def count_streams(self) -> int:
-        """Count the places that are taken, of all tenants."""
+        """Count the open streams of all tenants."""
         return sum(len(channel.places) for channel in self._channels.values())
 
     # -- reading ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Read for as long as we live; a lost connection is replaced."""
+        """Read until the process ends; replace a lost connection."""
         while True:
             try:
                 connection = await connect(self.address, self.role)
@@ -137,7 +137,7 @@ class Hub:
             try:
                 await self._read_on(connection)
             except (*CONNECTION_LOST, asyncpg.PostgresError) as error:
-                logger.warning("events are out of reach: %s", str(error) or type(error).__name__)
+                logger.warning("events cannot be read: %s", str(error) or type(error).__name__)
             finally:
                 connection.terminate()
             await asyncio.sleep(RECONNECT_S)
@@ -145,7 +145,7 @@ class Hub:
     async def _read_on(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         with given_up_in_time(connection, self.look_max_s):
             await connection.add_listener(HINTS, self._hear)
-        self._wake.set()  # what was hinted at while nobody listened
+        self._wake.set()  # hints were missed while disconnected
         while True:
             await self._pause()
             await self._look(connection)
@@ -157,7 +157,7 @@ class Hub:
             self._wake.set()
 
     async def _pause(self) -> None:
-        """Wait until it is time to look; for ever if nobody follows."""
+        """Wait until the next poll; without followers, for ever."""
         clock = asyncio.get_running_loop().time
         patience_s: float | None = None
         if self._channels:
@@ -182,11 +182,11 @@ class Hub:
             news = await list_news(connection, known)
         for tenant_id in news:
             self._quick_until_s = asyncio.get_running_loop().time() + QUICK_FOR_S
-            if tenant_id in self._channels:  # nobody may follow any more
+            if tenant_id in self._channels:  # the last follower may have left
                 await self._read_new(connection, self._channels[tenant_id])
 
     async def _ask_for_tokens(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        """End the streams of tokens that have ended, also of those who are still catching up."""
+        """End the streams of revoked and expired tokens, including streams still catching up."""
         now_s = asyncio.get_running_loop().time()
         if now_s < self._asked_at_s + self.tokens_s:
             return
@@ -224,7 +224,7 @@ class Hub:
 
 
 async def _begin(connection: Connection, channel: Channel) -> None:
-    """Open a channel: those who were here before find the newest events again without asking."""
+    """Open a channel with the newest events, so that reconnecting clients need no query."""
 
     async def read(connection: Connection) -> EventPage:
         now = await read_events(connection, after_seq=0, session_id=None, limit=0)
@@ -255,7 +255,7 @@ async def _wait_until_ready(channel: Channel) -> None:
 async def open_hub(
     address: Address, *, role: str = APP_ROLE, streams_max: int = 1000
 ) -> AsyncIterator[Hub]:
-    """Open the hub of a process; at the end every stream has ended."""
+    """Open the hub of a process; on exit all streams are ended."""
     hub = Hub(address, role, streams_max)
     reading = asyncio.create_task(hub.run(), name="hub")
     reading.add_done_callback(hub.end_with)

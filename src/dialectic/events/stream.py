@@ -1,6 +1,6 @@
-"""One follower's events: what it missed, from the database, joined to what happens, from the hub.
+"""One follower's events: missed events from the database, then live events from the hub.
 
-Owns where a stream begins and that nothing is left out or told twice. Knows nothing of HTTP.
+Decides where a stream begins; delivers every event exactly once. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ T = TypeVar("T")
 HEARTBEAT_S = 15.0
 PAGE = 500
 
-# Events in their order; none after a while in which there were none; or the state of everything, in
-# the place of events that cannot be told.
+# Events in order; an empty list after a quiet interval; or a snapshot of the whole state, in place
+# of events that are not available.
 Told: TypeAlias = Sequence[Event] | State
 
 
@@ -34,30 +34,30 @@ def _ignore() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """Someone who follows the events of a tenant, or of one session in it."""
+    """A follower of the events of a tenant, or of one session."""
 
     hub: Hub
     db: Database
     account: Account
-    # The id of the last event that was seen; `FROM_THE_START` for all that is kept; None: begin
-    # with what comes next.
+    # The id of the last event seen; `FROM_THE_START` for all kept events; None for live events
+    # only.
     after: str | None = None
     session_id: UUID | None = None
-    # The token it came in with: the stream ends with it. None: with nothing.
+    # The follower's token: the stream ends with it. None: no such end.
     token_id: UUID | None = None
     heartbeat_s: float = HEARTBEAT_S
-    # Called when the stream is ended from outside while its follower may be stuck elsewhere.
+    # Called when the stream is ended from outside while its follower may be blocked elsewhere.
     on_end: Callable[[], None] = _ignore
-    # How many events of those that were missed are read at once.
+    # The page size when reading missed events.
     page: int = PAGE
-    # The number up to which everything was told.
+    # Events up to this number were delivered.
     seq: int = 0
 
     async def follow(self) -> AsyncGenerator[Told, None]:
-        """Tell events until the hub ends it: what was missed, then what happens.
+        """Yield events until the hub ends the stream: missed events, then live events.
 
-        The first thing told is [] or a state, as soon as it is known where to begin; nothing at
-        all by a hub that is about to leave.
+        The first item is [] or a snapshot, as soon as the start is known; a hub that is shutting
+        down yields nothing.
         """
         if self.hub.is_closing:
             return
@@ -87,7 +87,7 @@ class Follower:
         )
 
     async def _find_start(self, channel: Channel) -> State | None:
-        """Find the number to begin after; a state where that cannot be told."""
+        """Find the event number to begin after; a snapshot if it is unknown."""
         if (session_id := self.session_id) is not None:
             await self._ask(lambda c: records.load_session(c, session_id))
         if self.after is None:
@@ -102,7 +102,7 @@ class Follower:
         self.seq = seq
         if channel.floor_seq <= seq <= channel.seq:
             return None
-        # Too old for what is here, or read by another process that was quicker.
+        # Older than the tail, or already read by a faster process.
         return await self._judge(await self._ask(lambda c: self._read(c, limit=0)))
 
     async def _judge(self, page: EventPage) -> State | None:
@@ -113,7 +113,7 @@ class Follower:
         return None
 
     async def _catch_up(self) -> Told:
-        """Tell the next page of what was missed."""
+        """Yield the next page of missed events."""
         page = await self._ask(lambda c: self._read(c, limit=self.page))
         if (state := await self._judge(page)) is not None:
             return state
@@ -122,9 +122,9 @@ class Follower:
         return [e for e in events if is_for(e, self.account.user_id, self.session_id)]
 
     async def _read_state(self, reason: str) -> State:
-        """Read how things stand now, and go on from here.
+        """Read a snapshot of the current state, and continue from there.
 
-        The number is taken first: what happens in between is in the state and is told again.
+        The number is read first: events in between are in the snapshot and are delivered again.
         """
 
         async def work(connection: Connection) -> State:

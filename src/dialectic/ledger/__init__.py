@@ -1,1 +1,1 @@
-"""Money: held before a call, settled with its answer, never twice. `holds`, `wallets`, `audit`."""
+"""Money: reserved before a call, settled with its response, never twice."""

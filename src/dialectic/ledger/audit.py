@@ -1,6 +1,6 @@
-"""Looks at the books: what was spent on what, what happened to a wallet, and whether all is right.
+"""Audit the ledger: session costs, wallet history, and invariants.
 
-Changes nothing. Under a tenant it sees that tenant's books, as the database's owner those of all.
+Read-only. A tenant sees its own ledger; the database owner sees all of them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from dialectic.db.queries import load_queries
 SQL = load_queries("ledger")
 BREACHES_MAX = 50
 VERIFY_TIMEOUT_S = 600.0
-# Longer than it takes until a hold that nobody resolves is given up.
+# Longer than it takes until the sweeper gives up an unresolved reservation.
 PENDING_MAX_S = 2_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One row of the journal, as its wallet saw it."""
+    """One row of the journal, from its wallet's point of view."""
 
     id: int
     created_at: datetime
     transaction_type: str
     is_play: bool
     amount_credits: int
-    # What it did to the balance: nothing, if others bore it.
+    # The change of the balance; zero if the operator paid.
     change_credits: int
     balance_after_credits: int
     notes: str | None
-    # The call it was for, if it was for one.
+    # The call it was for, if any.
     purpose: str | None
     model_name: str | None
     session_id: UUID | None
@@ -43,41 +43,41 @@ class Transfer:
 
 
 async def list_history(connection: Connection, wallet_id: UUID, *, limit: int) -> list[Transfer]:
-    """List what happened to a wallet, the newest first."""
+    """List the journal of a wallet, newest first."""
     rows = await connection.fetch(SQL["list_history"], wallet_id, limit)
     return [Transfer(**dict(row)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What calls of one kind to one model came to, in one stage of a session."""
+    """The cost of one kind of call to one model in one stage of a session."""
 
     stage_slug: str | None
     model_name: str
     purpose: str
     is_play: bool
-    # Calls that were answered, their tokens, and what was paid for them.
+    # Answered calls, their tokens, and what was paid for them.
     calls: int
     input_tokens: int
     output_tokens: int
     charged_credits: int
-    # What nobody was charged for: beyond what was held, and of answers that were lost.
+    # Costs charged to no wallet: beyond the reservation, and of lost responses.
     overrun_credits: int
     lost_calls: int
     lost_credits: int
-    # Set aside for calls in flight.
+    # Reserved for running calls.
     held_credits: int
 
 
 async def report_costs(connection: Connection, session_id: UUID) -> list[Cost]:
-    """Report what a session has spent, by stage, model and purpose, in the order of its work."""
+    """Report what a session has spent by stage, model and purpose, in the order of its work."""
     rows = await connection.fetch(SQL["report_costs"], session_id)
     return [Cost(**dict(row)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Something that must not be: which invariant, where, and the figures."""
+    """A violated invariant: its name, where, and the figures."""
 
     invariant: str
     place: str
@@ -98,20 +98,20 @@ CHECKS = (
 CHECKS_AT_ONCE = 2
 
 Check: TypeAlias = tuple[str, tuple[Any, ...]]
-"""A statement, with what it is told beside how much to list."""
+"""A statement and its arguments, apart from the row limit."""
 
 
 async def verify(connection: Connection, *, pending_max_s: float = PENDING_MAX_S) -> list[Breach]:
-    """Check that the books are right; list what is not, at most a screenful of each kind.
+    """Check the ledger's invariants; list violations, at most a screenful of each kind.
 
-    Each invariant is looked at in one moment, so work may go on meanwhile.
+    Each invariant is checked in one snapshot, so work may continue meanwhile.
     """
     checks = _list_checks(pending_max_s)
     return [breach for check in checks for breach in await _carry_out(connection, check)]
 
 
 async def verify_tenant(db: Database, tenant_id: UUID) -> list[Breach]:
-    """Check the books of one tenant, two invariants at a time."""
+    """Check the ledger of one tenant, two invariants at a time."""
     lanes = asyncio.Semaphore(CHECKS_AT_ONCE)
 
     async def carry_out(check: Check) -> list[Breach]:
@@ -136,14 +136,14 @@ async def _carry_out(connection: Connection, check: Check) -> list[Breach]:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is to check."""
+    """The number of rows to check."""
 
     wallets: int
     holds: int
     transfers: int
 
     def add(self, other: Size) -> Size:
-        """Count two together."""
+        """Add two counts."""
         return Size(
             self.wallets + other.wallets,
             self.holds + other.holds,
@@ -152,7 +152,7 @@ class Size:
 
 
 async def count_all(connection: Connection) -> Size:
-    """Count the rows of the books."""
+    """Count the rows of the ledger."""
     row = await connection.fetchrow(SQL["count_all"])
     assert row is not None
     return Size(**dict(row))

@@ -1,8 +1,8 @@
-"""Holds: money is set aside before a call and settled with its answer, once. Knows no pipeline.
+"""Reservations: reserve money before a call, settle it once with the response.
 
-Money is moved by the functions in sql/functions/ledger.sql and by nothing else. `reserve` stands in
-a short transaction of its own, the last before its request leaves. `settle`, `void` and `lose` may
-stand anywhere in a larger one: the wallet, at which everyone meets, is locked when that commits.
+Only the functions in sql/functions/ledger.sql move money. `reserve` runs in a short transaction of
+its own, the last before the request is sent. `settle`, `void` and `lose` may run anywhere in a
+larger transaction: the contended wallet row is locked only at its commit. Knows no pipeline.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ logger = logging.getLogger(__name__)
 
 SQL = load_queries("ledger")
 SWEEP_LIMIT = 500
-# Longer than any call and the lease around it: a hold without a job is given up after this.
+# Longer than any call and its lease: a reservation without a job expires after this.
 GIVE_UP_AFTER_S = 1_900.0
 
-# What the functions refuse, by the code they raise.
+# The errors of the SQL functions, by SQLSTATE.
 NO_FUNDS, OVER_BUDGET, MISSING, DONE_OTHERWISE, ATTEMPT_OVER, NOT_UNASKED = (
     f"DJ10{number}" for number in range(1, 7)
 )
 
 
 class Purpose(enum.StrEnum):
-    """What a hold is for."""
+    """What a reservation is for."""
 
     CALL = "call"
     EMBEDDING = "embedding"
@@ -55,7 +55,7 @@ class Purpose(enum.StrEnum):
 
 
 class HoldState(enum.StrEnum):
-    """What became of a hold."""
+    """The outcome of a reservation."""
 
     PENDING = "pending"
     POSTED = "posted"
@@ -64,21 +64,21 @@ class HoldState(enum.StrEnum):
 
 
 def derive_hold_key(job_id: UUID, *, attempt: int, turn: int, again: int = 0) -> str:
-    """Derive the key of the hold for one call of a job: the same call asks for the same hold.
+    """Derive the idempotency key of a job's call: repeating the call finds the same reservation.
 
-    `again` counts shorter versions of a prompt that was turned away as too long.
+    `again` counts shortened versions of a prompt that was rejected as too long.
     """
     return f"{job_id}:{attempt}:{turn}" + (f":{again}" if again else "")
 
 
 def derive_side_key(job_id: UUID, *, attempt: int, what: str) -> str:
-    """Derive the key of the hold for what a job pays beside its calls."""
+    """Derive the idempotency key for a job's costs other than calls to the model."""
     return f"{job_id}:{attempt}:{what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewHold:
-    """Money to be set aside for one call."""
+    """A request to reserve money for one call."""
 
     key: str
     wallet_id: UUID
@@ -86,20 +86,20 @@ class NewHold:
     purpose: Purpose
     model_name: str
     amount_credits: int
-    # As they are now: they count for this call whatever comes.
+    # The current prices: they apply to this call even if they change later.
     rates: Rates
     counted_input_tokens: int
     output_cap_tokens: int
     session_id: UUID | None = None
     stage_slug: str | None = None
     job_id: UUID | None = None
-    # The fencing token; the hold is refused if the job's attempt is over.
+    # The fencing token; the reservation is rejected if the job's attempt is over.
     attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Money that is or was set aside for one call."""
+    """Money that is or was reserved for one call."""
 
     key: str
     wallet_id: UUID
@@ -111,7 +111,7 @@ class Hold:
     counted_input_tokens: int
     output_cap_tokens: int
     state: HoldState
-    # Once it is resolved: what the call cost, and what the wallet paid of it.
+    # Once resolved: what the call cost, and how much of it the wallet paid.
     cost_credits: int | None
     charged_credits: int | None
     flags: tuple[str, ...]
@@ -119,7 +119,7 @@ class Hold:
 
     @property
     def overrun_credits(self) -> int:
-        """What the call cost beyond what was held: nobody's money but the operator's."""
+        """The cost beyond the reservation, which the operator pays."""
         if self.state is not HoldState.POSTED:
             return 0
         return (self.cost_credits or 0) - (self.charged_credits or 0)
@@ -148,9 +148,9 @@ class Hold:
 
 
 async def reserve(connection: Connection, new: NewHold) -> Hold:
-    """Set money aside, or raise because there is not so much; asking again finds the same hold.
+    """Reserve money, or raise if too little is available; repeating it finds the same reservation.
 
-    After an error the transaction is of no more use.
+    After an error the transaction cannot be used any more.
     """
     try:
         row = await connection.fetchrow(SQL["reserve"], *_bind(new), None)
@@ -160,7 +160,7 @@ async def reserve(connection: Connection, new: NewHold) -> Hold:
 
 
 async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
-    """Do the same for any tenant, in a commit of its own and one round trip."""
+    """Do the same for any tenant, in its own transaction and one round trip."""
     try:
         return await _reserve_for(db, tenant_id, new, None)
     except asyncpg.PostgresError as error:
@@ -170,7 +170,7 @@ async def reserve_for(db: Database, tenant_id: UUID, new: NewHold) -> Hold:
 async def reserve_unasked(
     db: Database, tenant_id: UUID, new: NewHold, fraction: Decimal
 ) -> Hold | None:
-    """Do the same if there is enough and nobody has to be asked; otherwise hold nothing."""
+    """Do the same if enough is available without an approval; otherwise reserve nothing."""
     try:
         return await _reserve_for(db, tenant_id, new, fraction)
     except asyncpg.PostgresError as error:
@@ -213,9 +213,9 @@ async def settle(
     *,
     request_id: str | None = None,
 ) -> Hold:
-    """Pay for a call by the tokens it used; once, however often it is asked for.
+    """Pay for a call by the tokens it used; idempotent.
 
-    The wallet pays no more than was held, when this commits. Without an answer the call is marked
+    The wallet pays at most the reserved amount, at commit. Without a response the call is marked
     as unfinished.
     """
     try:
@@ -236,7 +236,7 @@ async def settle(
     hold = _as_hold(row)
     if hold.overrun_credits:
         logger.warning(
-            "hold %s of %s was too small by %s: the provider counts more than we do",
+            "hold %s of %s was too small by %s: the provider counted more tokens",
             key,
             hold.model_name,
             format_credits(hold.overrun_credits, is_play=hold.is_play),
@@ -245,7 +245,7 @@ async def settle(
 
 
 async def void(connection: Connection, key: str) -> Hold:
-    """Free the money of a call that was turned away, or that never arrived."""
+    """Release the money of a call that was rejected or never sent."""
     try:
         return _as_hold(await connection.fetchrow(SQL["void"], key))
     except asyncpg.PostgresError as error:
@@ -253,7 +253,7 @@ async def void(connection: Connection, key: str) -> Hold:
 
 
 async def lose(connection: Connection, key: str) -> Hold:
-    """Free the money of a call whose answer is gone, and book what it cost as a loss."""
+    """Release the money of a call whose response was lost, and record its cost as a loss."""
     try:
         return _as_hold(await connection.fetchrow(SQL["lose"], key))
     except asyncpg.PostgresError as error:
@@ -261,50 +261,50 @@ async def lose(connection: Connection, key: str) -> Hold:
 
 
 async def load_hold(connection: Connection, key: str) -> Hold:
-    """Load a hold as it stands."""
+    """Load a reservation."""
     found = await find_hold(connection, key)
     if found is None:
-        raise NotFound(f"There is no hold {key}.", reason="hold_exists", subject=key)
+        raise NotFound(f"Reservation {key} was not found.", reason="hold_exists", subject=key)
     return found
 
 
 async def find_hold(connection: Connection, key: str) -> Hold | None:
-    """Find a hold as it stands, if it was made."""
+    """Find a reservation, if it exists."""
     row = await connection.fetchrow(SQL["load_hold"], key)
     return None if row is None else Hold.from_row(row)
 
 
 async def list_open(connection: Connection, job_id: UUID, attempt: int) -> list[Hold]:
-    """List what an attempt has set aside and not paid for yet."""
+    """List the unresolved reservations of an attempt."""
     rows = await connection.fetch(SQL["list_open_holds"], job_id, attempt)
     return [Hold.from_row(row) for row in rows]
 
 
 async def give_up_earlier(connection: Connection, job_id: UUID, attempt: int) -> None:
-    """Resolve what earlier attempts have left open: their answers will never come.
+    """Resolve the open reservations of earlier attempts: their responses will never arrive.
 
-    The sweeper does the same when it comes by; whoever tries again need not wait for the money.
+    The sweeper does the same later; this frees the money for a retry at once.
     """
     for row in await connection.fetch(SQL["list_left_holds"], job_id, attempt):
         await lose(connection, row["hold_key"])
 
 
 async def sweep_lost(connection: Connection, *, age_s: float = GIVE_UP_AFTER_S) -> int:
-    """Give up the holds of attempts that are over, of all tenants; in a transaction of its own.
+    """Expire the reservations of finished attempts, for all tenants; in its own transaction.
 
-    Holds without a job are given up at this age. Returns how many there were.
+    Reservations without a job expire at this age. Returns how many expired.
     """
     count: int = await connection.fetchval(SQL["sweep"], timedelta(seconds=age_s), SWEEP_LIMIT)
     return count
 
 
 def _as_hold(row: asyncpg.Record | None) -> Hold:
-    assert row is not None, "these functions return a hold or raise"
+    assert row is not None, "these functions return a reservation or raise"
     return Hold.from_row(row)
 
 
 def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoReturn:
-    """Turn what the functions refuse into an error of ours; raise the rest as it came."""
+    """Translate the SQL functions' errors into ours; re-raise all others."""
     code = error.sqlstate
     if new is not None and code == NO_FUNDS:
         raise build_shortage(new, json.loads(error.detail or "{}")) from error
@@ -315,17 +315,17 @@ def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoRetur
     if code == DONE_OTHERWISE:
         raise Conflict(f"Nothing was paid: {error}.", reason=read_rule(error)) from error
     if code == ATTEMPT_OVER:
-        raise LeaseLost(f"Nothing was called: {error}.", reason=read_rule(error)) from error
+        raise LeaseLost(f"The call was not sent: {error}.", reason=find_rule(error)) from error
     raise error
 
 
 def name_session(session_id: UUID | None) -> str | None:
-    """Write the id of a session for a remedy."""
+    """Write a session id for a remedy."""
     return None if session_id is None else str(session_id)
 
 
 def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
-    """Say what a wallet lacks; if calls in flight have it set aside, that it may come back."""
+    """Say how much the wallet lacks; if running calls reserve it, that it may become available."""
     balance, held = wallet["balance"], wallet["held"]
     needed = new.amount_credits
 
@@ -334,8 +334,8 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
 
     return FundsError(
         f"One call of {new.model_name} may cost {show(needed)}, and {show(balance - held)} is "
-        f"available: the wallet holds {show(balance)}, of which {show(held)} is set aside for "
-        f"calls in flight. Nothing was called. {advise_top_up(is_play=new.is_play)}",
+        f"available: the wallet holds {show(balance)}, of which {show(held)} is reserved for "
+        f"running calls. The call was not sent. {advise_top_up(is_play=new.is_play)}",
         reason="wallet",
         remedy=Remedy(RemedyAction.TOP_UP, is_play=new.is_play),
         is_held_by_others=needed <= balance,
@@ -347,7 +347,7 @@ def build_shortage(new: NewHold, wallet: Mapping[str, int]) -> FundsError:
 def build_overspending(new: NewHold, session: Mapping[str, int]) -> FundsError:
     """Say what is left of a budget."""
     budget, spent, held = session["budget"], session["spent"], session["held"]
-    purse = Funds(
+    funds = Funds(
         None,
         budget,
         budget - spent - held,
@@ -355,4 +355,4 @@ def build_overspending(new: NewHold, session: Mapping[str, int]) -> FundsError:
         is_play=new.is_play,
         session=name_session(new.session_id),
     )
-    return build_funds_error(purse, new.amount_credits)
+    return build_funds_error(funds, new.amount_credits)

@@ -1,4 +1,4 @@
-"""Wallets: what they hold, how money comes in, and the budget of a session. Knows no calls."""
+"""Wallets: balances, deposits, and the budget of a session. Knows no calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SQL = load_queries("ledger")
 
 @dataclass(frozen=True, slots=True)
 class Wallet:
-    """A wallet as it stands: real money, and play money apart from it."""
+    """A wallet: real money, and play money apart from it."""
 
     id: UUID
     user_id: UUID | None
@@ -27,7 +27,7 @@ class Wallet:
     held_credits: int
     play_balance_credits: int
     play_held_credits: int
-    # It only counts: nothing is refused for want of money.
+    # Unlimited: it records spending, but never rejects a call.
     is_count_only: bool
 
     @property
@@ -40,7 +40,7 @@ class Wallet:
 
 
 async def open_wallet(connection: Connection, user_id: UUID | None) -> UUID:
-    """Open the wallet of a user, or of the tenant as a whole; it begins with play money alone."""
+    """Open the wallet of a user, or of the whole tenant; it starts with play money only."""
     wallet_id: UUID = await _ask(connection, SQL["open_wallet"], user_id)
     return wallet_id
 
@@ -49,38 +49,38 @@ async def load_wallet(connection: Connection, wallet_id: UUID) -> Wallet:
     """Load a wallet."""
     row = await connection.fetchrow(SQL["load_wallet"], wallet_id)
     if row is None:
-        raise NotFound(f"There is no wallet {wallet_id}.")
+        raise NotFound(f"Wallet {wallet_id} was not found.")
     return Wallet(**dict(row))
 
 
 async def load_purse(
     db: Database, tenant_id: UUID, wallet_id: UUID, session_id: UUID | None, *, is_play: bool
 ) -> Funds:
-    """Load what may be spent at this moment, to decide by; `holds.reserve` decides for good."""
+    """Load the available funds as a hint; `holds.reserve` makes the binding decision."""
     rows = await db.fetch(SQL["load_purse"], tenant_id, wallet_id, session_id, is_play)
     if not rows:
-        raise NotFound(f"There is no wallet {wallet_id}.")
+        raise NotFound(f"Wallet {wallet_id} was not found.")
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 async def watch_purse(connection: Connection, session_id: UUID, *, is_play: bool) -> Funds:
-    """Load the purse of a session, which stays as it is until this transaction ends.
+    """Load and lock the funds of a session until the transaction ends.
 
-    The very last statement but those that lock nothing.
+    Call it last: only statements that take no lock may follow.
     """
     rows = await connection.fetch(SQL["watch_purse"], session_id, is_play)
     if not rows:
         raise NotFound(
-            f"There is no session {session_id}.", reason="session_exists", subject=str(session_id)
+            f"Session {session_id} was not found.", reason="session_exists", subject=str(session_id)
         )
     return Funds(**dict(rows[0]), is_play=is_play, session=name_session(session_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deposit:
-    """Money to be put into a wallet."""
+    """A deposit into a wallet."""
 
-    # Chosen by the caller before the first try, so that another try puts nothing in twice.
+    # The caller's idempotency key: a retry deposits nothing twice.
     key: str
     amount_credits: int
     is_play: bool = False
@@ -89,12 +89,12 @@ class Deposit:
 
 
 async def top_up(connection: Connection, wallet_id: UUID, deposit: Deposit) -> int:
-    """Put in what its owner pays; return the balance after it."""
+    """Deposit the owner's payment; return the new balance."""
     return await _fund(connection, wallet_id, "top_up", deposit)
 
 
 async def grant(connection: Connection, wallet_id: UUID, deposit: Deposit) -> int:
-    """Put in a gift of the operator's; return the balance after it."""
+    """Deposit a grant from the operator; return the new balance."""
     return await _fund(connection, wallet_id, "grant", deposit)
 
 
@@ -114,25 +114,25 @@ async def _fund(connection: Connection, wallet_id: UUID, kind: str, deposit: Dep
 
 
 async def set_unlimited(connection: Connection, wallet_id: UUID, *, is_unlimited: bool) -> None:
-    """Let a wallet only count, or let it have its limit again, if it holds what is set aside."""
+    """Remove a wallet's limit, or restore it if the wallet covers its reservations."""
     try:
         await _ask(connection, SQL["set_count_only"], wallet_id, is_unlimited)
     except asyncpg.CheckViolationError as error:
         raise Conflict(
-            "The wallet cannot have a limit now: more was spent or is set aside than it holds. "
-            "Add what is missing first.",
+            "The wallet cannot have a limit now: it holds less than is spent and reserved. "
+            "Add the missing amount first.",
             reason="wallet_overdrawn",
             remedy=Remedy(RemedyAction.TOP_UP),
         ) from error
 
 
 async def set_budget(connection: Connection, session_id: UUID, budget_credits: int | None) -> None:
-    """Set the most a session may spend of each kind of money, or no limit."""
+    """Set a session's spending limit for each kind of money, or remove it."""
     try:
         await _ask(connection, SQL["set_budget"], session_id, budget_credits)
     except asyncpg.CheckViolationError as error:
         raise Conflict(
-            f"The budget of session {session_id} cannot be so low: more is spent or set aside "
+            f"The budget of session {session_id} cannot be that low: more is spent or reserved "
             "already.",
             reason="budget_spent",
             subject="budget",
@@ -148,6 +148,6 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
             raise NotFound(f"{str(error).capitalize()}.", reason=read_rule(error)) from error
         if error.sqlstate == DONE_OTHERWISE:
             raise Conflict(
-                f"Nothing was put in: {error} credits.", reason=read_rule(error)
+                f"The deposit failed: {error} credits.", reason=find_rule(error)
             ) from error
         raise

@@ -1,9 +1,9 @@
-"""Limits of endpoints, shared by all workers: leave before a call, a report after it.
+"""Rate limits of endpoints, shared by all workers: a permit before a call, a report after it.
 
-Pace, places, patience and the circuit breaker are rows and functions of the database (see
-sql/functions/limits.sql); this module asks them. It knows nothing of prompts, and of a job only
-who it is. An endpoint without limits costs no round trip while all is calm there: what this
-process learned a moment ago holds for a moment, and its successes are told with the next question.
+The rates, concurrency slots, back-off and circuit breaker are rows and functions in PostgreSQL (see
+sql/functions/limits.sql); this module calls them. It knows nothing of prompts, and only the id of
+a job. A healthy endpoint without limits costs no round trip: this process caches its state for a
+moment and reports successes with the next request for a permit.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ logger = logging.getLogger(__name__)
 
 SQL = load_queries("limits")
 
-# How long a call waits for its turn where it is; a longer wait frees its place for others.
+# How long a call waits for its permit in place; for a longer wait the job is rescheduled.
 PATIENCE_S = 2.0
-# For how long an endpoint that was calm is taken to be calm.
+# How long an endpoint seen healthy is assumed to be healthy.
 CALM_S = 1.0
 RETRY_AFTER_MAX_S = 3600.0
 MESSAGE_MAX_CHARS = 500
@@ -55,7 +55,7 @@ class HealthCache:
     """What this process knows of endpoints without limits."""
 
     until: dict[str, float] = field(default_factory=dict)
-    # Calls that went well and were not told yet.
+    # Successful calls that are not reported yet.
     answered: Counter[str] = field(default_factory=Counter)
 
     def lasts(self, name: str) -> bool:
@@ -66,9 +66,9 @@ class HealthCache:
 
 
 class Caller(Protocol):
-    """Who makes a call: an attempt of a job, or a question of a chat.
+    """The origin of a call: an attempt of a job, or a question in a chat.
 
-    A place is kept for as long as a job has its attempt; a chat has to find one, and keeps none.
+    A job keeps its slot for its whole attempt; a chat needs a free slot, and keeps none.
     """
 
     @property
@@ -81,34 +81,34 @@ class Caller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make one call."""
+    """A permit to make one call."""
 
     endpoint: Endpoint
     job: Caller
-    # What was set aside for it: its input, and the longest answer it asks for.
+    # The tokens reserved for it: its input and its longest possible output.
     tokens: int
-    # Whether the database waits to hear how it went even if it went well.
+    # Whether the database needs a report even after a success.
     is_awaited: bool
 
 
 class Outcome(enum.StrEnum):
-    """How a call went, as far as the endpoint is concerned."""
+    """The result of a call, as far as the endpoint is concerned."""
 
     ANSWERED = "answered"
     FAILED = "failed"
     THROTTLED = "throttled"
     QUOTA = "quota"
     KEY = "key"
-    # It was not made after all: what was set aside for it is given back.
+    # The call was not made: return its reserved tokens.
     UNUSED = "unused"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is told of a call that has ended."""
+    """The report of a finished call."""
 
     outcome: Outcome
-    # The tokens it cost; None if nobody knows.
+    # The tokens it cost; None if unknown.
     used_tokens: int | None
     message: str | None = None
     retry_after_s: float | None = None
@@ -124,12 +124,12 @@ def is_limited(endpoint: Endpoint) -> bool:
 
 
 def build_report(usage: Usage) -> Report:
-    """Build the report of a call that was answered."""
+    """Build the report of an answered call."""
     return Report(Outcome.ANSWERED, usage.input_tokens + usage.output_tokens)
 
 
 def build_failure(error: ProviderError | ContextWindowError) -> Report:
-    """Build the report of a call that failed. A refused request speaks well of the endpoint."""
+    """Build the report of a failed call. A rejected request means a healthy endpoint."""
     match error:
         case ProviderThrottled():
             outcome = Outcome.THROTTLED
@@ -155,10 +155,10 @@ def build_failure(error: ProviderError | ContextWindowError) -> Report:
 async def admit(
     db: Database, calm: HealthCache, endpoint: Endpoint, job: Caller, *, tokens: int = 0
 ) -> Permit:
-    """Wait for leave to call, or raise when that would take too long.
+    """Wait for a permit, or raise if the wait would be too long.
 
-    Raises `EndpointBusy` when the limits are reached, `CircuitOpen` when nobody may call there, and
-    `ProviderQuota` when the account is empty and a person must act.
+    Raises `EndpointBusy` when the limits are reached, `CircuitOpen` when calls are blocked, and
+    `ProviderQuota` when the account has no credit and the operator must act.
     """
     limited = is_limited(endpoint)
     if not limited and calm.lasts(endpoint.name):
@@ -188,24 +188,24 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
     match row["verdict"]:
         case "quota":
             return ProviderQuota(
-                f"The account at {endpoint.name} is empty since "
+                f"The {endpoint.name} account has had no credit since "
                 f"{row['failing_since']:%Y-%m-%d %H:%M} UTC: {row['failure']} "
-                "Nothing was sent. Add credit to it.",
+                "The request was not sent. Add credit to the account.",
                 reason="nothing_sent",
                 subject=endpoint.name,
             )
         case "open":
             return CircuitOpen(
-                f"The endpoint {endpoint.name} keeps failing since "
-                f"{row['failing_since']:%Y-%m-%d %H:%M} UTC; the last time it was: "
-                f"{row['failure']} Nothing was sent; one call will try it again.",
+                f"The endpoint {endpoint.name} has been failing since "
+                f"{row['failing_since']:%Y-%m-%d %H:%M} UTC; the last error was: "
+                f"{row['failure']} The request was not sent; one call will probe the endpoint.",
                 wait_s=wait_s,
                 closed_s=closed_s,
                 subject=endpoint.name,
             )
         case _:
             return EndpointBusy(
-                f"The limits set for {endpoint.name} are reached; the turn of this call comes in "
+                f"The limits set for {endpoint.name} are reached; this call can start in "
                 f"{wait_s:.0f} s.",
                 wait_s=wait_s,
                 closed_s=closed_s,
@@ -213,13 +213,13 @@ def _build_refusal(endpoint: Endpoint, row: dict[str, Any]) -> DialecticError:
             )
 
 
-async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) -> None:
-    """Tell how a call went. If that is impossible nothing is lost but a little of the pace."""
+async def report(db: Database, calm: HealthCache, permit: Permit, result: Report) -> None:
+    """Report the result of a call. A lost report only makes the rates a little less accurate."""
     endpoint, job = permit.endpoint, permit.job
-    if told.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
-        calm.answered[endpoint.name] += told.outcome is Outcome.ANSWERED
+    if result.outcome in (Outcome.ANSWERED, Outcome.UNUSED) and not permit.is_awaited:
+        calm.answered[endpoint.name] += result.outcome is Outcome.ANSWERED
         return
-    unused = 0 if told.used_tokens is None else permit.tokens - told.used_tokens
+    unused = 0 if result.used_tokens is None else permit.tokens - result.used_tokens
     try:
         (row,) = await db.fetch(
             SQL["report"],
@@ -227,9 +227,9 @@ async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) 
             job.tenant_id,
             job.id,
             job.attempt,
-            told.outcome,
-            told.message,
-            _build_wait(told.retry_after_s),
+            result.outcome,
+            result.message,
+            _build_wait(result.retry_after_s),
             endpoint.requests_per_minute,
             endpoint.tokens_per_minute,
             unused,
@@ -237,23 +237,23 @@ async def report(db: Database, calm: HealthCache, permit: Permit, told: Report) 
             patience_s=0.0,
         )
     except (DialecticError, asyncpg.PostgresError) as error:
-        logger.info("a call to %s was not reported: %s", endpoint.name, error)
+        logger.info("could not report a call to %s: %s", endpoint.name, error)
         return
     calm.note(endpoint.name, is_calm=row["is_calm"])
 
 
 def _build_wait(seconds: float | None) -> timedelta | None:
-    """Build the wait an endpoint asks for, or none if it makes no sense."""
-    if seconds is None or not seconds > 0:  # true for a wait that is no number, too
+    """Build the back-off that an endpoint asks for; none if the value is invalid."""
+    if seconds is None or not seconds > 0:  # also true for NaN
         return None
     return timedelta(seconds=min(seconds, RETRY_AFTER_MAX_S))
 
 
 async def allow_probes(connection: Connection, session_id: UUID) -> None:
-    """Let endpoints with an empty account be tried again, because a person resumes a session."""
+    """Allow calls to endpoints without credit again, because a user resumed a session."""
     await connection.execute(SQL["allow_probes"], session_id)
 
 
 async def list_endpoints(db: Database) -> list[dict[str, Any]]:
-    """List how all endpoints stand that were ever in trouble or have limits."""
+    """List the state of all endpoints that have limits or ever failed."""
     return [dict(row) for row in await db.fetch(SQL["list_endpoints"])]

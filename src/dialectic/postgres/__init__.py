@@ -1,1 +1,1 @@
-"""The parts of the embedded PostgreSQL: its programs, its places, its locks, its data, its door."""
+"""The parts of the embedded PostgreSQL: programs, paths, locks, data folder, socket."""

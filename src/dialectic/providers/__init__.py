@@ -1,1 +1,1 @@
-"""Those who answer: one adapter per wire format, and the catalogue of models."""
+"""Model providers: one adapter per wire format, and the catalogue of models."""

@@ -1,7 +1,7 @@
-"""The Messages API of Anthropic, and of servers that speak as it does. Knows no retry, no money.
+"""Adapter for Anthropic's Messages API and compatible servers. Does not retry or handle money.
 
-An answer comes in numbered blocks, each opened, filled and closed. Only text is the answer;
-thoughts are left out. Input that was read from or written into a cache is counted with the rest.
+A response arrives in numbered blocks, each opened, filled and closed. Only text blocks are the
+answer; thinking is dropped. Input tokens read from or written to a cache are counted as input.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 class AnthropicProvider:
-    """A provider that speaks Messages."""
+    """A provider that speaks the Messages API."""
 
     def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
         self.endpoint = endpoint
@@ -88,7 +88,7 @@ class AnthropicProvider:
 
 
 def build_body(card: ModelCard, request: Request) -> dict[str, Any]:
-    """Build the body of a request; the operator's own fields cannot change what was paid for."""
+    """Build the request body; the operator's `extra_body` cannot override what was paid for."""
     extra = {name: value for name, value in card.extra_body.items() if name != "system"}
     cap = {"max_tokens": request.max_output_tokens}
     return {"stream": True, **extra, **build_prompt(card, request), **cap}
@@ -103,12 +103,12 @@ def build_prompt(card: ModelCard, request: Request) -> dict[str, Any]:
 
 
 class MessageReader:
-    """Reads the events of a message, or one whole."""
+    """Reads the events of a streamed message, or a whole message."""
 
     def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
         self.is_done = False
-        # The kind of each block that was opened, by its number; None once it is closed.
+        # The type of each block that was opened, by its number; None once it is closed.
         self._blocks: list[str | None] = []
         self._called_tool = False
         self._usage: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class MessageReader:
                 self._take_end(data)
             case "message_stop":
                 self.is_done = True
-            case _:  # a ping, or something newer than this
+            case _:  # a ping, or an event type added later
                 pass
 
     def take_whole(self, body: Any) -> None:
@@ -154,7 +154,7 @@ class MessageReader:
         if type(index) is not int or not 0 <= index <= len(self._blocks):
             raise MalformedJson(f"block {index!r} was opened after {len(self._blocks)} others")
         if index < len(self._blocks):
-            return  # opened before: the event came twice
+            return  # opened before: a duplicate event
         self._blocks.append(kind)
         self._note_kind(kind)
         if kind == "text":
@@ -183,7 +183,7 @@ class MessageReader:
             self._end(reason)
 
     def _report(self, *, whole: bool) -> None:
-        """Report the counts; those of the beginning say nothing of an answer's length yet."""
+        """Report the token counts; the counts in the first event do not include the output yet."""
         self.draft.note({"usage": self._usage})
         if whole:
             cached = [self._usage[name] for name in _CACHE_COUNTS if self._usage.get(name)]

@@ -1,4 +1,4 @@
-"""The seam between the engine and those who answer: one method. Knows no database and no money."""
+"""The interface between the engine and the providers. Knows nothing of databases or money."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as its provider lists it; what it does not say is None."""
+    """A model as its provider lists it; None for facts the provider omits."""
 
     name: str
     context_window_tokens: int | None = None
@@ -25,24 +25,24 @@ class ListedModel:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """What came for some texts, in their order: numbers nobody has looked at yet."""
+    """The vectors of some texts, in the order of the texts; the numbers are not validated yet."""
 
     rows: list[Any]
-    # The tokens that were read, if it was said.
+    # Input tokens, if the provider reported them.
     tokens: int | None
 
 
 class VectorProvider(Protocol):
-    """Makes vectors of texts, in one attempt. Raises what a `Provider` raises."""
+    """Computes vectors of texts, in one attempt. Raises the same errors as a `Provider`."""
 
     async def embed(self, card: ModelCard, texts: Sequence[str]) -> Vectors: ...
 
 
 class Provider(Protocol):
-    """Answers one request with one attempt: no hidden retries, so one hold pays for one call.
+    """Answers one request in one attempt: no hidden retries, so one reservation pays for one call.
 
-    Raises a leaf of `ProviderError`, or `ContextWindowError` if the provider says that the request
-    is too long. A cancelled call closes its connection.
+    Raises a leaf of `ProviderError`, or `ContextWindowError` if the provider rejects the request
+    as too long. A cancelled call closes its connection.
     """
 
     async def complete(self, card: ModelCard, request: Request, on_text: OnText) -> Reply: ...
@@ -54,10 +54,10 @@ class RemoteProvider(Provider, Protocol):
     endpoint: Endpoint
 
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
-        """Ask the provider for its own count of a request; None if it has none to give."""
+        """Ask the provider for its own token count of a request; None if it does not offer one."""
 
     async def list_models(self) -> list[ListedModel]:
-        """Ask which models there are."""
+        """List the provider's models."""
 
     async def close(self) -> None:
-        """Close the connections that are kept open."""
+        """Close the open connections."""

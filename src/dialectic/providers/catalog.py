@@ -1,8 +1,7 @@
-"""The models that are shipped as data, in catalogue.toml. Knows their facts, not who answers.
+"""The catalogue of models: their facts, where the facts come from, and their providers.
 
-Opens the adapter that speaks an endpoint's words. Knows no vendor; opens no connection yet.
-
-Which models there are: facts by name, where they come from, and who answers for them.
+The shipped models are data in catalogue.toml. `open_provider` opens the adapter for an endpoint's
+wire format; it knows no vendor and does not connect yet.
 """
 
 from __future__ import annotations
@@ -46,18 +45,18 @@ class Shipped:
     """The models of one built-in endpoint."""
 
     cards: tuple[ModelCard, ...]
-    # Asked by a run that names no model.
+    # The default model of a run that names none.
     default: str
-    # Models that make vectors of texts, and do not answer.
+    # Embedding models; they do not answer prompts.
     embeddings: tuple[ModelCard, ...] = ()
 
 
-@functools.cache  # what is shipped does not change
+@functools.cache  # the shipped file does not change
 def load_shipped() -> Mapping[str, Shipped]:
-    """Load what is shipped, by the names of the endpoints."""
+    """Load the shipped models, by the names of their endpoints."""
     table = tomllib.loads((importlib.resources.files(__package__) / FILE).read_text("utf-8"))
     facts_of = table.pop("facts_of")
-    assert isinstance(facts_of, date), f"{FILE} says of which day its facts are"
+    assert isinstance(facts_of, date), f"{FILE} must give the date of its facts"
     return {
         endpoint: Shipped(
             cards=tuple(
@@ -79,11 +78,11 @@ def load_shipped() -> Mapping[str, Shipped]:
 def open_provider(
     endpoint: Endpoint, key: Secret | None, *, caps: Caps | None = None
 ) -> RemoteProvider:
-    """Open the provider behind an endpoint. Its first call connects; `close` lets go."""
+    """Open the provider behind an endpoint. Its first call connects; `close` disconnects."""
     from dialectic.providers.exchange import Caps
 
     _check_address(endpoint)
-    # A key read from a file often ends in a line feed, which no header can carry.
+    # A key read from a file often ends in a line feed, which an HTTP header cannot hold.
     word = "" if key is None else key.reveal().strip()
     key, caps = Secret(word) if word else None, caps or Caps()
     match endpoint.kind:
@@ -111,10 +110,10 @@ def _check_address(endpoint: Endpoint) -> None:
         parts, port_is_sound = urlsplit(""), False
     is_sound = parts.scheme in ("http", "https") and parts.hostname and port_is_sound
     if not is_sound or parts.query or parts.fragment or parts.username or parts.password:
-        # It is not repeated: a key may stand in it.
+        # The message does not repeat the URL: it may contain a key.
         raise ConfigurationError(
-            f"The base_url of {endpoint.name} is no address that can be asked. Write it as "
-            "`https://host/version`, without a key in it; the key belongs into a variable."
+            f"The base_url of {endpoint.name} is not a valid URL. Write it as "
+            "`https://host/version`, without a key; put the key into an environment variable."
         )
 
 
@@ -133,7 +132,7 @@ class Origin(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One model that is known here; `missing` is the variable without which it cannot be asked."""
+    """A known model; `missing` is the environment variable it needs before it can be called."""
 
     card: ModelCard
     origin: Origin
@@ -141,7 +140,7 @@ class Entry:
 
 
 class Providers(Mapping[str, Provider]):
-    """Those who answer, by the names of their endpoints; each is opened when it is first needed."""
+    """The providers, by the names of their endpoints; each is opened on first use."""
 
     def __init__(
         self, local: Mapping[str, Provider], remote: Mapping[str, tuple[Endpoint, Secret | None]]
@@ -162,7 +161,7 @@ class Providers(Mapping[str, Provider]):
         return len(self._local) + len(self._remote)
 
     def find_remote(self, name: str) -> RemoteProvider | None:
-        """Find who answers behind an endpoint; None if nobody does."""
+        """Find the provider of an endpoint; None if it has none."""
         if name not in self._remote:
             return None
         if name not in self._opened:
@@ -170,27 +169,27 @@ class Providers(Mapping[str, Provider]):
         return self._opened[name]
 
     async def close(self) -> None:
-        """Close the connections of those that were opened."""
+        """Close the connections of the opened providers."""
         opened, self._opened = self._opened, {}
         await asyncio.gather(*(provider.close() for provider in opened.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The models that can be asked here, by name, and those that are only known."""
+    """The models by name: those that can be called here, and those that are only known."""
 
     cards: Mapping[str, ModelCard]
     providers: Mapping[str, Provider]
     entries: tuple[Entry, ...] = ()
-    # Where the remote ones are asked, by the first part of the names of their models.
+    # The remote endpoints, by the first part of their models' names.
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
-    # Asked by a run that names no model, over and over: one of each provider whose key is set.
+    # The defaults of a run that names no model, repeated in turn: one per provider with a key.
     defaults: tuple[str, ...] = ()
-    # Models that make vectors, by name; they are never asked for an answer.
+    # Embedding models by name; they do not answer prompts.
     embeddings: Mapping[str, Entry] = field(default_factory=dict)
 
     def load_card(self, name: str) -> ModelCard:
-        """Load the facts about a model that can be asked."""
+        """Load the facts about a model that can be called."""
         if (card := self.cards.get(name)) is not None:
             return card
         for entry in self.entries:
@@ -199,7 +198,7 @@ class Catalog:
         raise self._miss_model(name)
 
     def load_embedding(self, name: str) -> ModelCard:
-        """Load the facts about a model that makes vectors and can be asked."""
+        """Load the facts about an embedding model that can be called."""
         self.check_embedding(name)
         entry = self.embeddings[name]
         if entry.missing is not None:
@@ -207,7 +206,7 @@ class Catalog:
         return entry.card
 
     def check_embedding(self, name: str) -> None:
-        """Refuse a model that makes vectors and that nobody has described."""
+        """Reject an embedding model without a description."""
         if name not in self.embeddings:
             raise self._miss_embedding(name)
 
@@ -215,37 +214,37 @@ class Catalog:
         if (provider := self.providers.get(card.provider)) is not None:
             return provider
         raise NotFound(
-            f"Nobody answers for {card.provider!r} here.",
+            f"Provider {card.provider!r} is not configured here.",
             reason="no_provider",
             subject=card.provider,
         )
 
     def find_endpoint(self, card: ModelCard) -> Endpoint | None:
-        """Find where a model is asked; None for one that needs no endpoint."""
+        """Find the endpoint of a model; None for a model that needs none."""
         return self.endpoints.get(card.provider)
 
     def find_remote(self, endpoint: str) -> RemoteProvider | None:
-        """Find who answers behind an endpoint; None for one without, and for one without a key."""
+        """Find the provider of a model; None if it needs no endpoint or the key is not set."""
         return (
             self.providers.find_remote(endpoint) if isinstance(self.providers, Providers) else None
         )
 
     async def close(self) -> None:
-        """Close what was opened for those who answer."""
+        """Close the providers that were opened."""
         if isinstance(self.providers, Providers):
             await self.providers.close()
 
     def _miss_embedding(self, name: str) -> ConfigurationError:
         endpoint, _, model = name.partition("/")
         near = difflib.get_close_matches(name, self.embeddings, n=1, cutoff=0.6)
-        hint = f"Did you mean `{near[0]}`?" if near else "Name another one."
+        hint = f"Did you mean `{near[0]}`?" if near else "Name another model."
         if endpoint in self.endpoints and model:
             hint = (
                 "Give its dimensions, max_input_tokens, price and tokenizer in config.toml under "
                 f'`[endpoints.{endpoint}.embeddings."{model}"]`.'
             )
         return ConfigurationError(
-            f"The setting `embedder` names {name!r}, which is unknown. {hint}",
+            f"The setting `embedder` names {name!r}, which is an unknown model. {hint}",
             reason="unknown_embedder",
             subject=name,
         )
@@ -271,7 +270,7 @@ class Catalog:
             else f"{len(usable)} are known here."
         )
         return UnknownModel(
-            f"There is no model {name!r}.{hint} {shown}",
+            f"Model {name!r} was not found.{hint} {shown}",
             subject=name,
             reason="no_model",
             remedy=_suggest(near),
@@ -283,9 +282,9 @@ def _suggest(near: list[str]) -> Remedy:
 
 
 def _miss_key(entry: Entry) -> KeyMissing:
-    assert entry.missing is not None, "a model that lacks nothing can be asked"
+    assert entry.missing is not None, "a model with all its settings can be called"
     return KeyMissing(
-        f"{entry.card.name} cannot be asked: the environment variable {entry.missing} is not set. "
+        f"{entry.card.name} cannot be called: the environment variable {entry.missing} is not set. "
         f"Set it to your key for {entry.card.provider}.",
         subject=entry.card.name,
         remedy=Remedy(RemedyAction.CONFIGURE, setting=entry.missing),
@@ -293,9 +292,9 @@ def _miss_key(entry: Entry) -> KeyMissing:
 
 
 def build_catalog(settings: Settings) -> Catalog:
-    """Build the catalogue: the offline models, those that are shipped, those of config.toml.
+    """Build the catalogue: the offline models, the shipped models and those of config.toml.
 
-    A model of config.toml takes the place of a shipped one of the same name.
+    A model in config.toml replaces a shipped model of the same name.
     """
     from dialectic.providers.offline import CARDS, OfflineProvider
 
@@ -335,7 +334,7 @@ def build_catalog(settings: Settings) -> Catalog:
 
 
 def choose_default_models(catalog: Catalog, settings: Settings) -> list[str]:
-    """Choose the models of a run that names none: those set, else three."""
+    """Choose the models of a run that names none: the configured defaults, else three."""
     if settings.default_models:
         return parse_model_list(settings.default_models)
     offline = [name for name, card in catalog.cards.items() if card.provider == OFFLINE]

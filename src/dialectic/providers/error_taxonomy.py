@@ -1,8 +1,8 @@
-"""What a provider's refusal means: statuses and error codes as tables. Pure; knows no wire.
+"""Classify provider errors: tables of HTTP statuses and error codes. Pure; knows no wire format.
 
-A code that says more than its status wins (429 is a full minute or an empty purse); then the
-status decides; a status that says nothing, as 200 with an error inside, leaves it to the general
-words. Billing and keys are told by codes alone, never by a word somewhere in a message.
+A code more specific than its status wins (429 is a rate limit or an empty account). Otherwise the
+status decides. If the status says nothing, such as 200 with an error in the body, the general
+codes decide. Only codes mean a billing or key error, never a word found in a message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dialectic.core.strict_json import find_count, find_text
 
 
 class Kind(enum.Enum):
-    """The classes of refusals."""
+    """The classes of provider errors."""
 
     TRANSIENT = "transient"
     THROTTLED = "throttled"
@@ -49,14 +49,14 @@ BY_STATUS: Mapping[int, Kind] = {
     499: Kind.TRANSIENT,
     529: Kind.TRANSIENT,
 }
-# For the rest of each hundred.
+# Fallbacks for the other statuses, by their first digit.
 BY_HUNDRED: Mapping[int, Kind] = {3: Kind.REDIRECT, 4: Kind.REJECTED, 5: Kind.TRANSIENT}
 
-# Google has no code for a quota of a day: it names the quota, beside a wait that does not help.
+# Google has no code for a daily quota: it names the quota and sends a useless retry delay.
 DAY_QUOTA = "day_quota"
 _OF_A_DAY = re.compile(r"per_?day", re.IGNORECASE)
 
-# Codes that know better than the status they come with.
+# Codes that override the status they come with.
 TELLING: Mapping[str, Kind] = {
     DAY_QUOTA: Kind.QUOTA,
     "insufficient_quota": Kind.QUOTA,
@@ -73,7 +73,7 @@ TELLING: Mapping[str, Kind] = {
     "content_filter": Kind.FILTERED,
     "content_policy_violation": Kind.FILTERED,
 }
-# Codes that speak where the status does not.
+# Codes that decide where the status does not.
 GENERAL: Mapping[str, Kind] = {
     "rate_limit_error": Kind.THROTTLED,
     "rate_limit_exceeded": Kind.THROTTLED,
@@ -96,7 +96,7 @@ GENERAL: Mapping[str, Kind] = {
     "internal": Kind.TRANSIENT,
     "deadline_exceeded": Kind.TRANSIENT,
 }
-# Who has no code for “too long” opens the message with these words.
+# Vendors without a code for “too long” start the message with these words.
 TOO_LONG: tuple[re.Pattern[str], ...] = tuple(
     re.compile(opening, re.IGNORECASE)
     for opening in (
@@ -106,18 +106,18 @@ TOO_LONG: tuple[re.Pattern[str], ...] = tuple(
         # Google
         r"the input token count (?:\((?P<had>\d+)\) )?exceeds the maximum number of tokens allowed"
         r"(?: \(?(?P<max>\d+))?",
-        # vLLM, and OpenAI beside its code
+        # vLLM, and OpenAI in addition to its code
         r"this model's maximum context length is (?P<max>\d+) tokens"
         r"(?:\. however, (?:your messages resulted in|you requested) (?P<had>\d+) tokens)?",
     )
 )
-# These are sent to requests that nobody has worked on; after any other, money may be owed.
+# The provider did no work for these statuses; after any other, the call may cost money.
 TURNED_AWAY: frozenset[int] = frozenset(range(300, 500)) - {408, 499} | {503, 529}
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a provider says is wrong. `status` is 200 where only the body knows of it."""
+    """An error as the provider reports it. `status` is 200 if only the body reports the error."""
 
     status: int
     codes: tuple[str, ...] = ()
@@ -128,12 +128,12 @@ class Complaint:
 
 
 def classify(complaint: Complaint) -> Kind:
-    """Decide what a complaint is about."""
+    """Classify a complaint."""
     if (kind := _find_kind(TELLING, complaint.codes)) is not None:
         return kind
     if 400 <= complaint.status < 500 and _find_too_long(complaint.message) is not None:
         return Kind.CONTEXT
-    # A gateway whose budget is held by calls in flight says when to come back; an empty one not.
+    # A gateway whose budget is reserved by running calls sends a retry delay; an empty one none.
     if complaint.status == 402 and complaint.retry_after_s is not None:
         return Kind.THROTTLED
     by_status = BY_STATUS.get(complaint.status) or BY_HUNDRED.get(complaint.status // 100)
@@ -153,7 +153,7 @@ def _find_too_long(message: str) -> re.Match[str] | None:
 
 
 def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Complaint:
-    """Read whatever a provider says of an error, in whatever form; a status of 200 says nothing."""
+    """Parse a provider's error in any known form; a status of 200 says nothing about it."""
     error = read_error(body)
     codes = tuple(code.lower() for code in _list_codes(error))
     message = _read_message(error)
@@ -170,7 +170,7 @@ def read_complaint(status: int, body: Any, headers: Mapping[str, str] | None = N
 
 
 def read_error(body: Any) -> dict[str, Any]:
-    """Find the error inside a body: under `error`, at the top, or in the first of a list."""
+    """Find the error in a body: under `error`, at the top level, or in the first list entry."""
     if isinstance(body, list):
         body = body[0] if body else None
     if not isinstance(body, dict):
@@ -182,7 +182,7 @@ def read_error(body: Any) -> dict[str, Any]:
 
 
 def is_error(body: Any) -> bool:
-    """Whether a body that came with success, or one event of a stream, says that it failed."""
+    """Whether a body with a success status, or one stream event, reports an error."""
     if isinstance(body, list):
         return bool(body) and is_error(body[0])
     if not isinstance(body, dict):
@@ -191,11 +191,11 @@ def is_error(body: Any) -> bool:
 
 
 def _list_codes(error: dict[str, Any]) -> Iterator[str]:
-    """List the codes of an error, the most particular first."""
+    """List the codes of an error, the most specific first."""
     details = error.get("details")
     for detail in details if isinstance(details, list) else [details]:
         if isinstance(detail, dict):
-            # Anthropic calls it an error code, Google a reason.
+            # Anthropic calls the field `error_code`, Google `reason`.
             yield from filter(
                 None, map(find_text, (detail.get("error_code"), detail.get("reason")))
             )
@@ -207,7 +207,7 @@ def _list_codes(error: dict[str, Any]) -> Iterator[str]:
 
 
 def _list_quotas(detail: dict[str, Any]) -> Iterator[str]:
-    """List the quotas that Google says were used up."""
+    """List the quotas that Google reports as exhausted."""
     violations = detail.get("violations")
     for violation in violations if isinstance(violations, list) else ():
         if isinstance(violation, dict) and (quota := find_text(violation.get("quotaId"))):
@@ -231,7 +231,7 @@ def _find_status(error: dict[str, Any]) -> int | None:
 
 
 def _find_retry_delay_s(error: dict[str, Any]) -> float | None:
-    """Find the wait that Google names inside the body, as `34s`."""
+    """Find the retry delay in Google's body, such as `34s`."""
     details = error.get("details")
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and (delay := find_text(detail.get("retryDelay"))):
@@ -240,13 +240,13 @@ def _find_retry_delay_s(error: dict[str, Any]) -> float | None:
 
 
 def find_retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Find how long to wait; a wait that is no finite number from zero up is none."""
+    """Find the retry delay in seconds; ignore a delay that is not finite or is negative."""
     if (asked_ms := _seconds(headers.get("retry-after-ms", ""))) is not None:
         return asked_ms / 1000
     asked = headers.get("retry-after", "").strip()
     if (asked_s := _seconds(asked)) is not None:
         return asked_s
-    # Measured by the clock of the server that named the date; without that it means nothing.
+    # Relative to the server's own Date header; without that header the date is meaningless.
     until, now = _date(asked), _date(headers.get("date", ""))
     if until is None or now is None or until < now:
         return None
@@ -254,7 +254,7 @@ def find_retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds(text: str) -> float | None:
-    # Not `float`: it takes nan, inf and 1_000, too.
+    # Not `float`: it also accepts nan, inf and 1_000.
     if not re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
         return None
     number = float(text)

@@ -1,7 +1,7 @@
-"""Errors out of what a provider complained of: the leaf, and the words. Pure.
+"""Turn a provider's complaint into an exception: its class and its message. Pure.
 
-A message names the endpoint, the status, what the vendor says of it, shortened and without the
-key, and what can be done.
+A message names the endpoint, the status, the vendor's own words (shortened, without the key), and
+what to do next.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ RAW_CHARS_MAX = 4_000
 RECORD_DEPTH_MAX = 32
 
 _LEAVES: Mapping[Kind, tuple[type[ProviderError], str, str]] = {
-    Kind.TRANSIENT: (ProviderTransient, "could not answer just now", ""),
-    Kind.THROTTLED: (ProviderThrottled, "asks to slow down", ""),
+    Kind.TRANSIENT: (ProviderTransient, "is temporarily unavailable", ""),
+    Kind.THROTTLED: (ProviderThrottled, "rejects the request rate", ""),
     Kind.QUOTA: (
         ProviderQuota,
-        "has no money or quota left for this account",
-        "Top up the account or raise its limit, then resume.",
+        "has no credit or quota left for this account",
+        "Add credit to the account or raise its limit, then resume.",
     ),
-    Kind.AUTH: (ProviderAuth, "does not accept the key", "{check_key}"),
+    Kind.AUTH: (ProviderAuth, "rejects the API key", "{check_key}"),
     Kind.MODEL: (
         ProviderRejected,
-        "does not know the model {model!r}",
-        "Choose one that it lists, or check its base_url.",
+        "does not offer the model {model!r}",
+        "Choose a model that it lists, or check its base_url.",
     ),
-    Kind.REJECTED: (ProviderRejected, "does not accept the request", ""),
+    Kind.REJECTED: (ProviderRejected, "rejects the request", ""),
     Kind.FILTERED: (ProviderFiltered, "refuses to answer this request", ""),
     Kind.REDIRECT: (
         ProviderRejected,
-        "sends us elsewhere, where we do not follow with a key",
-        "Set its base_url to where it really is.",
+        "redirects; redirects are not followed, to protect the API key",
+        "Set its base_url to the final address.",
     ),
 }
 
@@ -60,7 +60,7 @@ def build_refusal(
     complaint: Complaint,
     remains: PartialResponse,
 ) -> ProviderError | ContextWindowError:
-    """Build the error that a complaint means."""
+    """Build the exception for a complaint."""
     kind = classify(complaint)
     said = _quote(complaint, key)
     if kind is Kind.CONTEXT:
@@ -70,9 +70,9 @@ def build_refusal(
                 had_tokens=complaint.had_tokens,
                 max_tokens=complaint.max_tokens,
             )
-        # The window was full while it wrote; what it wrote must not be lost with the error.
+        # The window filled up during the response; keep the text that already arrived.
         return StreamTruncated(
-            f"{endpoint.name} filled the window of {model!r} and broke off{said}", remains=remains
+            f"{endpoint.name} filled the window of {model!r} and stopped{said}", remains=remains
         )
     leaf, fault, advice = _LEAVES[kind]
     words = {"model": model, "check_key": describe_key(endpoint, key)}
@@ -85,26 +85,26 @@ def build_refusal(
 
 
 def was_worked_on(status: int) -> bool:
-    """Whether a request that was answered with this status may cost money all the same."""
+    """Whether a request answered with this status may still cost money."""
     return status not in TURNED_AWAY
 
 
 def describe_key(endpoint: Endpoint, key: Secret | None) -> str:
-    """Say what to do about a key that is missing or wrong."""
+    """Say what to do about a missing or wrong key."""
     if endpoint.api_key_env is None:
-        return f"Name the variable that holds its key as api_key_env of {endpoint.name}."
+        return f"Set api_key_env of {endpoint.name} to the variable that holds its key."
     if key is None:
-        return f"Put its key into {endpoint.api_key_env}."
-    return f"Check the key in {endpoint.api_key_env}, and what it may be used for."
+        return f"Set {endpoint.api_key_env} to its key."
+    return f"Check the key in {endpoint.api_key_env} and its permissions."
 
 
 def redact(key: Secret | None, text: str) -> str:
-    """Blank the key out of foreign text."""
+    """Remove the key from a provider's text."""
     return text if key is None else key.redact(text)
 
 
 def clean_record(key: Secret | None, value: Any, depth: int = 0) -> Any:
-    """Make a foreign JSON value fit to keep: no key in it, nothing that a database refuses."""
+    """Make a provider's JSON value safe to store: no key, nothing that PostgreSQL rejects."""
     if depth > RECORD_DEPTH_MAX:
         return "…"
     match value:
@@ -122,8 +122,8 @@ def clean_record(key: Secret | None, value: Any, depth: int = 0) -> Any:
 
 
 def shorten(key: Secret | None, text: str, chars_max: int) -> str:
-    """Make foreign text fit for a message: one line, no key, no control characters, not long."""
-    # The key goes first: a cut through its middle would leave half of it standing.
+    """Make a provider's text safe for a message: one short line, no key, no control characters."""
+    # Remove the key first: cutting the text could otherwise leave half of the key in it.
     shown = redact(key, text).encode("utf-8", "replace").decode()
     line = "".join(c if c.isprintable() else " " for c in " ".join(shown.split()))
     return line if len(line) <= chars_max else f"{line[:chars_max]}…"

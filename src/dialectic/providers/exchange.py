@@ -1,11 +1,10 @@
-"""One call from request to reply, in whatever words: statuses, events, ends and failures.
+"""One call from request to reply: statuses, stream events, endings and failures.
 
-Knows no vendor; a reader of the wire's own makes sense of each event. One request leaves here, and
-either one reply or one error comes back, with whatever the call has left behind.
+Knows no vendor: a reader for each wire format interprets the events. Each call sends one request
+and returns one reply or raises one error, with whatever part of the response arrived.
 
-Short questions beside the answers: which models there are, how long a request is.
-
-Knows no vendor. Nothing of this costs money, so nothing remains of it when it fails.
+Also sends the free requests: listing models and counting tokens. They cost nothing, so their
+errors carry no partial response.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from dialectic.providers.http import (
 from dialectic.providers.response import ResponseBuilder
 
 REASONING_FIRST_BYTE_S = 600.0
-# After the end of an answer only its usage can still come, and after the last word nothing.
+# Grace periods: after the finish reason only usage can follow; after the last event, nothing.
 AFTERWARDS_S = 10.0
 LINGER_S = 0.5
 ERROR_BODY_BYTES_MAX = 64 << 10
@@ -58,7 +57,7 @@ LAST_WORD = "[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that is taken in: of one event, of a body in one piece, of a stream in all."""
+    """Size limits: of one event, of a whole body, of a whole stream."""
 
     event_bytes: int = EVENT_BYTES_MAX
     body_bytes: int = 32 << 20
@@ -66,23 +65,23 @@ class Caps:
 
 
 class Reader(Protocol):
-    """Makes sense of what one wire sends, and writes it into its draft. Raises `Garbled`."""
+    """Interprets one wire format and fills its draft. Raises `MalformedJson`."""
 
     draft: ResponseBuilder
-    # Whether the wire's own last word has come.
+    # Whether the wire format's final event has arrived.
     is_done: bool
 
     def take(self, data: dict[str, Any]) -> None:
-        """Take one event of a stream."""
+        """Read one event of a stream."""
 
     def take_whole(self, body: Any) -> None:
-        """Take an answer that came in one piece, and end the draft."""
+        """Read a response that came in one piece, and end the draft."""
 
 
 def build_sending(
     endpoint: Endpoint, card: ModelCard, path: str, body: Mapping[str, Any]
 ) -> OutgoingRequest:
-    """Build what is sent for one answer of a model."""
+    """Build the request for one answer of a model."""
     first_byte_s = endpoint.first_byte_s
     if card.is_reasoning:
         first_byte_s = max(first_byte_s, REASONING_FIRST_BYTE_S)
@@ -90,18 +89,18 @@ def build_sending(
 
 
 def encode_body(card: ModelCard, body: Mapping[str, Any]) -> bytes:
-    """Write a body as JSON."""
+    """Encode a body as JSON."""
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ProviderRejected(
-            f"The extra_body of {card.name} cannot be written as JSON: {error}. Put it right."
+            f"The extra_body of {card.name} cannot be written as JSON: {error}. Correct it."
         ) from error
     return text.encode("utf-8", "replace")
 
 
 def fold_system(card: ModelCard, request: Request) -> tuple[str, tuple[Message, ...]]:
-    """Give the system instruction and the turns as the model takes them: apart, or as one."""
+    """Return the system instruction and the turns as the model accepts them: separate or merged."""
     if card.supports_system_prompt or not request.system:
         return request.system, request.messages
     first, *rest = request.messages
@@ -121,7 +120,7 @@ async def converse(
             await check_status(line, card.sent_name, incoming, patience_s)
             await _read(line, card, incoming, reader, caps, patience_s)
     except TransportFailure as broken:
-        # What has ended is whole, however the connection went on.
+        # A response with a finish reason is complete, even if the connection failed afterwards.
         if not draft.has_ended:
             raise build_break(line.endpoint, broken, draft.build_remains()) from broken
     except MalformedJson as garbled:
@@ -130,8 +129,8 @@ async def converse(
     if not draft.has_ended:
         remains = draft.build_remains()
         raise StreamTruncated(
-            f"The answer of {name} broke off after {len(remains.partial_text)} characters: "
-            "it never said why it ended.",
+            f"The response of {name} broke off after {len(remains.partial_text)} characters: "
+            "it ended without a finish reason.",
             remains=remains,
         )
     return draft.build_reply()
@@ -140,7 +139,7 @@ async def converse(
 async def check_status(
     line: HttpConnection, model: str, incoming: IncomingResponse, patience_s: PatienceS
 ) -> None:
-    """Raise what a status other than success means."""
+    """Raise the error for a status other than success."""
     if 200 <= incoming.status < 300:
         return
     start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
@@ -160,7 +159,7 @@ async def check_status(
 async def check_content_type(
     line: HttpConnection, incoming: IncomingResponse, patience_s: PatienceS, *expected: str
 ) -> None:
-    """Raise if the answer is of another kind, as the page of a login is."""
+    """Raise if the response has an unexpected content type, such as a login page."""
     if incoming.content_type in expected:
         return
     start = await incoming.read_start(patience_s, bytes_max=ERROR_BODY_BYTES_MAX)
@@ -170,9 +169,9 @@ async def check_content_type(
         raw=_build_raw(line, incoming, start.decode("utf-8", "replace")),
     )
     raise ProviderMalformed(
-        f"The answer of {line.endpoint.name} makes no sense: it is "
-        f"{incoming.content_type or 'of no kind at all'!r}, not {' or '.join(expected)}. "
-        "Check its base_url, and what stands between here and there.",
+        f"The response of {line.endpoint.name} is not usable: its content type is "
+        f"{incoming.content_type or 'missing'!r}, not {' or '.join(expected)}. "
+        "Check its base_url and any proxy in between.",
         retries_max=MALFORMED_RETRIES_MAX,
         remains=remains,
     )
@@ -181,15 +180,15 @@ async def check_content_type(
 def build_break(
     endpoint: Endpoint, broken: TransportFailure, remains: PartialResponse
 ) -> ProviderError:
-    """Build the error of an exchange that broke off."""
+    """Build the error for a broken connection."""
     if broken.has_begun:
         return StreamTruncated(
-            f"The answer of {endpoint.name} broke off after {len(remains.partial_text)} "
+            f"The response of {endpoint.name} broke off after {len(remains.partial_text)} "
             f"characters: {broken.why}.",
             remains=remains,
         )
     return ProviderTransient(
-        f"{endpoint.name} did not answer: {broken.why}.",
+        f"{endpoint.name} did not respond: {broken.why}.",
         retries_max=TLS_RETRIES_MAX if broken.is_tls else None,
         remains=PartialResponse(was_sent=broken.was_sent, request_id=remains.request_id),
     )
@@ -198,9 +197,9 @@ def build_break(
 def build_garble(
     endpoint: Endpoint, garbled: MalformedJson, remains: PartialResponse
 ) -> ProviderMalformed:
-    """Build the error of an answer that makes no sense."""
+    """Build the error for a malformed response."""
     return ProviderMalformed(
-        f"The answer of {endpoint.name} makes no sense: {garbled.why}.",
+        f"The response of {endpoint.name} is malformed: {garbled.why}.",
         retries_max=MALFORMED_RETRIES_MAX,
         remains=remains,
     )
@@ -214,7 +213,7 @@ def _build_patience(
             return LINGER_S
         if reader.draft.has_ended:
             return min(AFTERWARDS_S, endpoint.idle_s)
-        # Some greet at once and think afterwards.
+        # Some servers send a first event at once and only then start to think.
         if card.is_reasoning and not reader.draft.has_text:
             return sending.first_byte_s
         return endpoint.idle_s
@@ -232,7 +231,7 @@ async def _read(
 ) -> None:
     await check_content_type(line, incoming, patience_s, "text/event-stream", "application/json")
     if incoming.content_type == "application/json":
-        # Not everyone streams who is asked to.
+        # Some servers ignore the request to stream.
         body = parse_body(await incoming.read(patience_s, bytes_max=caps.body_bytes))
         _check_error(line, card, reader.draft, body, has_failed=is_error(body))
         reader.take_whole(body)
@@ -251,7 +250,7 @@ async def _read(
 
 
 def parse_body(body: bytes) -> Any:
-    """Parse an answer that came in one piece."""
+    """Parse a response that came in one piece."""
     return parse_json(body.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"))
 
 
@@ -269,7 +268,7 @@ def _take(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -
 
 
 def _take_last(line: HttpConnection, card: ModelCard, reader: Reader, event: Event) -> None:
-    """Take an event that may have been cut off: one that does not parse was."""
+    """Read an event that may be truncated: if it does not parse, it was."""
     try:
         parse_json(event.data)
     except MalformedJson:
@@ -281,7 +280,7 @@ def _take_last(line: HttpConnection, card: ModelCard, reader: Reader, event: Eve
 def _check_error(
     line: HttpConnection, card: ModelCard, draft: ResponseBuilder, body: Any, *, has_failed: bool
 ) -> None:
-    """Raise what an error means that came with success, or after some of the answer."""
+    """Raise an error that came with a success status, or in the middle of a response."""
     if has_failed:
         complaint = read_complaint(200, body)
         was_sent = draft.has_text or was_worked_on(complaint.status)
@@ -309,11 +308,11 @@ NOT_HERE = frozenset({404, 405, 501})
 async def load_page(
     line: HttpConnection, path: str, name: str, caps: Caps
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Load one page of a list: its entries, which stand under a name, and all of it."""
+    """Load one page of a list: the entries under a key, and the whole page."""
     sending = OutgoingRequest(path, None, LOOKUP_S, LOOKUP_S)
     with _telling(line):
         answer = await _ask(line, sending, "", caps, frozenset())
-        assert answer is not None, "every status but success has raised"
+        assert answer is not None, "every other status has raised"
         entries = require_list(answer.get(name), name)
         return [entry for entry in entries if isinstance(entry, dict)], answer
 
@@ -321,7 +320,7 @@ async def load_page(
 async def find_answer(
     line: HttpConnection, path: str, body: bytes, model: str, caps: Caps
 ) -> dict[str, Any] | None:
-    """Ask something that not every endpoint knows; None if this one does not."""
+    """Send a request that not every endpoint supports; None if this one does not."""
     with _telling(line):
         return await _ask(
             line, OutgoingRequest(path, body, LOOKUP_S, LOOKUP_S), model, caps, NOT_HERE

@@ -1,7 +1,7 @@
-"""Why an answer ended: every vendor's words as one table. Pure; knows no wire and no answer.
+"""Finish reasons of all vendors in one table. Pure; knows no wire format and no response.
 
-A word that is not in the table is an error, never a stop: an answer of which nobody can say that
-it is whole must not become a document.
+A word missing from the table is an error, never a stop: a response that may be incomplete must
+not become a document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FILTER, _ERROR = FinishReason.FILTER, FinishReason.ERROR
 
 
 class Vendor(enum.StrEnum):
-    """Whose words they are. `CHAT` is everyone who speaks as OpenAI's chat does."""
+    """The vendors. `CHAT` is every server that speaks OpenAI's Chat Completions."""
 
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
@@ -40,12 +40,12 @@ _OPENAI_CHAT = {
     "tool_calls": _TOOL,
     "function_call": _TOOL,
     "content_filter": _FILTER,
-    # Said with the word `stop`, and a refusal instead of an answer.
+    # The model refused; the vendor sent `stop`.
     "refusal": _FILTER,
 }
 _OPENAI_RESPONSES = {
     "completed": _STOP,
-    # A status and, after the stroke, the reason that is given for it.
+    # A status and, after the slash, its reason.
     "incomplete/max_output_tokens": _LENGTH,
     "incomplete/content_filter": _FILTER,
     "refusal": _FILTER,
@@ -60,10 +60,10 @@ _ANTHROPIC = {
     "stop_sequence": _STOP,
     "max_tokens": _LENGTH,
     "model_context_window_exceeded": _LENGTH,
-    # The server shortened the conversation and stopped there: more is to come.
+    # The server compacted the conversation and stopped; the response continues.
     "compaction": _LENGTH,
     "tool_use": _TOOL,
-    # A tool of the server's own paused; only those who asked for tools meet it.
+    # A server-side tool paused; only requests with tools get this.
     "pause_turn": _TOOL,
     "refusal": _FILTER,
 }
@@ -166,7 +166,7 @@ FINISH_REASONS: Mapping[Vendor, Mapping[str, FinishReason]] = MappingProxyType(
         Vendor.TGI: _TGI,
         Vendor.OPENROUTER: _OPENROUTER,
         Vendor.ZHIPU: _ZHIPU,
-        # An endpoint does not say who stands behind it, and no two of these contradict each other.
+        # An endpoint does not name its vendor; the tables do not contradict each other.
         Vendor.CHAT: {
             **_OPENAI_CHAT,
             **_MISTRAL,
@@ -184,13 +184,13 @@ _KNOWN = frozenset(word for words in FINISH_REASONS.values() for word in words)
 
 
 def is_known(word: str | None) -> bool:
-    """Say whether any vendor is known to end an answer with that word."""
+    """Say whether any vendor uses that word as a finish reason."""
     return word is not None and word.lower() in _KNOWN
 
 
 def read_finish(vendor: Vendor, raw: object) -> FinishReason:
-    """Read a vendor's word, in whatever case it is written. What is no known word is an error."""
-    # Only ASCII is lowered: other letters may become one of these words on the way.
+    """Parse a vendor's finish reason, in any case. An unknown word is an error."""
+    # Lower only ASCII: other letters can turn into one of these words when lowered.
     if not isinstance(raw, str) or not raw.isascii():
         return FinishReason.ERROR
     return FINISH_REASONS[vendor].get(raw.lower(), FinishReason.ERROR)

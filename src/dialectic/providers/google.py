@@ -1,7 +1,7 @@
-"""The Gemini API of Google. Knows no retry and no money.
+"""Adapter for Google's Gemini API. Does not retry or handle money.
 
-The key goes into a header, never into the address, where logs would keep it. Each chunk has the
-form of a whole answer; what a model thinks aloud comes in parts of its own and is left out.
+The key goes into a header, never into the URL, which logs would keep. Each chunk has the form of a
+whole response; the model's thoughts come in separate parts, which are dropped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OUTPUT_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount")
 
 
 class GoogleProvider:
-    """A provider that speaks Gemini."""
+    """A provider that speaks the Gemini API."""
 
     def __init__(self, endpoint: Endpoint, key: Secret | None, caps: Caps) -> None:
         self.endpoint = endpoint
@@ -57,7 +57,7 @@ class GoogleProvider:
         return await converse(self._line, sending, card, reader, self._caps)
 
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:
-        # Wrapped so, the system instruction is counted, too.
+        # In this wrapper, Google counts the system instruction too.
         asked = {"model": f"models/{_wire_name(card)}", **build_prompt(card, request)}
         body = encode_body(card, {"generateContentRequest": asked})
         path = _build_path(card, "countTokens")
@@ -89,7 +89,7 @@ class GoogleProvider:
 
 
 def build_body(card: ModelCard, request: Request) -> dict[str, Any]:
-    """Build the body of a request; the operator's own fields cannot change what was paid for."""
+    """Build the request body; the operator's `extra_body` cannot override what was paid for."""
     extra = {name: value for name, value in card.extra_body.items() if name not in _PROMPT_NAMES}
     config = extra.pop("generationConfig", {})
     config = {
@@ -123,7 +123,7 @@ def _writes(entry: dict[str, Any]) -> bool:
 
 
 class ContentReader:
-    """Reads chunks of generated content, or one whole."""
+    """Reads chunks of generated content, or a whole response."""
 
     def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
@@ -139,7 +139,7 @@ class ContentReader:
         blocked = require_object(data.get("promptFeedback"), "promptFeedback").get("blockReason")
         if blocked is not None and not self.draft.has_ended:
             self.draft.end(Vendor.GEMINI, blocked)
-            # Whatever the reason is called, nothing but a filter stops a prompt.
+            # Whatever the reason is called, only a filter blocks a prompt.
             self.draft.overrule(FinishReason.FILTER, blocked)
 
     def take_whole(self, body: Any) -> None:
@@ -168,7 +168,7 @@ class ContentReader:
                 self.draft.overrule(FinishReason.TOOL, "functionCall")
 
     def _take_usage(self, usage: Any) -> None:
-        """Each chunk reports all of the answer so far; thoughts are paid as output."""
+        """Each chunk reports the totals so far; thoughts are billed as output."""
         if not isinstance(usage, dict):
             return
         counts = [usage[name] for name in _OUTPUT_COUNTS if usage.get(name) is not None]
@@ -178,7 +178,7 @@ class ContentReader:
 
 
 def _list_candidates(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """List what belongs to the one answer that was asked for: the candidate of index 0."""
+    """List the parts of the requested answer: the candidate of index 0."""
     listed = [
         require_object(c, "candidate") for c in require_list(data.get("candidates"), "candidates")
     ]

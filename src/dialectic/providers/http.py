@@ -1,8 +1,8 @@
-"""One exchange over HTTP: sent once, its answer read piece by piece under four limits.
+"""One HTTP exchange: sent once, with the response read in pieces under four time limits.
 
-Knows no vendor. Everything that can go wrong between here and there leaves as `Broken`, with what
-it left behind: whether the request was sent, and whether an answer had begun. Nothing is tried
-again, no redirect is followed, and whoever leaves early closes the connection.
+Knows no vendor. Every network failure is raised as one error that says whether the request was
+sent and whether a response had begun. Nothing is retried, redirects are not followed, and a
+caller that leaves early closes the connection.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn
 REQUEST_ID_CHARS_MAX = 200
 
 PatienceS = Callable[[], float]
-"""How long the silence may last that begins now."""
+"""Returns how long the next silence may last."""
 
 
 class TransportFailure(Exception):
-    """An exchange broke off: between us and the provider, not by its word."""
+    """The connection failed; the provider itself reported no error."""
 
     def __init__(self, why: str, *, was_sent: bool, has_begun: bool, is_tls: bool = False) -> None:
         super().__init__(why)
         self.why = why
-        # Whether the whole request had left; whether a byte of the answer's body had come.
+        # Whether the whole request was sent; whether a byte of the response body arrived.
         self.was_sent = was_sent
         self.has_begun = has_begun
         self.is_tls = is_tls
@@ -51,17 +51,17 @@ class TransportFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """What is sent: a GET if it has no body."""
+    """What to send: a GET if it has no body."""
 
     path: str
     body: bytes | None
-    # Until the first byte, and for all of it.
+    # Time limits: until the first byte, and for the whole exchange.
     first_byte_s: float
     whole_s: float
 
 
 class HttpConnection:
-    """The connections to one endpoint, opened when they are needed."""
+    """The connections to one endpoint, opened on demand."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class HttpConnection:
     ) -> None:
         self.endpoint = endpoint
         self.key = key
-        # The headers that carry the key, and those that go with every request.
+        # The headers that carry the key, and those sent with every request.
         self._sign = sign
         self._headers = dict(headers or {})
         self._client: httpx2.AsyncClient | None = None
 
     @contextlib.asynccontextmanager
     async def open(self, sending: OutgoingRequest) -> AsyncIterator[IncomingResponse]:
-        """Send a request and give what comes back; the connection is let go at the end."""
+        """Send a request and yield the response; release the connection at the end."""
         exchange = _Exchange(self.endpoint, self.key, sending)
         headers = self._build_headers(sending)
         response = await exchange.send(self._load_client(), headers)
@@ -105,32 +105,32 @@ class HttpConnection:
                 )
             except OSError:
                 raise ProviderRejected(
-                    f"{self.endpoint.name} cannot be asked without certificates to trust. Put "
-                    "SSL_CERT_FILE or SSL_CERT_DIR right, or install the machine's own."
+                    f"{self.endpoint.name} cannot be reached without trusted certificates. Correct "
+                    "SSL_CERT_FILE or SSL_CERT_DIR, or install the system's certificates."
                 ) from None
             except (ImportError, ValueError, httpx2.InvalidURL):
-                # The address of a proxy may hold a password, so it is not repeated.
+                # A proxy URL may hold a password, so the message does not repeat it.
                 raise ProviderRejected(
-                    f"{self.endpoint.name} cannot be asked through the proxy that the environment "
-                    "names. Put HTTP_PROXY, HTTPS_PROXY or ALL_PROXY right."
+                    f"{self.endpoint.name} cannot be reached: the environment names an invalid "
+                    "proxy. Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."
                 ) from None
         return self._client
 
     def _choose_way(self) -> dict[str, Any]:
-        """Choose how requests leave: as the environment says, or guarded."""
+        """Choose the transport: as the environment configures it, or SSRF-protected."""
         import httpx2
 
-        # How many may be open at once is decided before a call comes here.
+        # The rate limiter decides how many calls run at once, before they get here.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_OPEN_MAX)
         if self.endpoint.is_guarded:
             from dialectic.providers.ssrf import GuardedTransport
 
-            # No proxy: it would look the name up once more, and by itself.
+            # No proxy: it would resolve the name a second time, by itself.
             plain = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
             return {"transport": GuardedTransport(plain), "trust_env": False}
         is_secure = urlsplit(self.endpoint.base_url).scheme == "https"
-        # Without TLS the certificates of the machine need not be read, for 70 ms; this trusts
-        # nobody.
+        # Without TLS, skip reading the system's certificates, which takes 70 ms: this context
+        # trusts none.
         verify = is_secure or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return {"limits": limits, "verify": verify}
 
@@ -141,29 +141,28 @@ class HttpConnection:
         if self.key is None:
             if self.endpoint.api_key_env is not None:
                 raise ProviderAuth(
-                    f"There is no key for {self.endpoint.name}. "
-                    f"{describe_key(self.endpoint, self.key)}"
+                    f"{self.endpoint.name} has no API key. {describe_key(self.endpoint, self.key)}"
                 )
             return headers
         word = self.key.reveal()
         if not (word.isascii() and word.isprintable()):
-            # Refused here, because the error of whoever met it later would show the key.
+            # Rejected here, because the HTTP library's error would show the key.
             raise ProviderAuth(
-                f"The key of {self.endpoint.name} holds characters that no key has. "
+                f"The key of {self.endpoint.name} contains invalid characters. "
                 f"{describe_key(self.endpoint, self.key)}"
             )
         return headers | self._sign(word)
 
 
 class IncomingResponse:
-    """An answer that has begun to come in."""
+    """A response that has begun to arrive."""
 
     def __init__(self, response: httpx2.Response, exchange: _Exchange) -> None:
         self._response = response
         self._exchange = exchange
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        # What is shown or kept of the headers may repeat the key, as all that comes back may.
+        # Response headers may echo the key, so it is removed before they are shown or stored.
         kind = redact(exchange.key, response.headers.get("content-type", "")).partition(";")[0]
         self.content_type = kind.strip().lower()
 
@@ -175,13 +174,13 @@ class IncomingResponse:
         return None
 
     async def pieces(self, patience_s: PatienceS, *, bytes_max: int) -> AsyncGenerator[bytes]:
-        """Give the body as it comes. More than `bytes_max`, unpacked, makes no sense."""
+        """Yield the body as it arrives. More than `bytes_max`, decompressed, is malformed."""
         taken = 0
         async with contextlib.aclosing(self._response.aiter_bytes()) as body:
             while (piece := await self._exchange.hear(body, patience_s)) is not None:
                 taken += len(piece)
                 if taken > bytes_max:
-                    raise MalformedJson(f"the answer is longer than {bytes_max} bytes")
+                    raise MalformedJson(f"the response is longer than {bytes_max} bytes")
                 yield piece
 
     async def read(self, patience_s: PatienceS, *, bytes_max: int) -> bytes:
@@ -190,7 +189,7 @@ class IncomingResponse:
             return b"".join([piece async for piece in pieces])
 
     async def read_start(self, patience_s: PatienceS, *, bytes_max: int) -> bytes:
-        """Read at most so much of a body that is wanted for its words only, and may be broken."""
+        """Read the start of an error body, up to a limit; the body may be broken."""
         found = b""
         self._exchange.end_within(START_S)
         with contextlib.suppress(TransportFailure, MalformedJson):
@@ -203,7 +202,7 @@ class IncomingResponse:
 
 
 class _Exchange:
-    """How far one exchange has come, and how long it may still take."""
+    """The progress of one exchange, and its remaining time."""
 
     def __init__(self, endpoint: Endpoint, key: Secret | None, sending: OutgoingRequest) -> None:
         self._endpoint = endpoint
@@ -218,7 +217,7 @@ class _Exchange:
         self._has_begun = False
 
     async def send(self, client: httpx2.AsyncClient, headers: Mapping[str, str]) -> httpx2.Response:
-        """Send the request and wait for the head of the answer."""
+        """Send the request and wait for the response headers."""
         request = self._build_request(client, headers)
         response: httpx2.Response | None = None
         try:
@@ -226,7 +225,7 @@ class _Exchange:
             response = await self._within(waited, self._sending.first_byte_s)
             return response
         finally:
-            # A handshake that is given up would leave its socket open.
+            # Abandoning a handshake would leave its socket open.
             if response is None and self._socket is not None:
                 await self._socket.aclose()
 
@@ -245,7 +244,7 @@ class _Exchange:
             )
         except (httpx2.InvalidURL, ValueError):
             raise ProviderRejected(
-                f"The base_url of {self._endpoint.name} is no address. Put it right."
+                f"The base_url of {self._endpoint.name} is not a valid URL. Correct it."
             ) from None
 
     async def hear(self, body: AsyncGenerator[bytes], patience_s: PatienceS) -> bytes | None:
@@ -258,14 +257,14 @@ class _Exchange:
         return piece
 
     def end_within(self, whole_s: float) -> None:
-        """Give the rest less time than it would have."""
+        """Shorten the time limit for the rest of the response."""
         self._ends_at_s = min(self._ends_at_s, self._now_s() + whole_s)
 
     async def _note_progress(self, name: str, info: Mapping[str, Any]) -> None:
         if name == "connection.connect_tcp.complete":
             self._socket = info["return_value"]
         elif name == "http11.send_request_body.started":
-            # The request that opens a tunnel through a proxy is not the one that costs money.
+            # The CONNECT request to a proxy is not the request that costs money.
             self._is_tunnel = info["request"].method == b"CONNECT"
         elif name == "http11.send_request_body.complete" and not self._is_tunnel:
             self._was_sent = True
@@ -281,7 +280,7 @@ class _Exchange:
             if timer.expired():
                 raise self._break_off(self._describe_delay(limit_s)) from None
             if isinstance(error, httpx2.DecodingError):
-                raise MalformedJson("the answer does not unpack") from error
+                raise MalformedJson("the response cannot be decompressed") from error
             is_tls = _find_cause(error, ssl.SSLError) is not None
             raise self._break_off(self._describe(error), is_tls=is_tls) from error
 
@@ -292,12 +291,12 @@ class _Exchange:
 
     def _describe_delay(self, limit_s: float) -> str:
         if self._now_s() >= self._ends_at_s:
-            return f"it was not done after {self._sending.whole_s:g} s in all"
+            return f"it was not complete after {self._sending.whole_s:g} s"
         if not self._was_sent:
             return f"the request could not be sent within {limit_s:g} s"
         if not self._has_begun:
-            return f"no answer had begun after {limit_s:g} s"
-        return f"the answer fell silent for {limit_s:g} s"
+            return f"no response began within {limit_s:g} s"
+        return f"the response stalled for {limit_s:g} s"
 
     def _describe(self, error: Exception) -> str:
         import httpx2
@@ -307,24 +306,24 @@ class _Exchange:
         said = shorten(self.key, str(refused or error), QUOTED_CHARS_MAX)
         match error:
             case httpx2.LocalProtocolError():
-                why = "the request cannot be written as HTTP"  # its words may quote a header
+                why = "the request cannot be written as HTTP"  # the cause may quote a header
             case httpx2.ConnectTimeout():
-                why = f"there was no connection to {host} within {CONNECT_S:g} s"
+                why = f"could not connect to {host} within {CONNECT_S:g} s"
             case httpx2.ProxyError():
-                why = f"the proxy does not let it through: {said}"
+                why = f"the proxy rejected the connection: {said}"
             case _ if refused is not None:
-                why = f"there is no secure connection to it: {said}"
+                why = f"the TLS connection failed: {said}"
             case _ if _find_cause(error, socket.gaierror) is not None:
-                why = f"the name {host!r} leads to no address"
+                why = f"the name {host!r} does not resolve"
             case httpx2.ConnectError():
-                why = f"there was no connection to {host}: {said}"
+                why = f"could not connect to {host}: {said}"
             case _:
                 why = f"the connection broke: {said or type(error).__name__}"
         return why
 
 
 def _find_cause(error: BaseException, kind: type[E]) -> E | None:
-    """Find what lies below an error, which was wrapped by each layer it came through."""
+    """Find the root cause of an error that several layers wrapped."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, kind):

@@ -1,8 +1,7 @@
-"""Which models the endpoints listed when they were last asked: a file in HOME. Knows no facts.
+"""The models that the endpoints listed last (a cache file in HOME), and the list shown to users.
 
-It is a cache: what cannot be read counts as never seen, and asking again writes it once more.
-
-The catalogue as a list for people: what is known, what was listed, what is missing. Pure.
+An unreadable cache file counts as empty; the next refresh rewrites it. Building the list for users
+is pure: it joins what is known, what was listed and what is missing.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ FILE = "models.json"
 
 @dataclass(frozen=True, slots=True)
 class CachedModels:
-    """What one endpoint listed, and on which day."""
+    """The models that one endpoint listed, and the date."""
 
     on: date
     models: tuple[ListedModel, ...]
 
 
 def load_cached_models(home: Path) -> dict[str, CachedModels]:
-    """Load what was seen, by the names of the endpoints."""
+    """Load the cached lists, by the names of the endpoints."""
     try:
         table = json.loads((home / FILE).read_bytes())
         return {name: _read(part) for name, part in table.items()}
@@ -49,7 +48,7 @@ def _read(part: Mapping[str, Any]) -> CachedModels:
 
 
 def save_cached_models(home: Path, seen: Mapping[str, CachedModels]) -> None:
-    """Save what was seen, whole or not at all."""
+    """Save the cached lists atomically."""
     table = {
         name: {"on": part.on.isoformat(), "models": [asdict(model) for model in part.models]}
         for name, part in seen.items()
@@ -60,18 +59,18 @@ def save_cached_models(home: Path, seen: Mapping[str, CachedModels]) -> None:
             file.write(json.dumps(table, indent=1).encode())
     except OSError as error:
         raise ConfigurationError(
-            f"{home / FILE} cannot be written: {error.strerror}. Put its permissions right.",
+            f"{home / FILE} cannot be written: {error.strerror}. Correct its permissions.",
             reason="unwritable",
             subject=str(home / FILE),
         ) from None
 
 
-# How a version of a model is told from the model: `-20251001`, `-2026-03-05`.
+# The suffix of a dated version of a model: `-20251001`, `-2026-03-05`.
 _VERSION = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
 class State(enum.StrEnum):
-    """Whether a model can be asked, and if not, why."""
+    """Whether a model can be called, and if not, why."""
 
     USABLE = "usable"
     KEY_MISSING = "key missing"
@@ -81,7 +80,7 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model as it is listed; without a card if nothing but its name is known."""
+    """One model in the list; without a card if only its name is known."""
 
     name: str
     state: State
@@ -93,7 +92,7 @@ class Row:
 
 
 def build_listing(catalog: Catalog, seen: Mapping[str, CachedModels]) -> list[Row]:
-    """Build the list: every model of the catalogue, then what else endpoints listed."""
+    """Build the list: every model of the catalogue, then other models that endpoints listed."""
     rows = [_describe(entry, seen.get(entry.card.provider)) for entry in catalog.entries]
     known = {(entry.card.provider, entry.card.sent_name) for entry in catalog.entries}
     known |= {(e.card.provider, e.card.sent_name) for e in catalog.embeddings.values()}
@@ -126,8 +125,8 @@ def is_listed(name: str, listed: Iterable[str]) -> bool:
 
 
 def build_snippet(row: Row) -> str:
-    """Build what to add to config.toml for a model of which only the name is known."""
-    assert row.listed is not None, "a model that is configured needs no advice"
+    """Build the config.toml section for a model of which only the name is known."""
+    assert row.listed is not None, "only a listed model needs a section"
     endpoint, model = row.name.split("/", 1)
     window, output = row.listed.context_window_tokens, row.listed.max_output_tokens
     return "\n".join(
@@ -152,7 +151,7 @@ def describe_row(row: Row) -> dict[str, Any]:
     }
     if row.listed is not None:
         return described | {"origin": "listed", "config": build_snippet(row)}
-    assert row.card is not None, "what is not only listed has facts"
+    assert row.card is not None, "a catalogued model has facts"
     card = row.card
     return described | {
         "origin": str(row.origin),

@@ -1,12 +1,9 @@
-"""Vectors as OpenAI's embeddings send them: lists of numbers, or base64. Knows no retry, no money.
+"""Adapter for OpenAI's embeddings and Chat Completions, and for compatible servers.
 
-They are put into the order of the texts by the index that comes with each. Whether the numbers
-make sense is for others to judge.
-
-Chat Completions: OpenAI, and every server that speaks as it does. Knows no retry and no money.
-
-What servers do differently is levelled here: one JSON body instead of a stream, content in parts,
-usage in a chunk of its own or in the last one, no usage, no last word.
+Does not retry or handle money. Vectors arrive as lists of numbers or as base64 and are sorted by
+the index that comes with each; the caller validates the numbers. For chat, this module evens out
+how servers differ: one JSON body instead of a stream, content in parts, usage in its own chunk, in
+the last chunk or missing, no final event.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ from dialectic.providers.response import ResponseBuilder
 async def load_vectors(
     line: HttpConnection, sending: OutgoingRequest, card: ModelCard, count: int, caps: Caps
 ) -> Vectors:
-    """Ask once for the vectors of `count` texts."""
+    """Request the vectors of `count` texts once."""
     remains = PartialResponse(was_sent=True)
     try:
         async with line.open(sending) as incoming:
@@ -79,12 +76,10 @@ def _read(answer: dict[str, Any], count: int) -> Vectors:
     entries = [require_object(entry, "data") for entry in require_list(answer.get("data"), "data")]
     rows: dict[int, Any] = {}
     for place, entry in enumerate(entries):
-        # Who gives no index gives them in order.
+        # Servers that send no index send the vectors in order.
         index = find_count(entry.get("index", place))
         if index is None or index in rows:
-            raise MalformedJson(
-                "two of its vectors have one index, or one has none that is a number"
-            )
+            raise MalformedJson("two vectors have the same index, or an index is not a number")
         rows[index] = _decode(entry.get("embedding"))
     if sorted(rows) != list(range(count)):
         raise MalformedJson(f"it holds {len(rows)} vectors for {count} texts")
@@ -94,7 +89,7 @@ def _read(answer: dict[str, Any], count: int) -> Vectors:
 
 
 def _decode(vector: Any) -> Any:
-    """Unpack 32-bit floats, little end first; a list stays as it is."""
+    """Decode little-endian 32-bit floats; return a list unchanged."""
     if isinstance(vector, list):
         return vector
     import numpy as np
@@ -107,13 +102,13 @@ def _decode(vector: Any) -> Any:
 
 
 OPENAI_HOST = "api.openai.com"
-# OpenAI took up a new name for the cap on an answer; most others know only the old one.
+# OpenAI renamed the output limit; most other servers know only the old name.
 NEW_CAP, OLD_CAP = "max_completion_tokens", "max_tokens"
 
-# Where servers say how long a request and an answer may be, among the facts of a model.
+# Where servers state the limits of a model.
 _WINDOW_NAMES = ("context_window", "context_length", "max_context_length", "max_model_len")
 _OUTPUT_NAMES = ("max_completion_tokens", "max_output_tokens")
-# The answer itself, and padding against those who measure packets.
+# The answer itself, and padding against traffic analysis.
 _NOT_KEPT = ("choices", "obfuscation")
 
 
@@ -141,7 +136,7 @@ class OpenAIProvider:
         sending = build_sending(self.endpoint, card, "/embeddings", body)
         return await load_vectors(self._line, sending, card, len(texts), self._caps)
 
-    # There is no such question in Chat Completions.
+    # Chat Completions cannot count tokens.
     async def count_tokens(self, card: ModelCard, request: Request) -> int | None:  # noqa: ARG002
         return None
 
@@ -160,8 +155,8 @@ class OpenAIProvider:
 def build_body(endpoint: Endpoint, card: ModelCard, request: Request) -> dict[str, Any]:
     """Build the body of a request.
 
-    The operator's own fields go in before what was counted and paid for, and cannot change it. An
-    empty table takes a field out that a server does not know, as `stream_options = {}`.
+    The operator's `extra_body` is applied first, so it cannot override what was counted and paid
+    for. An empty table, such as `stream_options = {}`, removes a field that a server does not know.
     """
     system, turns = fold_system(card, request)
     messages = [{"role": turn.role.value, "content": turn.content} for turn in turns]
@@ -179,7 +174,7 @@ def build_body(endpoint: Endpoint, card: ModelCard, request: Request) -> dict[st
 
 
 def _choose_cap_name(endpoint: Endpoint, card: ModelCard) -> str:
-    """Choose the name of the cap: the operator's if one is given, else by who is asked."""
+    """Choose the name of the output limit: the operator's if given, else by endpoint."""
     for name in (NEW_CAP, OLD_CAP):
         if name in card.extra_body:
             return name
@@ -189,7 +184,7 @@ def _choose_cap_name(endpoint: Endpoint, card: ModelCard) -> str:
 
 
 class ChatReader:
-    """Reads chunks of a chat completion, or one whole."""
+    """Reads chunks of a chat completion, or a whole one."""
 
     def __init__(self, draft: ResponseBuilder) -> None:
         self.draft = draft
@@ -199,7 +194,7 @@ class ChatReader:
 
     def take(self, data: dict[str, Any]) -> None:
         for choice in _list_choices(data):
-            # Every chunk of one answer has its id, so a foreign one tells a mixture.
+            # All chunks of a response share its id; a different id means mixed responses.
             self.draft.check_id("id", data.get("id"))
             self._take_message(require_object(choice.get("delta"), "delta"))
             self._end(choice.get("finish_reason"))
@@ -235,7 +230,7 @@ class ChatReader:
             self._overrule()
 
     def _overrule(self) -> None:
-        """Some say `stop` after a refusal, or after calling tools that nobody offered them."""
+        """Correct the reason: some servers send `stop` after a refusal or a tool call."""
         if self._refusal:
             self.draft.note({"refusal": "".join(self._refusal)})
             self.draft.overrule(FinishReason.FILTER, "refusal")
@@ -244,7 +239,7 @@ class ChatReader:
 
 
 def _list_choices(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """List what belongs to the one answer that was asked for: the choice of index 0."""
+    """List the parts of the requested answer: the choice of index 0."""
     choices = [
         require_object(choice, "choice") for choice in require_list(data.get("choices"), "choices")
     ]
@@ -252,7 +247,7 @@ def _list_choices(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _join_content(content: Any) -> str:
-    """Join content that comes as one text or in parts; thoughts are no part of the answer."""
+    """Join content that comes as one text or in parts; drop thoughts."""
     if not isinstance(content, list):
         return require_text(content, "content")
     parts = [part if isinstance(part, dict) else {"text": part} for part in content]

@@ -1,8 +1,8 @@
-"""An answer while it comes in: text, end, usage, the vendor's record. Knows no wire and no socket.
+"""A response as it arrives: text, end, usage, vendor record. Knows no wire format or socket.
 
-A draft becomes a reply once it was told why it ended, and what remains of a call that failed
-before that. Counts that the provider reports are kept as they came, sensible or not; only where it
-reports none that are numbers the tokens are counted here.
+A draft becomes a reply once it has a finish reason; if the call fails first, it becomes a partial
+response. The provider's token counts are kept as reported, plausible or not. If the provider
+reports no numbers, the tokens are counted here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALWAYS_KEPT = ("id", "responseId", "model", "modelVersion", "finish_reason", "u
 
 
 class ResponseBuilder:
-    """What has arrived of one answer."""
+    """The part of a response that has arrived."""
 
     def __init__(
         self, card: ModelCard, request: Request, on_text: OnText, key: Secret | None
@@ -46,7 +46,7 @@ class ResponseBuilder:
         # Input and output tokens, once both were reported as numbers.
         self.reported_usage: tuple[int, int] | None = None
         self._odd_usage: tuple[Any, Any] | None = None
-        # What the vendor said about the answer, without the answer.
+        # The vendor's metadata about the response, without the text.
         self.record: dict[str, Any] = {}
         self.request_id: str | None = None
 
@@ -63,25 +63,25 @@ class ResponseBuilder:
         if not piece:
             return
         if self.has_ended:
-            raise MalformedJson("text came after the answer had ended", piece)
+            raise MalformedJson("text came after the response had ended", piece)
         self._chars += len(piece)
         if self._chars > TEXT_CHARS_MAX:
-            raise MalformedJson(f"the answer is longer than {TEXT_CHARS_MAX} characters")
+            raise MalformedJson(f"the response is longer than {TEXT_CHARS_MAX} characters")
         self._pieces.append(piece)
         self._on_text(piece)
 
     def end(self, vendor: Vendor, raw: Any) -> None:
-        """Note why the answer ended. Being told so again changes nothing."""
+        """Record the finish reason. Repeating it changes nothing."""
         if not self.has_ended:
             self._raw_finish = raw
             self._finish = read_finish(vendor, raw)
 
     def overrule(self, finish: FinishReason, raw: Any) -> None:
-        """End otherwise than the vendor's word says, for what the answer holds."""
+        """Override the vendor's finish reason because of what the response contains."""
         self._finish, self._raw_finish = finish, raw
 
     def report(self, input_tokens: Any, output_tokens: Any) -> None:
-        """Take over the provider's counts, if both are such; the latest are the ones meant."""
+        """Record the provider's token counts, if both are numbers; the latest win."""
         read, written = find_count(input_tokens), find_count(output_tokens)
         self.reported_usage = None if read is None or written is None else (read, written)
         said = (input_tokens, output_tokens)
@@ -89,17 +89,17 @@ class ResponseBuilder:
         self._odd_usage = said if is_odd else None
 
     def note(self, facts: Mapping[str, Any]) -> None:
-        """Keep what the vendor says about the answer; what is said later counts."""
+        """Record the vendor's metadata; later values win."""
         self.record.update({name: fact for name, fact in facts.items() if fact is not None})
 
     def check_id(self, name: str, value: Any) -> None:
-        """Refuse pieces of two answers in one stream."""
+        """Reject a stream that mixes two responses."""
         if isinstance(value, str) and value and self.record.setdefault(name, value) != value:
-            raise MalformedJson("pieces of two answers came in one stream", value)
+            raise MalformedJson("the stream mixes two responses", value)
 
     def build_reply(self) -> Reply:
-        """Build the reply of an answer that has ended, also if nothing was said in it."""
-        assert self._finish is not None, "only an answer that has ended is a reply"
+        """Build the reply of a finished response, even an empty one."""
+        assert self._finish is not None, "only a finished response is a reply"
         text = "".join(self._pieces)
         return Reply(
             text=text,
@@ -112,7 +112,7 @@ class ResponseBuilder:
         )
 
     def build_remains(self, **shown: Any) -> PartialResponse:
-        """Build what is left of a call that came this far, with what it failed on."""
+        """Build the partial response of a failed call, with its error."""
         return PartialResponse(
             was_sent=True,
             partial_text=redact(self._key, "".join(self._pieces)),
@@ -122,7 +122,7 @@ class ResponseBuilder:
         )
 
     def _find_id(self) -> str | None:
-        # Not everyone names a request in a header; the answer itself has an id.
+        # Some servers send no request id in a header; the response itself has an id.
         own = find_text(self.record.get("id") or self.record.get("responseId"))
         return self.request_id or (own and redact(self._key, own)[:ID_CHARS_MAX])
 
@@ -145,7 +145,7 @@ class ResponseBuilder:
 
 
 def _as_word(key: Secret | None, raw: Any) -> str | None:
-    """Name a finish reason as it came; what is no word at all is named by its type."""
+    """Name a finish reason as it came; name a value that is not a string by its type."""
     match raw:
         case None:
             return None

@@ -1,8 +1,8 @@
-"""Calls for tenants go to public addresses alone. Knows no vendor and keeps no name in mind.
+"""SSRF protection: calls made for tenants reach public addresses only. Caches no DNS results.
 
-Every request looks its host up anew, refuses it if any address it leads to is not public, and is
-sent to an address that was looked at: a name cannot lead elsewhere between the look and the call.
-The certificate is still that of the name. How it is sent is the affair of the transport within.
+Every request resolves its host again, is rejected if any address is not public, and is sent to a
+checked address: DNS cannot change between the check and the call. The certificate is still
+verified against the host name. The wrapped transport sends the request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dialectic.errors import ProviderRejected
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests to public addresses and to no others."""
+    """Sends requests to public addresses only."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -27,7 +27,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if request.url.scheme != "https":
             raise ProviderRejected("Only https:// may be called for a tenant.", reason="not_https")
         address = await resolve_public_address(host, request.url.port or 443)
-        # The name stays in the Host header, and is what the certificate must be for.
+        # The name stays in the Host header and is verified against the certificate.
         request.extensions = {**request.extensions, "sni_hostname": host}
         request.url = request.url.copy_with(host=address)
         return await self._inner.handle_async_request(request)
@@ -37,16 +37,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 async def resolve_public_address(host: str, port: int) -> str:
-    """Look a host up; every address it leads to must be public."""
+    """Resolve a host; every address must be public."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise httpx2.ConnectError(f"the name {host!r} leads to no address") from error
+        raise httpx2.ConnectError(f"the name {host!r} does not resolve") from error
     addresses = [str(entry[4][0]) for entry in found]
     if not addresses or not all(is_public(address) for address in addresses):
         raise ProviderRejected(
-            f"{host} leads to an address that may not be called.",
+            f"{host} resolves to an address that is not public.",
             reason="forbidden_address",
             subject=host,
         )

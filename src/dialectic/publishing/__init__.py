@@ -1,1 +1,1 @@
-"""Files from the database into storage, and out of it again."""
+"""Write files from the database to storage, and delete them from it."""

@@ -1,7 +1,7 @@
 """Delete the files of deleted projects from storage.
 
-Deleting twice does no harm, so any worker may finish what another process began. Knows nothing of
-the content of files.
+Deletion is idempotent, so any worker may finish what another process began. Knows nothing of the
+content of files.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from dialectic.publishing.publish import AGAIN_AFTER, LEFT_BEHIND_AFTER
 
 logger = logging.getLogger(__name__)
 
-# How many files are deleted at a time, and how long one may take.
+# How many files are deleted concurrently, and the timeout of one.
 AT_ONCE = 20
 DELETE_TIMEOUT_S = 10.0
 
 
 async def discard_files_in(connection: Connection, project_id: UUID, slug: str) -> list[str]:
-    """Note the files of a project in the commit that deletes it; return their paths.
+    """Record the files of a project in the transaction that deletes it; return their paths.
 
-    The caller may delete them after its commit; any worker deletes what is left a little later.
+    The caller may delete them after its commit; any worker deletes the rest a little later.
     """
     return await discards.discard_files(
         connection,
         project_id,
         list_archives(slug),
         due_after=LEFT_BEHIND_AFTER,
-        # A worker that writes a file has it to itself for this long.
+        # A worker that writes a file holds it exclusively for this long.
         settled_after=AGAIN_AFTER,
     )
 
@@ -49,9 +49,9 @@ async def delete_files(
     *,
     delete_timeout_s: float = DELETE_TIMEOUT_S,
 ) -> int:
-    """Delete files of deleted projects; return how many are gone for good.
+    """Delete files of deleted projects; return how many are finally deleted.
 
-    Those that cannot be deleted stay noted, and are tried again.
+    Files that cannot be deleted stay recorded and are retried.
     """
     done = 0
     for first in range(0, len(paths), AT_ONCE):
@@ -66,19 +66,19 @@ async def delete_files(
 
 
 async def _delete(engine: Engine, key: str, timeout_s: float) -> bool:
-    """Delete one file within its time; say whether it is gone."""
+    """Delete one file within the timeout; return whether it is deleted."""
     try:
         async with asyncio.timeout(timeout_s):
             await engine.files.delete(key)
     except (StorageUnavailable, TimeoutError) as error:
-        # The message may name the file and with it the project: people's words stay out of logs.
-        logger.warning("a file of a deleted project stays for now: %s", type(error).__name__)
+        # The message may name the file and so the project: user text stays out of logs.
+        logger.warning("could not delete a file of a deleted project yet: %s", type(error).__name__)
         return False
     return True
 
 
 async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE_TIMEOUT_S) -> int:
-    """Delete what others left of deleted projects, of all tenants; return how many files."""
+    """Delete the remaining files of deleted projects, for all tenants; return how many files."""
     done = 0
     while True:
         taken = await discards.take_files(engine.db, again_after=AGAIN_AFTER, limit=AT_ONCE)

@@ -1,9 +1,9 @@
 """Write files from their rows into storage.
 
-Writing the same bytes twice does no harm, so any worker may finish what another one began. Knows
-nothing of what the files are, except for the two that describe a project, `project_readme.md` and
-`project_settings.json`. They follow from the project's rows. The end of a stage makes them due, in
-its own commit: their rows then hold a ticket instead of bytes, and this module builds the bytes.
+Writing the same bytes twice is harmless, so any worker may finish what another one began. Knows
+nothing of the content, except for the two files that describe a project, `project_readme.md` and
+`project_settings.json`. They are built from the project's rows. The end of a stage makes them due,
+in its own commit: their rows then hold a ticket instead of bytes, and this module builds the bytes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed
 
 logger = logging.getLogger(__name__)
 
-# A committing worker writes its own files at once; other workers take what is left after this.
+# A committing worker writes its own files at once; after this delay other workers take the rest.
 LEFT_BEHIND_AFTER = timedelta(seconds=5)
-# How many files are written at a time, how long one may take, and when a file that could not be
-# written is tried again. The last is longer: no worker may take a file that another one writes.
+# How many files are written concurrently, the timeout of one, and the delay before a retry. The
+# delay is longer: no worker may take a file that another worker is writing.
 AT_ONCE = 8
 WRITE_TIMEOUT_S = 10.0
 AGAIN_AFTER = timedelta(seconds=15)
@@ -44,18 +44,18 @@ async def publish_files(
     *,
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
-    """Write files to storage and delete their bytes in the database; say whether that worked.
+    """Write files to storage and delete their bytes in the database; return whether that worked.
 
-    Storage that is full or unreachable loses nothing: the bytes stay in their rows, and a worker
-    tries again. Of many files the later ones are read again when their turn comes: their project
-    may have been deleted by then, and a deletion waits for one write, not for all of them.
+    Full or unreachable storage loses nothing: the bytes stay in their rows, and a worker retries.
+    Each file is read again right before it is written: its project may have been deleted by then,
+    and a deletion waits for one write, not for all of them.
     """
     some, others = files[:AT_ONCE], files[AT_ONCE:]
     try:
         await _write_all(engine, tenant_id, some, timeout_s=write_timeout_s)
     except StorageUnavailable as error:
-        # Its message names the file and with it the project: people's words stay out of logs.
-        logger.warning("files wait in the database: %s", error.code)
+        # The message names the file and so the project: user text stays out of logs.
+        logger.warning("could not write files to storage yet: %s", error.code)
         return False
     engine.failpoints.reach("after_files")
     paths, hashes = [file.path for file in some], [file.sha256 for file in some]
@@ -72,7 +72,7 @@ async def _write_all(
 ) -> None:
     """Write files concurrently: each waits for a disk or a network, not for the others.
 
-    All have been tried when this raises.
+    It raises only after all of them were tried.
     """
     tried = await asyncio.gather(
         *(_write(engine, f"{tenant_id}/{f.path}", f.data, timeout_s=timeout_s) for f in files),
@@ -83,10 +83,10 @@ async def _write_all(
 
 
 async def _write(engine: Engine, key: str, data: bytes, *, timeout_s: float) -> None:
-    """Write one file within its time: storage on a network may never answer.
+    """Write one file within the timeout: network storage may never respond.
 
-    Not by `wait_for`, which before Python 3.12 loses a cancellation that comes in the moment in
-    which the file is written.
+    Not by `wait_for`, which before Python 3.12 loses a cancellation that arrives at the moment
+    the file is written.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -104,7 +104,7 @@ async def publish_waiting(
     *,
     write_timeout_s: float = WRITE_TIMEOUT_S,
 ) -> bool:
-    """Write files whose bytes still wait in the database, some at a time."""
+    """Write files whose bytes are still in the database, in batches."""
     for first in range(0, len(paths), AT_ONCE):
         read = functools.partial(_read_waiting, paths=paths[first : first + AT_ONCE])
         files = await engine.db.transact(tenant_id, read)
@@ -121,7 +121,7 @@ async def _read_waiting(connection: Connection, paths: Sequence[str]) -> list[Fi
 
 
 async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[str]:
-    """Write the documents of a project that still wait; return those that could not be written."""
+    """Write a project's pending documents; return those that could not be written."""
 
     async def waiting(connection: Connection) -> list[str]:
         rows = await connection.fetch(SQL["list_waiting_files_of_project"], project_id)
@@ -134,21 +134,21 @@ async def publish_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> 
 async def require_published(
     engine: Engine, tenant_id: UUID, project_id: UUID, session_id: UUID
 ) -> None:
-    """Make sure that every file of a session's project is in storage, or raise."""
+    """Ensure that every file of a session's project is in storage, or raise."""
     if left := await publish_project(engine, tenant_id, project_id):
         place = engine.files.locate(f"{tenant_id}/{left[0]}")
         raise StorageUnavailable(
             f"{len(left)} file(s) could not be written to {place}. "
-            "Their content is safe in the database; make room, then resume the session.",
+            "Their content is safe in the database; free some space, then resume the session.",
             reason="unpublished",
             remedy=Remedy(RemedyAction.RESUME, session_id=str(session_id)),
         )
 
 
 async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> int:
-    """Write what others left in the database, of all tenants; return how many files.
+    """Write pending files, for all tenants; return how many.
 
-    Workers that died leave documents; the end of a stage leaves descriptions that are due.
+    Crashed workers leave documents; the end of a stage leaves descriptions that are due.
     """
     done = 0
     while True:
@@ -159,7 +159,7 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
         descriptions_due = {
             (tenant_id, path.partition("/")[0]) for tenant_id, path in due if is_description(path)
         }
-        # Each by itself: a file that cannot be written must not delay the others.
+        # Each by itself: a file that fails must not delay the others.
         done += sum(
             await asyncio.gather(
                 *(
@@ -179,7 +179,7 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 
 
 async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
-    """Describe a project as it is now; if that fails, the description stays due."""
+    """Write the description of a project; if that fails, it stays due."""
     make_due = functools.partial(descriptions.make_due, project_id=project_id)
     await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
 
@@ -188,11 +188,11 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
     try:
         return await _describe(engine, tenant_id, slug)
     except DialecticError as error:
-        logger.warning("a project is not described yet: %s", error.code)
+        logger.warning("could not describe a project yet: %s", error.code)
         return 0
     except (LookupError, ValueError):
-        # Rows that contradict each other are a bug of ours. It must not end one worker after the
-        # other: all other projects continue.
+        # Contradictory rows are a bug. It must not stop one worker after the other: all other
+        # projects continue.
         logger.exception("a project of tenant %s cannot be described", tenant_id)
         return 0
 
@@ -214,18 +214,18 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     async def mark(connection: Connection) -> int:
         count = await descriptions.mark_done(connection, made)
         if count < len(made):
-            # Somebody else has written newer ones meanwhile, and ours may have replaced them.
+            # Another worker has written newer files meanwhile, and ours may have replaced them.
             with contextlib.suppress(NotFound):
                 await descriptions.make_due(connection, project_id)
         return count
 
     count = await engine.db.transact(tenant_id, mark)
-    logger.info("project %s is described", project_id)
+    logger.info("described project %s", project_id)
     return count
 
 
 async def _build_descriptions(engine: Engine, tenant_id: UUID, project_id: UUID) -> list[File]:
-    """Build both files; read only those files whose rows hold another text than the file."""
+    """Build both files; read only those files whose rows hold a different text."""
     snapshot = await take_snapshot(engine, tenant_id, project_id)
     placed: dict[UUID, ContentIn] = {}
     for file in snapshot.rows.dialectic_files:

@@ -1,7 +1,7 @@
 """A project at one moment: its rows, and where the text of each row is.
 
-All rows are read at once. Files and texts are read one by one afterwards, and must have the hashes
-that were read then. Knows neither archives nor what is made of a snapshot.
+All rows are read at once. Files and texts are read one by one afterwards and must match the hashes
+in the rows. Knows neither archives nor what a snapshot is used for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Snapshot:
     hashes: Mapping[str, Mapping[UUID, str]]
 
     def is_text(self, file: FileRow) -> bool:
-        """Tell whether a file is the text of all its rows, so that its bytes need not be read."""
+        """Return whether a file is the text of all its rows, so that its bytes need not be read."""
         return set(self.hashes.get(file.path, {}).values()) <= {file.sha256}
 
     def place_texts(self, file: FileRow, data: bytes) -> dict[UUID, ContentIn]:
@@ -45,7 +45,7 @@ class Snapshot:
 
 
 async def retry_if_changed(work: Callable[[], Awaitable[T]]) -> T:
-    """Run work on a snapshot again if somebody wrote a file after the snapshot was taken."""
+    """Retry work on a snapshot if a file was written after the snapshot was taken."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Conflict):
             return await work()
@@ -53,7 +53,7 @@ async def retry_if_changed(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def take_snapshot(engine: Engine, tenant_id: UUID, project_id: UUID) -> Snapshot:
-    """Read all rows of a project, except those of files that an export makes itself."""
+    """Read all rows of a project, except those of files that an export creates itself."""
     look = functools.partial(transfer.read_project, project_id=project_id)
     tables = await engine.db.transact(tenant_id, look)
     for table, column in (
@@ -65,7 +65,7 @@ async def take_snapshot(engine: Engine, tenant_id: UUID, project_id: UUID) -> Sn
     for table in TEXT_TABLES:
         for row in tables[table]:
             hashes[row["storage_path"]][UUID(row["id"])] = row["content_sha256"]
-    # In a thread: the check of a large project would block the worker's loop for too long.
+    # In a thread: checking a large project would block the event loop for too long.
     return Snapshot(await asyncio.to_thread(build_rows, tables), hashes)
 
 
@@ -95,7 +95,7 @@ async def read_file(engine: Engine, tenant_id: UUID, file: FileRow) -> bytes:
 async def add_texts(
     engine: Engine, tenant_id: UUID, snapshot: Snapshot, placed: Mapping[UUID, ContentIn]
 ) -> ProjectRows:
-    """Build the rows with where each text is; a text that is in no file is part of its row."""
+    """Build the rows with the location of each text; a text without a file stays in its row."""
 
     async def add(row: Any) -> Any:
         if placed[row.id] != "row":
@@ -115,5 +115,5 @@ async def add_texts(
 
 
 def _changed(path: str) -> Conflict:
-    message = f"{path} was written again during the export. Export again."
+    message = f"{path} changed during the export. Export again."
     return Conflict(message, reason="changed", subject=path)

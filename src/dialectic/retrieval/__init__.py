@@ -1,1 +1,1 @@
-"""Documents in pieces, as vectors and words: cut, embedded once, found again. Knows no money."""
+"""Retrieval: cut documents into pieces, embed each once, search them. Knows no money."""

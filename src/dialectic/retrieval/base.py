@@ -1,7 +1,7 @@
-"""What retrieval is made of: pieces of a text, their vectors, and the port of what makes vectors.
+"""The types of retrieval: pieces of a text, their vectors, and the embedder interface.
 
-Vectors are checked before they are used, and so are the files that packages carry for models.
-Nothing here uses the network. Knows no database, no money and no vendor.
+Vectors are checked before use, and so are the model files in packages. Nothing here uses the
+network. Knows no database, no money and no vendor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage of a text: where it stands, under which headings, and how long it is."""
+    """A passage of a text: its position, the headings above it, and its length."""
 
     position: int
     start: int
@@ -40,35 +40,35 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors of some texts, in their order, and how many tokens were read for them."""
+    """Vectors of some texts, in order, and how many tokens were read for them."""
 
     rows: Matrix
     tokens: int
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Two of different names never make vectors that can be compared.
+    """Turns texts into vectors. Vectors of embedders with different names are not comparable.
 
-    Raises a leaf of `ProviderError`. What comes out is checked: right number, right size, finite,
+    Raises a leaf of `ProviderError`. The vectors are checked: right number, right size, finite,
     not zero, scaled to unit length.
     """
 
-    # As people write it: `builtin/static`, `openai/text-embedding-3-small`.
+    # As users write it: `builtin/static`, `openai/text-embedding-3-small`.
     name: str
     dimensions: int
-    # It reads no more of a text than this, in its own tokens.
+    # The maximum length of a text, in its own tokens.
     piece_tokens_max: int
-    # What it costs and how it is counted; None if it costs nothing.
+    # Its prices and tokenizer; None if it is free.
     card: ModelCard | None
 
     def count(self, text: str) -> int:
         """Count a text in the embedder's own tokens."""
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make one vector of each text, in one attempt or several batches."""
+        """Compute one vector per text, in one request or several batches."""
 
     async def close(self) -> None:
-        """Close the connections that are kept open."""
+        """Close the open connections."""
 
 
 class _Model(Protocol):
@@ -78,7 +78,7 @@ class _Model(Protocol):
 
 
 class BuiltInEmbedder:
-    """An embedder whose model runs in this process; loaded when it is first needed, and free."""
+    """An embedder whose model runs in this process; loaded on first use, and free."""
 
     name: str
     dimensions: int
@@ -96,23 +96,23 @@ class BuiltInEmbedder:
         return await asyncio.to_thread(lambda: self.load().embed(texts))
 
     async def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection is open."""
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace halves of surrogates, which cannot be written as UTF-8."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
-    """Accept vectors that can be used, scaled to unit length; the error names what is wrong."""
+    """Validate vectors and scale them to unit length; the error names what is wrong."""
     import numpy as np
 
     try:
         rows = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
         raise _refuse(
-            name, "its vectors are not all lists of numbers of one size", "not_numbers"
+            name, "its vectors are not lists of numbers of the same size", "not_numbers"
         ) from None
     if rows.shape[:1] != (count,):
         raise _refuse(
@@ -123,19 +123,19 @@ def check_rows(name: str, given: Any, *, count: int, dimensions: int) -> Matrix:
         raise _refuse(
             name, f"its vectors have {size} numbers instead of {dimensions}", "other_size"
         )
-    # In double precision, because in single the square of a large number may overflow.
+    # In double precision: in single, the square of a large number may overflow.
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
-        raise _refuse(name, "a vector holds what is no number", "not_finite")
+        raise _refuse(name, "a vector contains a value that is not finite", "not_finite")
     if not lengths.all():
-        raise _refuse(name, "a vector is zero and points nowhere", "zero")
+        raise _refuse(name, "a vector is zero", "zero")
     return np.asarray(rows / lengths, dtype=np.float32)
 
 
 def _refuse(name: str, why: str, reason: str) -> ProviderMalformed:
     return ProviderMalformed(
-        f"The embedder {name} gave vectors that cannot be used: {why}. If it stays so, choose "
-        "another one by the setting `embedder`.",
+        f"The embedder {name} returned unusable vectors: {why}. If this persists, choose "
+        "another one with the setting `embedder`.",
         retries_max=1,
         reason=reason,
         subject=name,
@@ -143,7 +143,7 @@ def _refuse(name: str, why: str, reason: str) -> ProviderMalformed:
 
 
 def load_file(package: str, name: str, sha256: str) -> bytes:
-    """Read a file of an installed package; refuse one that is not what was published."""
+    """Read a file of an installed package; reject it if its hash is not the published one."""
     path = get_package(package) / name
     try:
         data = path.read_bytes()
@@ -152,17 +152,17 @@ def load_file(package: str, name: str, sha256: str) -> bytes:
             package, name, error.strerror or type(error).__name__, reason="unreadable"
         ) from None
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise _refuse_file(package, name, "it is not what was published", reason="other_hash")
+        raise _refuse_file(package, name, "its hash is not the published one", reason="other_hash")
     return data
 
 
 def get_package(package: str) -> Path:
-    """Find the folder of an installed package; its code may use the network and is not imported."""
+    """Find the folder of an installed package. Do not import it: its code may use the network."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
             f"The package `{package}` is not installed, so its model cannot run. Install it again, "
-            "or choose another one by the setting `embedder`.",
+            "or choose another one with the setting `embedder`.",
             reason="not_installed",
             subject=package,
         )

@@ -1,8 +1,8 @@
-"""The embedders of a process by name, and those behind an endpoint that speaks as OpenAI does.
+"""The embedders of a process by name, including those of OpenAI-compatible endpoints.
 
-An embedder is opened when it is first asked for, so a process starts without any key and without
-weights in memory. Vectors that make no sense are asked for once more, and what that costs is
-counted like the rest. Knows no wallet and no database.
+An embedder is opened on first use, so a process starts without keys and without weights in memory.
+Invalid vectors are requested once more, and that cost is counted too. Knows no wallet and no
+database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedded, Embedder, check_rows
 from dialectic.tokens.counting import get_counter
 
-# More than a few paragraphs in one vector blur, however much a model takes.
+# One vector for more than a few paragraphs is blurred, whatever the model's limit.
 PIECE_TOKENS_MAX = 512
 # A count by another vocabulary may be off by a tenth.
 MARGIN_DIVISOR = 10
@@ -26,7 +26,7 @@ MARGIN_DIVISOR = 10
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How much is sent in one request."""
+    """The limits of one request."""
 
     texts_max: int = 128
     tokens_max: int = 50_000
@@ -39,7 +39,7 @@ class RemoteEmbedder:
     """One embedding model of one endpoint; its connections belong to the catalogue."""
 
     def __init__(self, card: ModelCard, provider: VectorProvider, batch: Batch = BATCH) -> None:
-        assert card.embedding_dimensions is not None, "only a model that makes vectors comes here"
+        assert card.embedding_dimensions is not None, "only embedding models have an embedder"
         self.name = card.name
         self.dimensions = card.embedding_dimensions
         limit = card.max_input_tokens - card.max_input_tokens // MARGIN_DIVISOR
@@ -57,7 +57,7 @@ class RemoteEmbedder:
         import numpy as np
 
         parts, spent = [np.empty((0, self.dimensions), dtype=np.float32)], 0
-        # Counting takes a while, and others wait for the event loop.
+        # In a thread: counting takes a while and would block the event loop.
         for batch in await asyncio.to_thread(lambda: list(self._batch(texts))):
             try:
                 got = await self._ask_twice(batch)
@@ -68,7 +68,7 @@ class RemoteEmbedder:
         return Embedded(np.concatenate(parts), spent)
 
     async def close(self) -> None:
-        """The catalogue closes what it opened."""
+        """Do nothing: the catalogue closes the connections."""
 
     async def _ask_twice(self, texts: list[str]) -> Embedded:
         try:
@@ -107,14 +107,14 @@ class RemoteEmbedder:
 
 
 def get_spent(error: ProviderError, counted_tokens: int) -> int:
-    """Find the tokens that a call has cost which failed: as reported, else counted if it left."""
+    """Find the token cost of a failed call: as reported, else counted if it was sent."""
     if error.remains.reported_usage is not None:
         return sum(error.remains.reported_usage)
     return counted_tokens if error.remains.was_sent else 0
 
 
 def add_spent(error: ProviderError, spent: int, counted_tokens: int) -> ProviderError:
-    """Add to an error what was spent before it; nothing spent leaves it as it is."""
+    """Add the tokens spent before an error to it; if there are none, leave it unchanged."""
     if spent:
         usage = (spent + get_spent(error, counted_tokens), 0)
         error.remains = replace(error.remains, was_sent=True, reported_usage=usage)
@@ -131,7 +131,7 @@ class Embedders:
         self._opened: dict[str, Embedder] = {}
 
     def load(self, name: str, catalog: Catalog) -> Embedder:
-        """Load an embedder by its name; raise if it is unknown, or its key is not set."""
+        """Load an embedder by name; raise if it is unknown or its key is not set."""
         if name not in self._opened:
             self._opened[name] = open_embedder(name, catalog)
         return self._opened[name]
@@ -143,12 +143,12 @@ class Embedders:
 
 
 def check_embedder(name: str, catalog: Catalog) -> None:
-    """Refuse a name that means no embedder; whether it can be asked shows when it is opened."""
+    """Reject a name that is not an embedder's; its key is checked when it is opened."""
     if name in BUILT_IN:
         return
     if "/" not in name or name.startswith("builtin/"):
         raise ConfigurationError(
-            f"The setting `embedder` is {name!r}, which is no embedder. Built in are "
+            f"The setting `embedder` is {name!r}, which is not an embedder. Built in are "
             f"{' and '.join(BUILT_IN)}; others are written as `ENDPOINT/MODEL`.",
             reason="not_an_embedder",
             subject=name,
@@ -157,7 +157,7 @@ def check_embedder(name: str, catalog: Catalog) -> None:
 
 
 def open_embedder(name: str, catalog: Catalog) -> Embedder:
-    """Open the embedder that a name means: a built-in one, or a model of an endpoint."""
+    """Open the embedder of a name: a built-in one, or a model of an endpoint."""
     check_embedder(name, catalog)
     if name == "builtin/static":
         from dialectic.retrieval.static_embedder import StaticEmbedder
@@ -178,8 +178,8 @@ def _open_remote(name: str, catalog: Catalog) -> Embedder:
 
     if not isinstance(provider, OpenAIProvider):
         raise ConfigurationError(
-            f"The setting `embedder` is {name!r}, but {card.provider} does not speak as OpenAI "
-            'does. Name a model of an endpoint whose kind is "openai", or a built-in one.',
+            f"The setting `embedder` is {name!r}, but {card.provider} is not OpenAI-"
+            'compatible. Name a model of an endpoint whose kind is "openai", or a built-in one.',
             reason="other_kind",
             subject=name,
         )

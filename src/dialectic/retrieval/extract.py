@@ -1,7 +1,7 @@
-"""The built-in compressor: a shorter text made of one document's own passages, within a budget.
+"""The built-in compressor: shortens a document to its own passages, within a token budget.
 
-What is kept is what the document says only once, weighed by how near it is to a purpose. Pure: the
-vectors are given. Knows no database, no money and no model.
+It keeps what the document says only once, weighted by similarity to a purpose. Pure: the caller
+passes the vectors in. Knows no database, no money and no model.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 Count = Callable[[str], int]
 
-# With less than this, or with less than a fortieth of the text, nothing meaningful is left.
+# Below this, or below a fortieth of the text, nothing meaningful is left.
 FLOOR_TOKENS = 64
 FLOOR_SHARE = 40
-# What a word is still worth each time it has been kept already.
+# The factor by which a word loses value each time it is kept.
 REPEATED = 0.5
-# At most this many passages are rated again before the next one is kept: where all are alike, each
-# kept one changes the rating of all others.
+# Rescore at most this many passages before keeping the next one: if all are alike, each kept
+# passage changes the scores of all others.
 LOOKS_MAX = 16
-# Frames around more passages than this do not count when one of them is chosen.
+# Frames around more passages than this are ignored when choosing a passage.
 MEMBERS_MAX = 48
-# How much more a passage of the nearest piece is worth than one of the farthest.
+# How much more a passage of the most similar piece is worth than one of the least similar.
 NEARNESS = 0.5
-# How much less a passage is worth when all of its piece has been kept already.
+# How much less a passage is worth once the rest of its piece is kept.
 CROWDING = 0.6
-# Parts are counted one by one, which comes out a little above what they have together.
+# Parts are counted one by one, which gives slightly more than counting them together.
 SLACK = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """A text made of passages of another one, in its order."""
+    """A text made of passages of another text, in the same order."""
 
     text: str
     tokens: int
-    # Where each kept passage is in the source.
+    # The positions of the kept passages in the source.
     spans: tuple[tuple[int, int], ...]
     passages_kept: int
     passages_total: int
@@ -73,11 +73,11 @@ def extract(
     *,
     count_each: CountEach | None = None,
 ) -> Extract | None:
-    """Keep of a text what it says only once, as near to the purpose as can be, within a budget.
+    """Keep the passages that a text says only once and that suit the purpose, within a budget.
 
-    `rows` are the vectors of the pieces and `purpose` those of the queries. A text that fits comes
-    back as it is. None where the budget leaves nothing meaningful. The same passages are kept under
-    a larger budget, and more. `count_each` counts many texts as `count` does, where it is quicker.
+    `rows` are the vectors of the pieces and `purpose` those of the queries. A text that fits is
+    returned unchanged; None if the budget leaves nothing meaningful. A larger budget keeps the same
+    passages and more. `count_each` counts many texts like `count`, but faster.
     """
     tokens = count(text)
     if count_floor_tokens(tokens) > budget_tokens < tokens:
@@ -102,10 +102,10 @@ def extract(
 def _fit(
     text: str, parts: Passages, order: Sequence[int], budget_tokens: int, count: Count
 ) -> tuple[list[int], str]:
-    """Take as much of an order as fits, exactly; return the passages and what they make.
+    """Take the longest prefix of an order that fits; return the passages and their text.
 
-    The steps depend on the text alone, so what fits a smaller budget is the beginning of what fits
-    a larger one, although one more passage may make a text shorter by the mark of a gap.
+    The steps depend on the text alone, so a smaller budget keeps a prefix of what a larger one
+    keeps, although one more passage may shorten a text by closing a gap.
     """
     taken, short = 0, ""
     for step in _list_steps(len(parts.passages)):
@@ -118,13 +118,13 @@ def _fit(
 
 
 def _list_steps(passages: int) -> list[int]:
-    """List the steps in which an order is tried: halves, down to one of five hundred."""
+    """List the steps in which an order is tried: halves, down to one five-hundredth."""
     least = max(1, passages // 500)
     return [1 << bit for bit in reversed(range(passages.bit_length())) if 1 << bit >= least]
 
 
 def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDArray[np.float64]:
-    """Rate how near each piece is to any of the queries: 0 the farthest of all, 1 the nearest."""
+    """Score how similar each piece is to any query: 0 for the least similar, 1 for the most."""
     import numpy as np
 
     if not pieces or not len(purpose):
@@ -135,7 +135,7 @@ def _rate_pieces(pieces: Sequence[Piece], rows: Matrix, purpose: Matrix) -> NDAr
 
 
 def _compute_homes(pieces: Sequence[Piece], parts: Passages) -> NDArray[np.intp]:
-    """Compute the piece each passage begins in."""
+    """Find the piece in which each passage begins."""
     import numpy as np
 
     starts = np.array([piece.start for piece in pieces] or [0])
@@ -144,11 +144,11 @@ def _compute_homes(pieces: Sequence[Piece], parts: Passages) -> NDArray[np.intp]
 
 
 class _Choice:
-    """Passages in the order in which they are worth keeping: most gain for a token first.
+    """Passages in the order of their value: the highest gain per token first.
 
-    Each passage kept takes from its words half of what they are worth, so the gain of the others
-    only falls, and is computed again only for the one on top. Their price can fall too: when a
-    heading they share is paid for, or a gap next to them closes. Then they enter the heap again.
+    Each kept passage halves the value of its words, so the gain of the others only falls and is
+    recomputed only for the top of the heap. Costs can fall too: when a shared heading is paid for,
+    or a gap next to a passage closes. Then the passage enters the heap again.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class _Choice:
         import numpy as np
 
         self._words, self._left = weighed.words, list(weighed.worth)
-        # Prose of the same words is not said twice. Lines of code are: they would not work without.
+        # Repeated prose is dropped. Repeated lines of code are kept: the code needs them.
         self._may_repeat = [one.kind is Kind.CODE for one in parts.passages]
         self._said: set[tuple[int, ...]] = set()
         self._near: list[float] = (1 + NEARNESS * near).tolist()
@@ -172,17 +172,17 @@ class _Choice:
         tokens = np.bincount(homes, weights=costs.passages, minlength=len(near))
         self._piece_tokens: list[float] = np.maximum(tokens, 1).tolist()
         self._taken_tokens = [0] * len(near)
-        # What is left of the worth of a piece's passages, the more of it has been kept.
+        # The remaining value of a piece's passages, by how much of it has been kept.
         self._spread = [1.0] * len(near)
         self._kept = bytearray(len(parts.passages))
         self._members: dict[int, list[int]] = {}
-        # What a passage costs now: itself, a gap, and frames not yet paid for. A neighbour that is
-        # kept needs one mark less; there is one place more, so that all have two neighbours.
+        # The current cost of a passage: itself, a gap, and frames not yet paid for. A kept
+        # neighbour saves one mark; one extra entry gives every passage two neighbours.
         self._prices = [cost + costs.mark for cost in costs.passages] + [0]
         for number, frames in enumerate(self._frames):
             for frame in frames:
                 self._members.setdefault(frame, []).append(number)
-        # A heading over more than these is paid for by one of them anyway.
+        # A heading over more passages than this will be paid for by one of them anyway.
         for frame in [f for f, some in self._members.items() if len(some) > MEMBERS_MAX]:
             del self._members[frame]
         for frame, members in self._members.items():
@@ -196,7 +196,7 @@ class _Choice:
         done, may_repeat, said = self._kept, self._may_repeat, self._said
 
         def rate(number: int) -> float:
-            """Rate a passage at this moment, below zero; it is asked thousands of times."""
+            """Score a passage now, as a negative number; called thousands of times."""
             home, price = homes[number], prices[number]
             gain = sum(map(worth, words[number])) * near[home] * spread[home]
             return -gain / price if price > 1 else -gain
@@ -224,7 +224,7 @@ class _Choice:
         return order
 
     def _keep(self, number: int) -> list[int]:
-        """Keep a passage; list those that became cheaper by it."""
+        """Keep a passage; list the passages that became cheaper."""
         self._kept[number] = 1
         self._said.add(self._words[number])
         for word in self._words[number]:

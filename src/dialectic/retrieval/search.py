@@ -1,7 +1,7 @@
-"""Searching for a purpose: questions from several angles, one superset, diverse pieces of it.
+"""Search for a purpose: queries from several angles, merged results, diverse pieces of them.
 
-What is asked is decided here (pure), the caller pays for its vectors, and then the database is
-asked. Knows no money.
+This module builds the queries (pure), the caller pays for their vectors, and then PostgreSQL runs
+the search. Knows no money.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
     from dialectic.retrieval.base import Matrix
 
-# How much words count compared with vectors, from 0 to 2: as measured, and for other embedders a
-# careful guess, because strong ones need words less.
+# The weight of keywords compared with vectors, from 0 to 2: measured, and a conservative guess for
+# other embedders, because strong ones need keywords less.
 WORD_WEIGHTS = {"builtin/static": 1.1, "builtin/minilm": 1.0}
 WORD_WEIGHT = 0.7
-# Relevance against novelty. Less costs more than it gains: 0.7 loses a sixth of the quality.
+# Relevance against novelty. A lower value costs more than it gains: 0.7 loses a sixth of quality.
 DIVERSITY_LAMBDA = 0.9
-# How many pieces each question brings, for each one that is wanted; and at least.
+# How many pieces each query returns, per wanted piece; and the minimum.
 SUPERSET_FACTOR = 3
 SUPERSET_MIN = 50
-# A need may be a long prompt: the start and the end of it say what it is about.
+# A need may be a long prompt: its start and its end say what it is about.
 NEED_CHARS_MAX = 4_000
 
 
 class Angle(enum.Enum):
-    """How a need is looked at, with what is said in front of it, and how much it counts."""
+    """An angle on a need: the prefix of its query, and its weight."""
 
     BROAD = ("", 1.0)
     NOVEL = ("New, unusual, original or surprising, found nowhere else: ", 0.4)
@@ -58,7 +58,7 @@ ALL_ANGLES = tuple(Angle)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question, as it is put to the embedder and to the keyword half."""
+    """One query, for the embedder and for the keyword search."""
 
     angle: Angle
     text: str
@@ -67,7 +67,7 @@ class Query:
 def build_queries(
     need: str, embedder: Embedder, angles: Sequence[Angle] = ALL_ANGLES
 ) -> tuple[Query, ...]:
-    """Build the questions that a need asks, none longer than the embedder reads."""
+    """Build the queries for a need, none longer than the embedder's limit."""
     words = " ".join(shorten(need, NEED_CHARS_MAX).split())
     return tuple(
         Query(angle, angle.opening + _fit(words, embedder, embedder.count(angle.opening)))
@@ -100,9 +100,9 @@ async def find(
     *,
     limit: int,
 ) -> list[Match]:
-    """Find the pieces that answer the questions best and say different things, best first.
+    """Find the pieces that answer the queries best and differ from each other, best first.
 
-    Their scores are from 0 to 1. `rows` are the questions' vectors, in their order.
+    Their scores are from 0 to 1. `rows` are the vectors of the queries, in order.
     """
     wanted = max(limit * SUPERSET_FACTOR, SUPERSET_MIN)
     questions = [
@@ -121,12 +121,12 @@ async def find(
 
     answers = await db.transact(tenant_id, look)
     weights = [query.angle.weight for query in queries]
-    # Comparing hundreds of pieces takes a while, and others wait for the event loop.
+    # In a thread: comparing hundreds of pieces would block the event loop.
     return await asyncio.to_thread(choose, answers, weights, limit)
 
 
 def choose(answers: Sequence[Sequence[Match]], weights: Sequence[float], limit: int) -> list[Match]:
-    """Join the answers to one superset, and choose from it the best that differ. Pure."""
+    """Merge the results, and choose the best pieces that differ. Pure."""
     import numpy as np
 
     scores: dict[int, float] = {}
@@ -154,9 +154,9 @@ def choose_diverse(
     *,
     trade: float = DIVERSITY_LAMBDA,
 ) -> list[int]:
-    """Choose places by maximal marginal relevance: each next one is relevant and unlike the rest.
+    """Choose indices by maximal marginal relevance: each is relevant and unlike the previous ones.
 
-    `rows` are unit vectors. What is worth as much comes in the order it was given in.
+    `rows` are unit vectors. Ties keep the given order.
     """
     import numpy as np
 
@@ -173,6 +173,6 @@ def choose_diverse(
 
 
 def order_for_reading(found: Sequence[Match], sources: Sequence[UUID]) -> list[Match]:
-    """Put pieces into the order of their sources, and within each into the text's own."""
+    """Sort pieces by source, and within each source by position."""
     places = {source_id: place for place, source_id in enumerate(sources)}
     return sorted(found, key=lambda piece: (places[piece.source_id], piece.position))

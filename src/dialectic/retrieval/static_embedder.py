@@ -1,4 +1,4 @@
-"""The built-in static embedder: a text's vector is the mean of its tokens'. No key, no wait.
+"""The built-in static embedder: a text's vector is the mean of its tokens' vectors. Needs no key.
 
 The weights and the vocabulary come with the package `wordllama`. Its own inference gives the same
 vectors, but takes several times as long. Knows no database and no money.
@@ -39,12 +39,12 @@ VOCABULARY = "tokenizers/l2_supercat_tokenizer_config.json"
 VOCABULARY_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
 TOKENS = 32_000
 
-# The vectors of this many tokens are held at once, however long the text is.
+# The vectors of this many tokens are in memory at once, however long the text is.
 BATCH_TOKENS = 768
 _loading = threading.Lock()
 
-# No token has a blank or a line end in it except at its start. So each word is read by itself, and
-# most words of a text were read before. Texts that could break the rule are read as a whole.
+# A token contains a blank or line end only at its start. So each word is tokenized by itself, and
+# most words are cached. Texts that could break the rule are tokenized as a whole.
 _WORD = re.compile(r" +[^ \n]*|\n[^ \n]*")
 _UNRULY = re.compile(r"</?s>|<unk>|\u2581")
 _BLANK_ID = 29_871
@@ -54,10 +54,10 @@ TOKEN_TYPE, TOKEN_BYTES = "<u2", 2
 
 
 class _Known(dict[str, bytes]):
-    """The tokens of words that were met before; a new one is read when it is asked for.
+    """A cache of the tokens of words; a missing word is tokenized on access.
 
-    The key is the word without the blank before it, or with its line end. Tokens are two bytes
-    each.
+    The key is the word without the blank before it, or with its line end. A token takes two
+    bytes.
     """
 
     def __init__(self, encode: Callable[[str], bytes]) -> None:
@@ -66,7 +66,7 @@ class _Known(dict[str, bytes]):
 
     def __missing__(self, word: str) -> bytes:
         tokens = self._encode(word)
-        if word[0] == "\n":  # the tokenizer puts a blank before whatever it is given
+        if word[0] == "\n":  # the tokenizer prepends a blank to its input
             tokens = tokens[TOKEN_BYTES:]
         if len(word) <= KNOWN_CHARS_MAX and len(self) < KNOWN_WORDS_MAX:
             self[word] = tokens
@@ -74,7 +74,7 @@ class _Known(dict[str, bytes]):
 
 
 class StaticModel:
-    """The weights in memory. All of it is quick, linear, and free of the event loop."""
+    """The weights in memory. Inference is fast, linear, and runs outside the event loop."""
 
     def __init__(self, tokenizer: tokie.Tokenizer, weights: Matrix) -> None:
         self._tokenizer = tokenizer
@@ -85,35 +85,35 @@ class StaticModel:
         return len(self._read(text)) // TOKEN_BYTES
 
     def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make one vector of unit length of each text."""
+        """Compute one unit vector per text."""
         read = [self._read(text) for text in texts]
         if not all(read):
             raise ProviderRejected(
-                f"{NAME} was given a text without words. Leave empty texts out.", reason="no_words"
+                f"{NAME} was given a text without words. Omit empty texts.", reason="no_words"
             )
         rows = check_rows(NAME, self._pool(read), count=len(texts), dimensions=DIMENSIONS)
         return Embedded(rows, sum(map(len, read)) // TOKEN_BYTES)
 
     def _read(self, text: str) -> bytes:
-        """Read the tokens of a text, word by word where that gives the same."""
+        """Tokenize a text, word by word if that gives the same result."""
         if len(self._known) >= KNOWN_WORDS_MAX:
             self._known = _Known(self._encode)
-        # Most texts have neither sign, which is quicker to tell than to search for the others.
+        # Most texts contain neither character; this check is faster than the search for the others.
         if not text or (("<" in text or "\u2581" in text) and _UNRULY.search(text)):
             return self._encode(text)
         return b"".join(map(self._known.__getitem__, _find_words(f" {text}")))
 
     def _encode(self, text: str) -> bytes:
-        # The stubs of the tokenizer leave this out: one array instead of an object for each token.
+        # Missing from the type stubs: it returns one array instead of an object for each token.
         tokenizer: Any = self._tokenizer
         mended = replace_surrogates(text)
         ids, _ = tokenizer.encode_batch_flat([mended], add_special_tokens=False)
         return bytes(ids.astype(TOKEN_TYPE).tobytes())
 
     def _pool(self, read: Sequence[bytes]) -> Matrix:
-        """Add up the vectors of each text; scaled to unit length they are the mean.
+        """Sum the vectors of each text; scaled to unit length the sum is the mean.
 
-        Each text is added up by itself, so that its neighbours do not change the last bit of its
+        Each text is summed by itself, so that its neighbours do not change the last bit of its
         vector.
         """
         import numpy as np
@@ -127,15 +127,15 @@ class StaticModel:
 
 
 def _find_words(text: str) -> list[str]:
-    """Find the words of a text that begins with a blank, named as they are known."""
+    """Find the words of a text that begins with a blank, as cache keys."""
     if "  " in text:
         return [word[1:] if word[0] == " " else word for word in _WORD.findall(text)]
-    # Quicker, where there is one blank between words.
+    # Faster if there is one blank between words.
     return text.replace("\n", " \n").split(" ")[1:]
 
 
 def load_static_model() -> StaticModel:
-    """Load the model, once: half a second of work the first time."""
+    """Load the model, once; the first time takes half a second."""
     with _loading:
         return _load()
 
@@ -150,7 +150,7 @@ def _load() -> StaticModel:
     tokenizer = tokie.Tokenizer.from_json(str(get_package(PACKAGE) / VOCABULARY))
     # The only tensor in the file is at its end.
     weights = np.frombuffer(data, dtype="<f2", offset=len(data) - 2 * TOKENS * DIMENSIONS)
-    # Twice the memory, but read without being converted each time.
+    # Twice the memory, but no conversion at each read.
     return StaticModel(tokenizer, weights.reshape(TOKENS, DIMENSIONS).astype(np.float32))
 
 

@@ -1,9 +1,9 @@
-"""The structure of a text: its sections, and where its subject changes. Pure, linear.
+"""The structure of a text: its sections, and where its topic changes. Pure, linear.
 
-Headings are found as CommonMark has them (`# …`, or a line underlined by `===` or `---`), not in
-fences of code or front matter. Subjects are found by TextTiling over vectors of sentences: where
-the text before a gap between two sentences and the text after it are far less alike than around
-it, the subject changes. Knows no database.
+Headings follow CommonMark (`# …`, or a line underlined by `===` or `---`), outside code fences and
+front matter. Topics are found by TextTiling over sentence vectors: the topic changes where the
+text before and after a gap between two sentences is far less similar than around it. Knows no
+database.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_PARAGRAPH = re.compile(r" {4}|\t|[ ]{0,3}(?:[>#|]|[-+*][ \t]|\d{1,9}[.)][ \t
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it, up to the next one; or the text before the first."""
+    """A heading and the text up to the next one; or the text before the first."""
 
     start: int
     end: int
@@ -43,7 +43,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A text's sections, which cover it without a gap, and its fences of code."""
+    """A text's sections, which cover it completely, and its code fences."""
 
     sections: tuple[Section, ...]
     fences: tuple[tuple[int, int], ...]
@@ -75,9 +75,9 @@ def build_outline(text: str) -> Outline:
 
 
 def _find_headings(text: str, fences: list[tuple[int, int]]) -> Iterator[_Heading]:
-    """Give the headings in order; fences are noted on the way."""
+    """Yield the headings in order; record fences on the way."""
     fence, fence_start = "", 0
-    # The line before, if it can be a heading that the next line underlines.
+    # The previous line, if the next line can underline it as a heading.
     before: tuple[int, str] | None = None
     follows_blank = True
     for start, line in _find_lines(text, _skip_front_matter(text)):
@@ -130,12 +130,12 @@ def _clean(words: str) -> str:
     return words if len(words) <= HEADING_CHARS_MAX else words[: HEADING_CHARS_MAX - 1] + "…"
 
 
-# Sentences on each side that are compared; a cut where the gap is this much deeper than most.
+# Sentences compared on each side; cut where the gap is this much deeper than most.
 WINDOW = 3
 DEPTH_DEVIATIONS = 0.5
-# Shorter sentences are taken together with the next one: they say too little.
+# Shorter sentences are joined to the next one: they say too little.
 SENTENCE_CHARS_MIN = 60
-# No more sentences than these are compared at a time, which bounds the memory.
+# The maximum number of sentences compared at a time, which bounds the memory.
 SENTENCES_MAX = 2_000
 
 _SENTENCE_END = re.compile(
@@ -154,7 +154,7 @@ def split_sentences(text: str) -> list[int]:
 
 
 def find_shifts(text: str) -> list[int]:
-    """Find the places in a text at which a new subject begins, each the start of a sentence."""
+    """Find where new topics begin in a text, each at the start of a sentence."""
     starts = split_sentences(text)
     shifts: list[int] = []
     for begin in range(0, len(starts), SENTENCES_MAX):
@@ -164,14 +164,14 @@ def find_shifts(text: str) -> list[int]:
         if len(some) - 1 < 2 * WINDOW:
             continue
         sentences = [text[low:high] for low, high in itertools.pairwise(some)]
-        told = [sentence if sentence.strip() else "." for sentence in sentences]
-        rows = load_static_model().embed(told).rows
+        texts = [sentence if sentence.strip() else "." for sentence in sentences]
+        rows = load_static_model().embed(texts).rows
         shifts += [some[gap] for gap in decide_shifts(rows)]
     return shifts
 
 
 def decide_shifts(rows: Matrix) -> list[int]:
-    """Decide before which sentences the subject changes, by their vectors."""
+    """Decide from the vectors before which sentences the topic changes."""
     import numpy as np
 
     likeness = _compare(rows)
@@ -193,7 +193,7 @@ def _compare(rows: Matrix) -> NDArray[np.float64]:
 
 
 def _climb(likeness: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Find, for each gap, the peak that is reached by climbing to the left."""
+    """Find, for each gap, the peak reached by climbing to the left."""
     peaks = likeness.copy()
     for gap in range(1, len(peaks)):
         if likeness[gap - 1] >= likeness[gap]:

@@ -1,1 +1,1 @@
-"""Where files are kept. Knows keys and bytes; it does not know what a file means."""
+"""File storage. Knows keys and bytes, not what a file means."""

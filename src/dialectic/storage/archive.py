@@ -1,8 +1,7 @@
-"""Zip archives on disk: the same files make the same bytes, and reading one is safe.
+"""Zip archives on disk: the same files give the same bytes, and reading one is safe.
 
-Knows zip files and manifests; it does not know what a project is. Reading trusts nothing: neither
-the names nor the sizes nor the kinds of the entries, and every byte is checked against the
-manifest.
+Knows zip files and manifests, not projects. Reading trusts neither the names nor the sizes nor the
+types of the entries, and checks every byte against the manifest.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from dialectic.core.transfer.bundle_format import (
 )
 from dialectic.errors import InvalidBundle, UsageError
 
-# The earliest moment a zip file can name.
+# The earliest timestamp of the zip format.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _FILE_MODE = stat.S_IFREG | 0o644
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# The record at the end of a zip file without a comment, which is checked before more is read.
+# The end record of a zip file without a comment; it is checked before anything else is read.
 _END = struct.Struct("<4s4H2LH")
 _END_MARK = b"PK\x05\x06"
 _ZIP64_MARK = b"PK\x06\x07"
 _ZIP64_BYTES = 20
 DIRECTORY_BYTES_MAX = 16 * 2**20
-# A manifest of as many entries as there may be, with the longest names.
+# A manifest with the maximum number of entries and the longest names.
 MANIFEST_BYTES_MAX = 32 * 2**20
 
-# What the library raises for a broken file.
+# The errors that the library raises for a broken file.
 _BROKEN = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -64,7 +63,7 @@ _BROKEN = (
 
 
 class ArchiveWriter:
-    """An archive that is being written, file by file."""
+    """An archive being written, file by file."""
 
     def __init__(self, opened: zipfile.ZipFile, limits: Limits) -> None:
         self._zip = opened
@@ -72,14 +71,14 @@ class ArchiveWriter:
         self._files: list[FileEntry] = []
 
     def add(self, path: str, data: bytes) -> None:
-        """Add a file, unless a reader would refuse its size."""
+        """Add a file, unless a reader would reject its size."""
         check_size([len(data)], self._limits)
         digest = hashlib.sha256(data).hexdigest()
         self._files.append(FileEntry(path=path, size_bytes=len(data), sha256=digest))
         self._put(path, data)
 
     def finish(self, *, contents: str, project: str) -> Manifest:
-        """Add the manifest, after which the archive is complete."""
+        """Add the manifest, which completes the archive."""
         files = tuple(sorted(self._files, key=lambda entry: entry.path))
         check_size((entry.size_bytes for entry in files), self._limits)
         manifest = Manifest.model_validate(
@@ -93,7 +92,7 @@ class ArchiveWriter:
         info.create_system = _UNIX
         info.external_attr = _FILE_MODE << 16
         info.compress_type = zipfile.ZIP_DEFLATED
-        # A file that shrinks too well is stored as it is: a reader would take it for a bomb.
+        # Store a file that compresses too well: a reader would take it for a zip bomb.
         if is_swollen(len(data), 0) and is_swollen(len(data), len(zlib.compress(data))):
             info.compress_type = zipfile.ZIP_STORED
         self._zip.writestr(info, data)
@@ -101,7 +100,7 @@ class ArchiveWriter:
 
 @contextlib.contextmanager
 def write_archive(path: Path, limits: Limits = LIMITS) -> Iterator[ArchiveWriter]:
-    """Write an archive; it gets its name in one step, when all of it is on disk."""
+    """Write an archive atomically: it is renamed once it is completely on disk."""
     check_plain(path, "written")
     try:
         with replacing(path, mode=PRIVATE_MODE, durable=True) as file:
@@ -120,7 +119,7 @@ class Archive:
         self._zip = opened
         self._infos = _check_entries(opened.infolist(), limits)
         if MANIFEST_NAME not in self._infos:
-            message = f"The archive has no {MANIFEST_NAME}. Give an exported project."
+            message = f"The archive has no {MANIFEST_NAME}. Use an exported project."
             raise InvalidBundle(message, reason="no_manifest")
         self.manifest = parse_manifest(self._unpack(MANIFEST_NAME, MANIFEST_BYTES_MAX), limits)
         self._entries = {entry.path: entry for entry in self.manifest.files}
@@ -134,7 +133,7 @@ class Archive:
             raise InvalidBundle(message, reason="no_file", subject=path)
         data = self._unpack(path, entry.size_bytes)
         if len(data) != entry.size_bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
-            message = f"{path!r} is damaged: its bytes are not those that {MANIFEST_NAME} names."
+            message = f"{path!r} is damaged: its bytes do not match {MANIFEST_NAME}."
             raise InvalidBundle(message, reason="damaged", subject=path)
         return data
 
@@ -146,10 +145,10 @@ class Archive:
     def _check_complete(self) -> None:
         packed, listed = self._infos.keys() - {MANIFEST_NAME}, self._entries.keys()
         for path in sorted(listed - packed):
-            message = f"{MANIFEST_NAME} lists {path!r}, which the archive does not hold."
+            message = f"{MANIFEST_NAME} lists {path!r}, which is not in the archive."
             raise InvalidBundle(message, reason="missing_file", subject=path)
         for path in sorted(packed - listed):
-            message = f"The archive holds {path!r}, which {MANIFEST_NAME} does not list."
+            message = f"The archive contains {path!r}, which {MANIFEST_NAME} does not list."
             raise InvalidBundle(message, reason="unlisted_file", subject=path)
 
     def _unpack(self, name: str, bytes_max: int) -> bytes:
@@ -160,7 +159,7 @@ class Archive:
             message = f"{name!r} cannot be unpacked: {error}."
             raise InvalidBundle(message, reason="not_unpackable", subject=name) from None
         if len(data) > bytes_max:
-            message = f"{name!r} has more than the {bytes_max:,} bytes that it may have."
+            message = f"{name!r} exceeds its limit of {bytes_max:,} bytes."
             raise InvalidBundle(message, reason="too_many_bytes", subject=name, limit=bytes_max)
         return data
 
@@ -169,9 +168,9 @@ class Archive:
 def open_archive(
     path: Path, limits: Limits = LIMITS, *, name: str | None = None
 ) -> Iterator[Archive]:
-    """Open an archive for reading; refuse it if its form is wrong.
+    """Open an archive for reading; reject a malformed one.
 
-    `name` is what its sender calls it, if that is not its path.
+    `name` is the sender's name for it, if that is not its path.
     """
     shown = name or str(path)
     check_plain(path, "read")
@@ -193,7 +192,7 @@ def open_archive(
 
 
 def _check_end(name: str, file: IO[bytes], limits: Limits) -> None:
-    """Check the archive's last record, before the library makes an object of every entry."""
+    """Check the end record before the library creates an object for every entry."""
     size = file.seek(0, os.SEEK_END)
     _check_bytes(name, size, limits)
     file.seek(max(0, size - _END.size - _ZIP64_BYTES))
@@ -201,9 +200,11 @@ def _check_end(name: str, file: IO[bytes], limits: Limits) -> None:
     if len(tail) < _END.size or not tail[-_END.size :].startswith(_END_MARK):
         raise InvalidBundle(f"{name} is not a zip file, or its end is missing.", reason="not_a_zip")
     if tail.startswith(_ZIP64_MARK):
-        raise InvalidBundle(f"{name} is a 64-bit zip file, which no bundle is.", reason="zip64")
+        raise InvalidBundle(
+            f"{name} is a 64-bit zip file, which bundles do not use.", reason="zip64"
+        )
     _, _, _, _, count, directory_bytes, _, _ = _END.unpack(tail[-_END.size :])
-    # The manifest is one more, and tools add an entry for every folder.
+    # Add one for the manifest; tools also add an entry for every folder.
     if count > 2 * limits.entries_max or directory_bytes > DIRECTORY_BYTES_MAX:
         message = f"{name} has {count:,} entries; a bundle allows {limits.entries_max:,}."
         raise InvalidBundle(message, reason="too_many_files", limit=limits.entries_max)
@@ -234,7 +235,10 @@ def _list_entry_faults(info: zipfile.ZipInfo, bytes_max: int) -> dict[str, tuple
         "not_a_file": ("is neither a file nor a folder", not is_plain),
         "full_folder": ("is a folder with content", info.is_dir() and size > 0),
         "encrypted": ("is encrypted", bool(info.flag_bits & _ENCRYPTED)),
-        "other_packing": ("is packed by another method", info.compress_type not in _METHODS),
+        "other_packing": (
+            "uses an unsupported compression method",
+            info.compress_type not in _METHODS,
+        ),
         "file_too_large": (f"has {size:,} bytes; {bytes_max:,} are allowed", size > bytes_max),
-        "swollen": (f"swells from {packed:,} to {size:,} bytes", is_swollen(size, packed)),
+        "swollen": (f"expands from {packed:,} to {size:,} bytes", is_swollen(size, packed)),
     }

@@ -1,15 +1,14 @@
-"""The storage port: what every store of files can do, and which one an address names.
+"""The storage interface, the choice of a store by URL, and the check that it is the right store.
 
-A key is `{tenant}/{path}`. A store knows keys and bytes; it does not know what they mean.
+A key is `{tenant}/{path}`. A store knows keys and bytes, not what they mean.
 
-Whether a store is the one that a database speaks of. Each keeps the same id.
+A store and its database keep the same id. A document's bytes leave the database once they are in
+storage. Two machines that each write to their own disk would scatter them, so a process with a
+different store does not start; nor does one whose store belongs to another database, which a wrong
+setting would mix up.
 
-A document's bytes leave the database once they are in storage. Two machines that each write to a
-disk of their own would scatter them, so a process whose store is another one does not start; nor
-does one whose store is that of another database, which a wrong setting would mix with its own.
-
-The database decides first, which id and which place; the store takes the id on afterwards. Until it
-has, the place is marked, so that whoever comes next finishes what a dead process began.
+The database first decides on the id and the place; then the store saves the id. Until then the
+place is marked, so that the next process finishes what a crashed one began.
 """
 
 from __future__ import annotations
@@ -31,45 +30,45 @@ from dialectic.storage.s3 import ObjectStore
 
 
 class FileStore(Protocol):
-    """Where files are kept. A cancelled call may still take effect, but only as a whole."""
+    """A store of files. A cancelled call may still take effect, but only as a whole."""
 
     async def write(self, key: str, data: bytes) -> None:
-        """Put the bytes under the key: all of them, durably, or none if it fails."""
+        """Write the bytes under the key: all of them, durably, or none if it fails."""
         ...
 
     async def write_file(self, key: str, source: Path) -> None:
-        """Do the same with the bytes of a file on this machine, however large it is."""
+        """Do the same with a local file of any size."""
         ...
 
     async def read(self, key: str) -> bytes:
-        """Return the bytes under the key; `NotFound` if there are none."""
+        """Return the bytes under the key; `NotFound` if the key does not exist."""
         ...
 
     def stream(self, key: str) -> AsyncIterator[bytes]:
-        """Yield the bytes under the key, a part at a time; `NotFound` if there are none."""
+        """Yield the bytes under the key in parts; `NotFound` if the key does not exist."""
         ...
 
     async def list(self, prefix: str) -> Keys:
-        """Return the keys in the folder `prefix` and below, in order; "" is the whole store."""
+        """Return the keys in the folder `prefix` and below, sorted; "" is the whole store."""
         ...
 
     async def delete(self, key: str) -> None:
-        """Take the key away; nothing happens if it is not there."""
+        """Delete the key; a missing key is not an error."""
         ...
 
     def locate(self, key: str) -> str:
-        """Say where the key's file is, for a person."""
+        """Return where the key's file is, for a person."""
         ...
 
     def build_link(self, key: str, expires_s: float, /) -> str | None:
-        """Build an address at which anyone can read the key for a while; None if there is no such.
+        """Build a public URL that is valid for a while; None if the store has no URLs.
 
-        Without one, whoever serves the file reads it himself and passes it on.
+        Without one, the server reads the file and sends it itself.
         """
         ...
 
     async def identify(self, wanted: UUID | None) -> UUID | None:
-        """Return the store's own id. One that has none takes on the wanted one, if there is one."""
+        """Return the store's id. A store without one saves the wanted id, if given."""
         ...
 
     @property
@@ -79,18 +78,18 @@ class FileStore(Protocol):
 
     @property
     def id_name(self) -> str:
-        """The name under which the store keeps its id, for a person."""
+        """The name of the file that holds the store's id, for a person."""
         ...
 
 
 def open_store(url: str, access: Access | None = None) -> FileStore:
-    """Open the store an address names; `access` says how, if that is a server."""
-    # The address may hold keys: only its scheme is ever repeated in a message.
+    """Open the store of a URL; `access` holds the credentials for a server."""
+    # The URL may contain keys: messages only repeat its scheme.
     try:
         address = urlsplit(url)
     except ValueError as error:
         raise ConfigurationError(
-            "DIALECTIC_STORAGE_URL is not an address.",
+            "DIALECTIC_STORAGE_URL is not a valid URL.",
             reason="not_an_address",
             subject="DIALECTIC_STORAGE_URL",
         ) from error
@@ -99,7 +98,7 @@ def open_store(url: str, access: Access | None = None) -> FileStore:
     if address.scheme == "s3":
         return ObjectStore(parse_bucket(address, access or Access()))
     raise ConfigurationError(
-        f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; known are: file, as in"
+        f"DIALECTIC_STORAGE_URL has the scheme {address.scheme[:20]!r}; use file, as in"
         " file:///var/lib/dialectic, and s3, as in s3://bucket/folder.",
         reason="unknown_scheme",
         subject="DIALECTIC_STORAGE_URL",
@@ -129,21 +128,21 @@ _UNFINISHED = " (not yet set up)"
 
 
 async def require_identity(files: FileStore, db: Database, *, belongs_together: bool) -> None:
-    """Make sure that the store is this database's, or raise; the first one that comes is.
+    """Check that the store belongs to this database, or raise; the first store found does.
 
-    `belongs_together` says that both lie in one home: a store that was emptied there is still it,
-    and one whose database was thrown away is that of the next.
+    `belongs_together` says that both are in one home: an emptied store there is still the same
+    store, and a store whose database was deleted belongs to the next database.
     """
     here = files.place
     rows = await db.fetch(SQL["find_storage"])
     if not rows:
         found = await files.identify(None)
-        # An id that another process just gave it is in the database already.
+        # If another process has just saved an id, the database has it already.
         rows = await db.fetch(SQL["find_storage"])
         if found is not None and not rows and not belongs_together:
             raise StorageMismatch(
                 f"{here} holds the documents of another database, and this one has none yet. Set "
-                "DIALECTIC_STORAGE_URL to a place of its own; if that database is gone for good, "
+                "DIALECTIC_STORAGE_URL to a new place; if the other database is permanently gone, "
                 f"delete `{files.id_name}` there.",
                 reason="another_database",
                 subject="DIALECTIC_STORAGE_URL",
@@ -168,5 +167,5 @@ def _describe_mismatch(files: FileStore, known: UUID, place: str, found: UUID | 
         f"The documents of this database are kept in {place}, but this process would use "
         f"{files.place}, which is {'another store' if found else 'no store yet'}. Set "
         "DIALECTIC_STORAGE_URL to the same shared place everywhere; if the documents were "
-        f"moved there, bring their file `{files.id_name}` along (it holds {known})."
+        f"moved there, also move their file `{files.id_name}` (it holds {known})."
     )

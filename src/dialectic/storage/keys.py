@@ -1,6 +1,6 @@
-"""Keys of files: `{tenant}/{path}`. Pure. A store checks every key, also one that we have built.
+"""Storage keys: `{tenant}/{path}`. Pure. A store checks every key, even one that we built.
 
-Knows nothing of where or how a file is kept, except that a key never names a draft.
+Knows nothing of where or how a file is stored, except that a key never names a temporary file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dialectic.errors import UsageError
 PART_BYTES_MAX = 255
 PARTS_MIN = 2
 KEY_CHARS_MAX = 1_200
-# At the root of a store, where no key leads: a key has at least two parts.
+# At the root of a store, which no key can reach: a key has at least two parts.
 ID_NAME = "store-id"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -24,11 +24,11 @@ Parts: TypeAlias = tuple[str, ...]
 
 
 def check_key(key: str) -> Parts:
-    """Return the parts of a key; refuse one that could lead astray."""
+    """Return the parts of a key; reject a path traversal."""
     parts = tuple(key.split("/"))
     if len(key) > KEY_CHARS_MAX or len(parts) < PARTS_MIN or not all(map(is_part, parts)):
         message = (
-            f"{key[:200]!r} cannot be a storage key: a key is a tenant and a path, parted by /,"
+            f"{key[:200]!r} cannot be a storage key: a key is a tenant and a path, separated by /,"
             f" no part empty, . or .., over {PART_BYTES_MAX} bytes, or with a control character or"
             " a backslash."
         )
@@ -37,15 +37,15 @@ def check_key(key: str) -> Parts:
 
 
 def check_prefix(prefix: str) -> Parts:
-    """Return the parts of a folder, which is what some key could stand in; "" is the root."""
+    """Return the parts of a folder that can contain keys; "" is the root."""
     return check_key(f"{prefix.removesuffix('/')}/key")[:-1] if prefix else ()
 
 
 def is_part(text: str) -> bool:
-    """Whether a key may have this between two slashes."""
+    """Whether a key may contain this between two slashes."""
     if text in ("", ".", "..") or "\\" in text or text.startswith(DRAFT_PREFIX):
         return False
-    # Stores of objects know no names with them.
+    # Object stores reject names that contain these.
     if _CONTROL.search(text) is not None:
         return False
     try:
@@ -55,7 +55,7 @@ def is_part(text: str) -> bool:
 
 
 def parse_id(data: bytes) -> UUID | None:
-    """Parse what a store keeps under `ID_NAME`; None if that is not an id."""
+    """Parse the content of `ID_NAME`; None if it is not an id."""
     try:
         return UUID(data.decode("ascii").strip())
     except ValueError:

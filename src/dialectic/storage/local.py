@@ -1,10 +1,10 @@
-"""Files under one folder of a disk: written whole, durably and by one writer at a time.
+"""Files under one folder of a disk: written atomically, durably and by one writer at a time.
 
-A key's folders and its file are refused if one of them is a symbolic link, since that would lead
-out of the root. Below the root only the user who runs the program can write, so the check need not
-withstand somebody who swaps folders at the same moment (docs/adr/0029-our-own-local-store.md).
+A symbolic link in a key's path is rejected, since it would lead out of the root. Below the root
+only the user who runs the program can write, so the check does not have to withstand a concurrent
+swap of folders (docs/adr/0029-our-own-local-store.md).
 
-Knows keys and bytes; it does not know what they mean.
+Knows keys and bytes, not what they mean.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from dialectic.storage.keys import (
 )
 
 THREADS_MAX = 16
-# A folder may be deleted, being empty, while a file is on its way into it; then it is made again.
+# An empty folder may be deleted while a file is being moved into it; then it is created again.
 WRITE_ATTEMPTS_MAX = 100
 DURABLE_FOLDERS_MAX = 10_000
 STREAM_BYTES = 1024 * 1024
 FOLDER_MODE = 0o700
 
-# A named pipe in a file's place would otherwise make the open wait for ever.
+# Opening a named pipe in a file's place would otherwise block for ever.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _REMEDIES = {
-    errno.EAGAIN: "Another process has been writing it for a while: resume that one or end it.",
+    errno.EAGAIN: "Another process holds its write lock: resume or stop that process.",
     errno.ENOSPC: "The disk is full: free some space, or set DIALECTIC_STORAGE_URL to another one.",
     errno.EDQUOT: "The disk quota is used up: raise it, or free some space.",
     errno.ENOTSUP: "Set DIALECTIC_STORAGE_URL to a folder on a disk.",
     errno.EROFS: "The file system is read-only: mount it for writing.",
-    errno.EACCES: "This user may not go there: correct the owner or the mode of the folder.",
-    errno.EPERM: "This user may not do that: correct the owner or the mode of the folder.",
-    errno.ENOTDIR: "A file or a symbolic link stands where a folder belongs: move it away.",
-    errno.EEXIST: "A file stands where a folder belongs: move it away.",
-    errno.ELOOP: "A symbolic link stands where a file belongs: move it away.",
-    errno.EISDIR: "A folder stands where a file belongs: move it away.",
+    errno.EACCES: "This user has no access: correct the owner or the mode of the folder.",
+    errno.EPERM: "This user lacks the permission: correct the owner or the mode of the folder.",
+    errno.ENOTDIR: "A file or a symbolic link is in the place of a folder: move it away.",
+    errno.EEXIST: "A file is in the place of a folder: move it away.",
+    errno.ELOOP: "A symbolic link is in the place of a file: move it away.",
+    errno.EISDIR: "A folder is in the place of a file: move it away.",
 }
 
 Result = TypeVar("Result")
@@ -65,14 +65,14 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class DiskStore:
-    """Files under one folder of this machine. A folder that is not there is an empty store."""
+    """Files under one folder of this machine. A missing folder is an empty store."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        # Folders known to outlive a crash. Another writer may have made a folder a moment ago and
-        # not have flushed it yet, so this process flushes each once, whether or not it made it.
+        # Folders known to survive a crash. Another writer may have created a folder and not flushed
+        # it yet, so this process flushes each folder once, even if it did not create it.
         self._durable: set[Path] = set()
-        # Threads of its own: a disk on a network may never answer, and others need theirs.
+        # Its own threads: a network disk may hang, and must not block the other threads.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="storage")
 
     async def write(self, key: str, data: bytes) -> None:
@@ -110,7 +110,7 @@ class DiskStore:
 
     @property
     def place(self) -> str:
-        path = os.fsencode(self._root).decode(errors="replace")  # it may not be text
+        path = os.fsencode(self._root).decode(errors="replace")  # it may not be valid UTF-8
         return f"{path} on {socket.gethostname()}"
 
     @property
@@ -120,12 +120,12 @@ class DiskStore:
     async def _run(
         self, key: str, work: Callable[[*Arguments], Result], *given: *Arguments
     ) -> Result:
-        # Disks wait, and the event loop must not.
+        # Disks block, and the event loop must not.
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
         except OSError as error:
             reason = error.strerror or str(error)
-            remedy = _REMEDIES.get(error.errno or 0, "Look at the disk and at the system's log.")
+            remedy = _REMEDIES.get(error.errno or 0, "Check the disk and the system log.")
             message = f"{self._root / key} cannot be used: {reason}. {remedy}"
             code = errno.errorcode.get(error.errno or 0, "").lower()
             raise StorageUnavailable(
@@ -152,7 +152,7 @@ class DiskStore:
                 self._make_folders(parts[:-1])
                 path = self._resolve(parts)
                 return replace_in_turn(path, fill, is_needless=partial(is_there, path))
-        raise OSError(errno.ESTALE, "The folder is deleted again and again")
+        raise OSError(errno.ESTALE, "Another process keeps deleting the folder")
 
     def _read(self, parts: Parts) -> bytes:
         with self._open(parts) as file:
@@ -162,7 +162,7 @@ class DiskStore:
         try:
             return _open_file(self._resolve(parts))
         except FileNotFoundError as error:
-            message = f"There is no file {'/'.join(parts)!r} in storage."
+            message = f"File {'/'.join(parts)!r} was not found in storage."
             raise NotFound(message, reason="no_file", subject="/".join(parts)) from error
 
     def _list(self, parts: Parts) -> Keys:
@@ -176,24 +176,24 @@ class DiskStore:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
             flush_folder(path.parent)
-        # A deleted project leaves no folders that tell its name.
+        # A deleted project must not leave folders that show its name.
         for folder in path.parents[: len(parts) - 1]:
             try:
                 folder.rmdir()
-            except OSError:  # not empty, as a rule
+            except OSError:  # usually: not empty
                 return
             self._durable.discard(folder)
 
     def _resolve(self, parts: Parts) -> Path:
-        """Return the path of a key's file; refuse a link under the root in place of a folder."""
-        # The root itself may be a link: where it leads is the operator's word.
+        """Return the path of a key's file; reject a symbolic link in place of a folder."""
+        # The root itself may be a link: the operator chose it.
         path = Path(os.path.realpath(self._root)).joinpath(*parts)
         if os.path.realpath(path.parent) != str(path.parent):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return path
 
     def _make_folders(self, parts: Parts) -> None:
-        """Make the root and the folders below it, and flush each name into the folder above."""
+        """Create the root and the folders below it, and flush each name into its parent."""
         self._make_root()
         folder = Path(os.path.realpath(self._root))
         for part in parts:
@@ -217,8 +217,10 @@ class DiskStore:
             try:
                 folder.mkdir(FOLDER_MODE, exist_ok=True)
             except FileNotFoundError:
-                # The folder above is there, so this file system has no room for folders.
-                raise OSError(errno.ENOTSUP, f"No folder can be made in {folder.parent}") from None
+                # The parent exists, so this file system does not support folders.
+                raise OSError(
+                    errno.ENOTSUP, f"Folders cannot be created in {folder.parent}"
+                ) from None
             flush_folder(folder.parent)
 
     def _identify(self, wanted: UUID | None) -> UUID | None:
@@ -236,14 +238,14 @@ class DiskStore:
 
 
 def _open_file(path: Path) -> BinaryIO:
-    """Open a plain file for reading; the system's own error if there is none."""
+    """Open a regular file for reading; raise the system's error if it is missing."""
     file = os.open(path, _FILE)
     try:
         mode = os.fstat(file).st_mode
         if stat.S_ISDIR(mode):
-            raise FileNotFoundError(errno.ENOENT, "There is only a folder of that name")
+            raise FileNotFoundError(errno.ENOENT, "It is a folder")
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "This is not a plain file")
+            raise OSError(errno.EINVAL, "It is not a regular file")
         return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)
@@ -251,20 +253,20 @@ def _open_file(path: Path) -> BinaryIO:
 
 
 def _has_content(path: Path, data: bytes) -> bool:
-    """Tell whether the file already holds these bytes, and if so make sure it keeps them."""
+    """Return whether the file already holds these bytes; if so, make them durable."""
     try:
         with _open_file(path) as file:
             if os.fstat(file.fileno()).st_size != len(data) or file.read() != data:
                 return False
-            # Its writer may have died before it was flushed.
+            # Its writer may have died before flushing it.
             os.fsync(file.fileno())
             return True
     except OSError:
-        return False  # absent, or something that the rename replaces or stumbles over
+        return False  # absent, or something that the rename replaces or fails on
 
 
 def _walk_files(top: Path) -> Iterator[Parts]:
-    """Yield the names, part by part, of all plain files below; other things are not ours."""
+    """Yield the names, in parts, of all regular files below; ignore everything else."""
     for folder, inner, names in os.walk(top, onerror=_ignore_deleted):
         inner[:] = filter(is_part, inner)
         above = Path(folder).relative_to(top).parts
@@ -291,5 +293,5 @@ def _find_id(path: Path) -> UUID | None:
     except FileNotFoundError:
         return None
     if found is None:
-        raise OSError(errno.EINVAL, "It should hold the id of this store, and does not")
+        raise OSError(errno.EINVAL, "It does not contain the id of this store")
     return found

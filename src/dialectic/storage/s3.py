@@ -1,19 +1,15 @@
-"""What a store of objects says when it refuses or fails, in words that tell what to do. Pure.
+"""Files as objects in a bucket, on Amazon S3 or a compatible server.
 
-The library gives one text for everything: in it stand the code and the status that the server
-answered with, which the protocol defines, or what went wrong on the way there. Only those are taken
-from it; the rest may name a key. Whatever the words are, the error is one that may pass, for a
-bucket can be made and a right be given while files wait.
+An object is written as a whole or not at all; the last writer wins. Requests run in our own
+threads, each with a timeout, and end before the program does: a process that exited during timed
+out requests was seen to abort (ADR 20). The library retries once after an error that came quickly,
+because the server may have closed a kept-alive connection; all other retries are the caller's.
 
-Files as objects of a bucket, on Amazon S3 or any server that speaks its protocol.
+Errors: the library returns one text, which contains the server's code and status, or the network
+error. Messages use only those; the rest may name a key. Every error is treated as temporary:
+someone can create the bucket or grant a permission while files wait.
 
-An object is there as a whole or not at all, and whoever writes last has written. Requests are made
-in threads of our own, each bounded in time, and end before the program does: one that ended while
-awaited requests timed out was seen to be aborted (ADR 20). The library tries a
-request a second time after an error that came quickly, for a connection that was kept open may have
-been closed at the other end; all other patience is the caller's, who sees what fails.
-
-Knows keys and bytes; it does not know what they mean.
+Knows keys and bytes, not what they mean.
 """
 
 from __future__ import annotations
@@ -49,18 +45,18 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 NO_BUCKET = "NoSuchBucket"
 NOT_IMPLEMENTED = "NotImplemented"
 _KEY = (
-    "Correct DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY, or make the"
-    " key anew."
+    "Correct DIALECTIC_STORAGE_ACCESS_KEY_ID and DIALECTIC_STORAGE_SECRET_ACCESS_KEY, or create a"
+    " new key."
 )
 _RIGHTS = (
-    "Give the key the rights to list the bucket and to get, put and delete what is in it; without"
-    " the first, a server may say this of what is not there."
+    "Allow the key to list the bucket and to get, put and delete its objects; without the"
+    " list permission, a server may report a missing object like this."
 )
-_REGION = "Set DIALECTIC_STORAGE_REGION to the bucket's own."
-_LATER = "The server says so for a while, as a rule; what waits is tried again."
-_SESSION = "Set DIALECTIC_STORAGE_SESSION_TOKEN and the keys it came with anew."
+_REGION = "Set DIALECTIC_STORAGE_REGION to the bucket's region."
+_LATER = "This is usually temporary; waiting files are retried."
+_SESSION = "Set DIALECTIC_STORAGE_SESSION_TOKEN again, together with its keys."
 
-# By the codes of the protocol.
+# By S3 error code.
 _REMEDIES = {
     NO_BUCKET: "Create the bucket, or correct DIALECTIC_STORAGE_URL.",
     "InvalidBucketName": "Correct DIALECTIC_STORAGE_URL.",
@@ -73,8 +69,8 @@ _REMEDIES = {
     "AuthorizationHeaderMalformed": _REGION,
     "PermanentRedirect": _REGION,
     "IllegalLocationConstraintException": _REGION,
-    "RequestTimeTooSkewed": "Put the clock of this machine right.",
-    "EntityTooLarge": "Let the server take larger objects.",
+    "RequestTimeTooSkewed": "Correct the clock of this machine.",
+    "EntityTooLarge": "Configure the server to accept larger objects.",
     "QuotaExceeded": "Raise the quota, or free some space.",
     "XMinioStorageFull": "Free some space on the server.",
     "SlowDown": _LATER,
@@ -90,51 +86,51 @@ _BY_STATUS = {
     507: "Free some space on the server.",
 }
 
-# Words of the library for what went wrong before there was an answer, the clearer ones first.
+# The library's words for network errors, the most specific first.
 _ON_THE_WAY = (
-    ("dns error", "its name is not known"),
+    ("dns error", "its name does not resolve"),
     ("CertificateExpired", "its certificate has expired"),
     ("Expired", "its certificate has expired"),
-    ("UnknownIssuer", "its certificate is signed by nobody this machine trusts"),
+    ("UnknownIssuer", "its certificate is not signed by a trusted authority"),
     ("NotValidForName", "its certificate is for another name"),
     ("InvalidCertificate", "its certificate is not valid"),
-    ("InvalidContentType", "it does not speak https, but http perhaps"),
-    ("Connection refused", "nobody listens there"),
-    ("unreachable", "no way leads there"),
+    ("InvalidContentType", "it does not speak https, perhaps only http"),
+    ("Connection refused", "it refused the connection"),
+    ("unreachable", "it is unreachable"),
     ("kind: Timeout", "it did not answer in time"),
     ("TimedOut", "it did not answer in time"),
 )
-_AT_ENDPOINT = "Look whether the server runs; DIALECTIC_STORAGE_ENDPOINT says where it is."
+_AT_ENDPOINT = "Check that the server runs and that DIALECTIC_STORAGE_ENDPOINT is correct."
 
 
 def find_code(text: str) -> str | None:
-    """Find the code that the server gave, if it gave one."""
+    """Find the server's error code, if it sent one."""
     found = _CODE.search(text)
     return found[1] if found else None
 
 
 def describe_trouble(text: str) -> str:
-    """Say what went wrong and what to do about it, from the library's words."""
+    """Turn the library's words into what went wrong and what to do."""
     code, status = find_code(text), _STATUS.search(text)
     if code is not None:
-        remedy = _REMEDIES.get(code, "Look at the server's log.")
+        remedy = _REMEDIES.get(code, "Check the server's log.")
         return f"the server says {code}. {remedy}"
     if status is not None:
         number = int(status[1])
-        remedy = _BY_STATUS.get(number, _LATER if number >= 500 else "Look at the server's log.")
+        remedy = _BY_STATUS.get(number, _LATER if number >= 500 else "Check the server's log.")
         return f"the server answers with status {number}. {remedy}"
-    reason = next((words for sign, words in _ON_THE_WAY if sign in text), "or not in words of S3")
+    reason = next((words for sign, words in _ON_THE_WAY if sign in text), "or it does not speak S3")
     return f"the server does not answer: {reason}. {_AT_ENDPOINT}"
 
 
 THREADS_MAX = 16
 RETRIES_MAX = 1
 RETRY_AFTER = timedelta(milliseconds=50)
-# What is larger goes in parts, which become one object when the last has arrived.
+# Larger files are uploaded in parts, which become one object when the last has arrived.
 PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 2
 STREAM_BYTES = 1024 * 1024
-# The protocol's own limits.
+# The limits of the protocol.
 NAME_BYTES_MAX = 1_024
 LINK_EXPIRES_MAX = timedelta(days=7)
 IDENTIFY_ATTEMPTS_MAX = 5
@@ -150,13 +146,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a server is waited for."""
+    """The timeouts for a server."""
 
     connect_max: timedelta = timedelta(seconds=5)
-    # How long it may be silent within a request, and how long one may take that is not.
+    # How long a request may be silent, and how long an active request may take.
     silence_max: timedelta = timedelta(seconds=10)
     request_max: timedelta = timedelta(minutes=10)
-    # A second try only for what failed at once.
+    # Retry only an error that came at once.
     retry_within: timedelta = timedelta(seconds=2)
 
 
@@ -164,7 +160,7 @@ PATIENCE = RetryPolicy()
 
 
 class ObjectStore:
-    """Files in one folder of a bucket. A folder in which nothing is, is an empty store."""
+    """Files in one folder of a bucket. An empty folder is an empty store."""
 
     def __init__(self, bucket: Bucket, patience: RetryPolicy = PATIENCE) -> None:
         self._bucket = bucket
@@ -227,11 +223,11 @@ class ObjectStore:
         except FileNotFoundError as error:
             if find_code(str(error)) != NO_BUCKET:
                 raise NotFound(
-                    f"There is no file {key!r} in storage.", reason="no_file", subject=key
+                    f"File {key!r} was not found in storage.", reason="no_file", subject=key
                 ) from None
             raise self._translate(key, error) from None
         except (BaseError, OSError, ValueError) as error:
-            # Without the library's own words: they repeat what the server says, who is named.
+            # Without the library's text: it repeats the server's words, which may contain secrets.
             raise self._translate(key, error) from None
 
     def _translate(self, key: str, error: Exception) -> StorageUnavailable:
@@ -251,7 +247,7 @@ class ObjectStore:
         name_bytes = len(f"{self._bucket.prefix}/{key}".encode())
         if name_bytes > NAME_BYTES_MAX:
             raise _Trouble(
-                f"its name has {name_bytes} bytes, and {NAME_BYTES_MAX} are the most. Choose a"
+                f"its name has {name_bytes} bytes; {NAME_BYTES_MAX} are allowed. Choose a"
                 " shorter folder in DIALECTIC_STORAGE_URL.",
                 "name_too_long",
             )
@@ -265,12 +261,12 @@ class ObjectStore:
                 max_concurrency=PARTS_AT_ONCE,
             )
         except FileNotFoundError as error:
-            # There is nothing to be found but the bucket.
+            # Only the bucket itself can be missing.
             raise _Trouble(describe_trouble(str(error)), "refused") from None
 
     def _list(self, folder: str) -> Keys:
         found = [meta["path"] for page in self._store.list(folder or None) for meta in page]
-        # Other things may lie in a bucket: they are none of ours.
+        # A bucket may contain other objects: ignore them.
         return sorted(key for key in found if _is_key(key))
 
     def _delete(self, key: str) -> None:
@@ -283,10 +279,10 @@ class ObjectStore:
     # -- identity ----------------------------------------------------------------------------------
 
     def _identify(self, wanted: UUID | None) -> UUID | None:
-        """Find the id; without one, write the wanted one unless another process just did.
+        """Find the id; without one, write the wanted id unless another process just did.
 
-        A server that knows conditions lets one writer win. One that does not lets the last win, so
-        what is there afterwards is read again; who lost all the same finds out at the next start.
+        A server with conditional writes lets one writer win. Without them the last writer wins, so
+        the id is read again afterwards; a writer that still lost finds out at the next start.
         """
         for _ in range(IDENTIFY_ATTEMPTS_MAX):
             found = self._find_id()
@@ -294,7 +290,7 @@ class ObjectStore:
                 return found
             self._propose_id(wanted)
         raise _Trouble(
-            f"its {ID_NAME} vanishes again and again. See who deletes it.", "id_vanishes"
+            f"its {ID_NAME} keeps disappearing. Find out what deletes it.", "id_vanishes"
         )
 
     def _find_id(self) -> UUID | None:
@@ -306,7 +302,7 @@ class ObjectStore:
             return None
         found = parse_id(text)
         if found is None:
-            raise _Trouble("It should hold the id of this store, and does not.", "no_id")
+            raise _Trouble("It does not contain the id of this store.", "no_id")
         return found
 
     def _propose_id(self, wanted: UUID) -> None:
@@ -324,7 +320,7 @@ class ObjectStore:
 
 
 class _Trouble(ValueError):
-    """Something that we found, in words of our own."""
+    """A problem that we found ourselves."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -337,7 +333,7 @@ def _is_key(path: str) -> bool:
 
 
 def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
-    # The library: 0.1 s that a store on a disk need not pay.
+    # Imported here: it takes 0.1 s that a store on a disk need not pay.
     from obstore.store import S3Store
 
     def reveal() -> S3Credential:
@@ -351,7 +347,7 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
     return S3Store(
         bucket.name,
         prefix=bucket.prefix or None,
-        # All that the library would else take from variables of the environment.
+        # Set everything that the library would otherwise read from environment variables.
         config={
             "endpoint": bucket.endpoint,
             "aws_endpoint_url_s3": bucket.endpoint,
@@ -360,7 +356,7 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
             "skip_signature": False,
             "unsigned_payload": False,
             "s3_express": False,
-            # Not all servers know how to delete many at once, and one at a time is all we do.
+            # Not all servers support bulk deletion, and we delete one object at a time.
             "disable_bulk_delete": True,
         },
         client_options={
@@ -374,6 +370,6 @@ def _open_bucket(bucket: Bucket, patience: RetryPolicy) -> S3Store:
             "retry_timeout": patience.retry_within,
             "backoff": {"init_backoff": RETRY_AFTER, "max_backoff": RETRY_AFTER, "base": 2},
         },
-        # By this way, since a token of the environment would else be sent along with our key.
+        # Set it this way, or a session token from the environment would be sent along with our key.
         credential_provider=reveal,
     )

@@ -1,1 +1,1 @@
-"""Token counts of what is really sent."""
+"""Token counts of what is sent."""

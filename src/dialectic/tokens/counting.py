@@ -1,8 +1,7 @@
-"""Token counts of what is really sent: text in, number out. Knows no provider and no database.
+"""Token counts of what is sent: text in, number out. Knows no provider and no database.
 
-A count carries its method. It is exact where the model's own vocabulary is at hand, the provider's
-where it was asked, and otherwise an estimate with a margin. Counting is linear in any text, and a
-text that was counted before is not counted again.
+A count carries its method: exact with the model's own vocabulary, the provider's if it was asked,
+and otherwise an estimate with a margin. Counting is linear in any text, and counts are cached.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ logger = logging.getLogger(__name__)
 
 MESSAGE_OVERHEAD_TOKENS = 3
 REPLY_PRIMER_TOKENS = 3
-# How far an estimate may be off: text in general, and text for which no vocabulary could be loaded.
+# How far an estimate may be off: for text in general, and without a vocabulary.
 MARGIN = Fraction(11, 10)
 BLIND_MARGIN = Fraction(3, 2)
 BLIND_BYTES_PER_TOKEN = 3
-# From here on counting takes a millisecond or more, so an event loop leaves it to a thread.
+# Above this, counting takes a millisecond or more, so it runs in a thread.
 ASIDE_CHARS = 20_000
-# Shorter texts are counted as quickly as they are looked up.
+# Counting shorter texts is as fast as a cache lookup.
 REMEMBERED_CHARS_MIN = 500
 REMEMBERED_BYTES_MAX = 8_000_000
-# So are texts whose paragraphs are shorter than this, on average. When those that are remembered
-# have more characters than this, all are forgotten.
+# So is counting texts with paragraphs shorter than this, on average. The cache is cleared when its
+# texts have more characters than this.
 PARAGRAPH_CHARS_MIN = 40
 PARAGRAPHS_CHARS_MAX = 2_000_000
-# What one remembered count takes: key, value and their place in the table.
+# The memory of one cached count: key, value and table slot.
 _ENTRY_BYTES = 400
 
 Count = Callable[[str], int]
@@ -59,7 +58,7 @@ CountEach = Callable[[Sequence[str]], list[int]]
 
 
 class CountMethod(enum.StrEnum):
-    """How a count was come by."""
+    """How a count was obtained."""
 
     EXACT = "exact"
     PROVIDER = "provider"
@@ -68,7 +67,7 @@ class CountMethod(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """How many tokens something has, and how many it has at most as far as one can know."""
+    """The number of tokens of something, and the upper bound of that number."""
 
     tokens: int
     method: CountMethod
@@ -84,9 +83,9 @@ def get_counter(tokenizer: str) -> Count:
 
 @cache
 def get_batch_counter(tokenizer: str) -> CountEach:
-    """Find what counts many texts at once, as the tokenizer's counting function does each.
+    """Find a function that counts many texts at once, like the tokenizer's counting function.
 
-    With a vocabulary other threads go on meanwhile.
+    With a vocabulary, other threads run meanwhile.
     """
     parsed, count = parse_tokenizer(tokenizer), get_counter(tokenizer)
     vocabulary = parsed.vocabulary
@@ -116,24 +115,24 @@ def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
 
 
 def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
-    """Find how many tokens we may count of what must not have more than this, however it is."""
-    return floor(upper_tokens / _compute_margin(parse_tokenizer(tokenizer)))
+    """Compute how many counted tokens are safe under a limit, given the margin."""
+    return floor(upper_tokens / _find_margin(parse_tokenizer(tokenizer)))
 
 
 def bound_tokens(tokens: int, tokenizer: str) -> int:
-    """Find how many tokens something has at most of which we count this many."""
-    return ceil(tokens * _compute_margin(parse_tokenizer(tokenizer)))
+    """Compute the upper bound of a count, given the margin."""
+    return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
 
 
-def _compute_margin(tokenizer: Tokenizer) -> Fraction:
-    """Compute how far a count by this tokenizer may be off."""
+def _find_margin(tokenizer: Tokenizer) -> Fraction:
+    """Find the margin of a count by this tokenizer."""
     if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
         return BLIND_MARGIN
     return Fraction(1) if tokenizer.factor is None else MARGIN
 
 
 async def count_request_tokens_aside(request: Request, card: ModelCard) -> TokenCount:
-    """Count a request; a long one in a thread, so that the event loop goes on meanwhile."""
+    """Count a request; a long one in a thread, so that the event loop is not blocked."""
     if sum(map(len, _list_texts(request))) < ASIDE_CHARS:
         return count_request_tokens(request, card)
     return await asyncio.to_thread(count_request_tokens, request, card)
@@ -156,16 +155,16 @@ def _count(text: str, tokenizer: Tokenizer) -> int:
 
 @cache
 def _find_encoding(vocabulary: str) -> tiktoken.Encoding | None:
-    """Find a vocabulary; None, once and for all, if it is not there or damaged."""
+    """Find a vocabulary; None, and cached as such, if it is missing or damaged."""
     try:
         return load_encoding(vocabulary)
     except ConfigurationError as error:
-        logger.warning("tokens are only estimated: %s", error.message)
+        logger.warning("token counts are estimates: %s", error.message)
         return None
 
 
 class _Remembered:
-    """Counts of long texts, by their digests; the ones not asked for longest are forgotten."""
+    """A cache of counts of long texts, by digest; the least recently used are dropped."""
 
     def __init__(self, bytes_max: int) -> None:
         self._entries_max = bytes_max // _ENTRY_BYTES
@@ -192,7 +191,7 @@ class _Remembered:
 
 
 class _Paragraphs:
-    """Counts of paragraphs: of a text that was changed here and there, only that is counted."""
+    """A cache of counts of paragraphs: of an edited text, only the changes are counted."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

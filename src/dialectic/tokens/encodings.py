@@ -1,7 +1,7 @@
-"""The vocabularies that tokens are counted and cut with, offline. Knows no model.
+"""The vocabularies that count and cut tokens, offline. Knows no model.
 
-tiktoken would download a vocabulary at its first use. Here its ranks come out of a package that
-carries them, and are refused unless they are, to the bit, those that were published.
+tiktoken would download a vocabulary at its first use. Here a package provides the ranks, and they
+are rejected unless their hash is the published one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ENCODINGS = VOCABULARIES
 
-# How text is cut into pieces before its bytes are merged, as published with each vocabulary.
+# How text is split before its bytes are merged, as published with each vocabulary.
 _PATTERNS = {
     "o200k_base": "|".join(
         [
@@ -49,14 +49,14 @@ _SHA256 = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
-# tiktoken reads no more than this at once: it panics on a million blanks in a row.
+# tiktoken gets no more than this at once: it panics on a million blanks in a row.
 SLICE_CHARS = 250_000
 # Fewer texts are counted one by one.
 BATCH_TEXTS_MIN = 3
-# Where one piece surely ends and the next begins: before a blank that follows a word or a sign, and
-# between a line end and what is neither white space nor a slash.
+# Where one piece surely ends and the next begins: before a blank after a word or a sign, and
+# between a line end and a character that is neither white space nor a slash.
 _SURE_END = re.compile(r"(?<=\S)(?=[ \t])|(?<=\n)(?=[^\s/])")
-# A blank line is one too, before any of these; a slash may belong to what stands before it.
+# Also a blank line before any of these; a slash may belong to the text before it.
 _PARAGRAPH_END = re.compile(r"\n\n(?=[!-.0-~])")
 # Separates texts that are counted at once, as a token of its own; in a text it is plain text.
 _BETWEEN = "<|dialectic-between|>"
@@ -64,10 +64,10 @@ _loading = threading.Lock()
 
 
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """Load a vocabulary by its name, once; some tenths of a second of work the first time."""
+    """Load a vocabulary by name, once; the first time takes some tenths of a second."""
     if name not in ENCODINGS:
         raise ConfigurationError(
-            f"There is no vocabulary {name!r} here. Known: {', '.join(ENCODINGS)}.",
+            f"Vocabulary {name!r} was not found. Known: {', '.join(ENCODINGS)}.",
             reason="no_vocabulary",
             subject=name,
         )
@@ -85,8 +85,8 @@ def _load(name: str) -> tiktoken.Encoding:
     except (ImportError, OSError, EOFError, zlib.error) as error:
         raise _refuse(name, type(error).__name__) from None
     if hashlib.sha256(ranks).hexdigest() != _SHA256[name]:
-        raise _refuse(name, "it is not what was published")
-    # One line for each token in the order of their ranks, which therefore need no reading.
+        raise _refuse(name, "its hash is not the published one")
+    # One line per token in the order of the ranks, so the ranks need no parsing.
     tokens = {token: rank for rank, token in enumerate(map(a2b_base64, ranks.split()[::2]))}
     return tiktoken.Encoding(
         name,
@@ -106,10 +106,10 @@ def _refuse(name: str, reason: str) -> ConfigurationError:
 
 
 def count_text(encoding: tiktoken.Encoding, text: str, *, slice_chars: int = SLICE_CHARS) -> int:
-    """Count the tokens of a text; what looks like a special token is text.
+    """Count the tokens of a text; text that looks like a special token is plain text.
 
-    The count is exact for any text that has blanks or line ends to cut it at. A longer stretch
-    without them counts as one token for each byte, which is never too few.
+    The count is exact for any text with blanks or line ends to cut it at. A longer run without them
+    counts as one token per byte, which is never too few.
     """
     total = start = 0
     while len(text) - start > slice_chars:
@@ -122,7 +122,7 @@ def count_text(encoding: tiktoken.Encoding, text: str, *, slice_chars: int = SLI
 
 
 def count_bytes(text: str) -> int:
-    """Count the bytes of a text: as many tokens as it can have in any of these vocabularies."""
+    """Count the bytes of a text: the maximum of its tokens in any of these vocabularies."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -151,7 +151,7 @@ def _count_batch(encoding: tiktoken.Encoding, texts: Sequence[str]) -> list[int]
         end = found.index(between, start)
         counts.append(end - start)
         start = end + 1
-    if len(counts) != len(texts):  # one of them has the very words in it
+    if len(counts) != len(texts):  # one of them contains the separator
         return [count_text(encoding, text) for text in texts]
     return counts
 

@@ -1,1 +1,1 @@
-"""Files that people give, read as text. Knows their forms, but not what becomes of them."""
+"""Read uploaded files as text. Knows the formats, not what the text is used for."""

@@ -18,7 +18,7 @@ from dialectic.uploads.kinds import Limits, UploadKind
 
 
 def main(kind: str, limits_json: str) -> None:
-    """Read the document, and answer with its text or the reason why it cannot be read."""
+    """Read the document, and return its text or the reason why it cannot be read."""
     limits = Limits(**json.loads(limits_json))
     _bind(limits)
     # Libraries warn about every oddity of a file.
@@ -34,14 +34,14 @@ def main(kind: str, limits_json: str) -> None:
 
 
 def _bind(limits: Limits) -> None:
-    """Limit what this process can use."""
+    """Limit the resources of this process."""
     for what, most in (
         (resource.RLIMIT_CPU, limits.cpu_s),
         (resource.RLIMIT_AS, limits.memory_bytes_max),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        # Not every system has every limit, and none can be raised.
+        # Not every system has every limit, and a limit cannot be raised.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, (most, most))
 

@@ -1,6 +1,6 @@
-"""The text of PDF and DOCX files, within limits. Knows the two libraries, and nothing of who asks.
+"""Extract the text of PDF and DOCX files, within limits. Knows the libraries, not the caller.
 
-A PDF file is read page by page. A DOCX file becomes markdown with headings, lists and tables. Its
+A PDF file is read page by page. A DOCX file becomes Markdown with headings, lists and tables. Its
 body is walked element by element, because the library skips content controls and tracked
 insertions; no text that a printed page would show may be lost. Deleted text is left out.
 """
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def _take(parts: Iterable[str], limits: Limits) -> list[str]:
-    """Take the parts that have text; refuse the first one over the limit before more are made."""
+    """Take the parts that have text; stop at the first one over the limit."""
     taken, left_bytes = [], limits.text_bytes_max
     for part in filter(None, parts):
         left_bytes -= len(part.encode(errors="replace"))
@@ -49,7 +49,7 @@ def _join(parts: list[str]) -> str:
 
 
 def read_pdf(data: bytes, limits: Limits) -> tuple[str, list[str]]:
-    """Read the text of all pages, and note how many have none."""
+    """Read the text of all pages, and count the pages without text."""
     reader = PdfReader(io.BytesIO(data), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise Refused("is encrypted. Save it without a password.", "encrypted")
@@ -112,7 +112,7 @@ def read_docx(data: bytes, limits: Limits) -> tuple[str, list[str]]:
 
 
 def _check_archive(data: bytes, limits: Limits) -> None:
-    """Refuse a zip bomb by the sizes it declares: no more than those is ever unpacked."""
+    """Reject a zip bomb by its declared sizes: no more than those is ever decompressed."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
     if len(parts) > limits.parts_max:
@@ -124,11 +124,11 @@ def _check_archive(data: bytes, limits: Limits) -> None:
         raise Refused("has too much text.", TOO_MUCH_TEXT)
     large = [part for part in parts if part.file_size > limits.small_bytes]
     if any(part.file_size > limits.swelling_max * part.compress_size for part in large):
-        raise Refused("swells more than text does when it is unpacked. Save it again.", "swollen")
+        raise Refused("expands more than text does. Save it again.", "swollen")
 
 
 def _list_blocks(parent: Any) -> Iterator[Any]:
-    """List paragraphs and tables in order, also those in content controls and the like."""
+    """List paragraphs and tables in order, including those in content controls and the like."""
     for child in parent:
         if child.tag in (_PARAGRAPH, _TABLE):
             yield child

@@ -1,7 +1,7 @@
-"""The kinds of files that people upload, the limits on them, and how plain text is decoded. Pure.
+"""The kinds of uploaded files, their limits, and the decoding of plain text. Pure.
 
-The first bytes of a file decide its kind; its name only tells markdown from text, and shows that a
-file which should be a document is damaged. Knows nothing of how documents are read.
+The first bytes of a file decide its kind; its name only distinguishes Markdown from text, and shows
+that a file which should be a document is damaged. Knows nothing of how documents are read.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class UploadKind(enum.StrEnum):
 
 KNOWN = "text, markdown, PDF and DOCX"
 _PDF = b"%PDF-"
-# In a file that is named .pdf, the mark may come this late.
+# In a file named .pdf, the signature may come this late.
 _PDF_WITHIN = 1_024
 _ARCHIVE = (b"PK\x03\x04", b"PK\x05\x06")
-# The longer mark first: that of UTF-16 is the beginning of one of UTF-32.
+# The longer mark first: UTF-16's is the beginning of one of UTF-32's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -38,28 +38,28 @@ _MARKS = (
 )
 MARK_BYTES_MAX = max(len(mark) for mark, _ in _MARKS)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-# A text may have a stray one; in a binary file they are everywhere.
+# A text may contain a stray one; in a binary file they are everywhere.
 _CONTROL_SHARE_MAX = 0.01
 
-# Other formats that people often upload: how they begin, what they are, and what to do.
+# Other formats that users often upload: their first bytes, what they are, and what to do.
 _OTHERS = (
     (b"\xd0\xcf\x11\xe0", "an old or encrypted Word file", "save it as plain DOCX", "old_word"),
     (b"{\\rtf", "RTF", "save it as DOCX or as text", "rtf"),
     (b"\x89PNG", "a picture", "give its text", "picture"),
     (b"\xff\xd8\xff", "a picture", "give its text", "picture"),
     (b"GIF8", "a picture", "give its text", "picture"),
-    (b"\x1f\x8b", "compressed", "unpack it first", "compressed"),
-    (b"7z\xbc\xaf", "compressed", "unpack it first", "compressed"),
+    (b"\x1f\x8b", "compressed", "decompress it first", "compressed"),
+    (b"7z\xbc\xaf", "compressed", "decompress it first", "compressed"),
 )
 
 
 def is_document(head: bytes) -> bool:
-    """Tell by the first four bytes whether a file may hold more than text."""
+    """Return whether the first four bytes may belong to something other than text."""
     return head.startswith((_PDF[:4], *_ARCHIVE))
 
 
 def decide_kind(name: str, data: bytes) -> UploadKind:
-    """Decide the kind of a file; refuse other kinds."""
+    """Decide the kind of a file; reject other kinds."""
     ending = name.lower().rpartition(".")[2] if "." in name else ""
     if data.startswith(_PDF) or (ending == UploadKind.PDF and _PDF in data[:_PDF_WITHIN]):
         return UploadKind.PDF
@@ -67,20 +67,22 @@ def decide_kind(name: str, data: bytes) -> UploadKind:
         if b"word/document" in data:
             return UploadKind.DOCX
         if ending != "docx":
-            message = f"{name} is an archive. Give the files in it: {KNOWN} are read."
+            message = f"{name} is an archive. Upload the files in it: {KNOWN}."
             raise InvalidUpload(message, reason="archive", subject=name)
     for mark, what, remedy, reason in _OTHERS:
         if data.startswith(mark):
             message = f"{name} is {what}: {remedy}. Dialectic reads {KNOWN}."
             raise InvalidUpload(message, reason=reason, subject=name)
     if ending in (UploadKind.PDF, UploadKind.DOCX):
-        message = f"{name} is not a whole {ending.upper()} file. Save it again, or rename a text."
+        message = (
+            f"{name} is not a complete {ending.upper()} file. Save it again, or rename a text."
+        )
         raise InvalidUpload(message, reason="damaged", subject=name)
     return UploadKind.MARKDOWN if ending in ("md", "markdown") else UploadKind.TEXT
 
 
 def decode_text(name: str, data: bytes) -> str:
-    """Decode a text by its byte order mark, else as UTF-8; refuse binary data."""
+    """Decode a text by its byte order mark, else as UTF-8; reject binary data."""
     mark, encoding = next(
         ((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8")
     )
@@ -98,19 +100,19 @@ def decode_text(name: str, data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The size of one file, and the resources that reading it may use."""
+    """The limits on the size of one file, and on the resources for reading it."""
 
-    # The file itself; pictures make a document much larger than its text.
+    # The file itself; images make a document much larger than its text.
     file_bytes_max: int = 50_000_000
     # Its text.
     text_bytes_max: int = 10_000_000
     pages_max: int = 2_000
-    # A DOCX file unpacked; and how many times its packed size a part that is not small may be.
+    # A decompressed DOCX file; and the maximum compression ratio of a part that is not small.
     parts_max: int = 5_000
     unpacked_bytes_max: int = 200_000_000
     small_bytes: int = 1_000_000
     swelling_max: int = 200
-    # Of the process that reads it: processor time, and twice that by the clock.
+    # The process that reads it: CPU time, and twice that in wall-clock time.
     cpu_s: int = 20
     memory_bytes_max: int = 1_000_000_000
 

@@ -1,9 +1,9 @@
 """Read an uploaded file as text: `read_upload`. It blocks, so call it in a thread.
 
-Plain text is read here. Libraries read documents in a child process: a hostile file is slow or
-large, and the child has limited time and memory, nothing of our environment, and can write only
-into its pipe. However it ends, the caller gets a text or one of our errors. Knows nothing of
-prompts or projects.
+Plain text is read here. Libraries read documents in a child process: a hostile file may be slow or
+large, so the child has limited time and memory, none of our environment, and can write only into
+its pipe. However it ends, the caller gets a text or one of our errors. Knows nothing of prompts or
+projects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTES_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The text of a file, what the file was, and what a reader should know about the text."""
+    """The text of a file, its kind, and notes about the text."""
 
     text: str
     kind: UploadKind
@@ -45,7 +45,7 @@ class Uploaded:
 
 
 def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
-    """Read a file as clean text; `InvalidUpload` says why a file has none."""
+    """Read a file as clean text; `InvalidUpload` says why that fails."""
     shown = clean_text(name)[0][:200] or "The file"
     if len(data) > limits.file_bytes_max:
         limit = limits.file_bytes_max
@@ -55,7 +55,7 @@ def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
     if kind in (UploadKind.PDF, UploadKind.DOCX):
         text, found = _read_document(shown, kind, data, limits)
     else:
-        # Before decoding: what is too long may be far too long.
+        # Before decoding: an overlong file may be far too long.
         if len(data) > limits.text_bytes_max + MARK_BYTES_MAX:
             raise _refuse_excess(shown, limits)
         text, found = decode_text(shown, data), []
@@ -63,7 +63,7 @@ def read_upload(name: str, data: bytes, limits: Limits = LIMITS) -> Uploaded:
         raise _refuse_excess(shown, limits)
     text, removed = clean_text(text)
     if not text.strip():
-        message = f"{shown} is empty. Give a file with words in it."
+        message = f"{shown} is empty. Upload a file with text."
         raise InvalidUpload(message, reason="empty", subject=shown)
     return Uploaded(text, kind, (*found, *removed))
 
@@ -81,15 +81,15 @@ def _refuse_excess(name: str, limits: Limits) -> UploadTooLarge:
 def _read_document(
     name: str, kind: UploadKind, data: bytes, limits: Limits
 ) -> tuple[str, list[str]]:
-    """Let a child process read the text of a document."""
+    """Read the text of a document in a child process."""
     answer_bytes_max = _SPELLING * limits.text_bytes_max + _NOTES_BYTES
     try:
         code, out = _run_reader(kind, data, limits, answer_bytes_max)
     except OSError as error:
-        # A full disk or no room for a process: the file is not to blame.
+        # The disk is full or the process limit is reached: the file is not to blame.
         raise ConfigurationError(
-            f"{name} cannot be read now: {error.strerror}. Make room on this machine, "
-            "for files and for processes, and try again.",
+            f"{name} cannot be read now: {error.strerror}. Free disk space or processes "
+            "on this machine, then try again.",
             reason="no_room",
             subject=name,
         ) from None
@@ -110,7 +110,7 @@ def _read_document(
         case _:
             raise InvalidUpload(
                 f"{name} cannot be read as {kind.upper()}: it is damaged, incomplete, or needs too"
-                " much memory. Save it again, or give its text.",
+                " much memory. Save it again, or upload its text.",
                 reason="damaged",
                 subject=name,
             )
@@ -119,7 +119,7 @@ def _read_document(
 def _run_reader(
     kind: UploadKind, data: bytes, limits: Limits, answer_bytes_max: int
 ) -> tuple[int, bytes]:
-    """Run the child until it ends or its time is over; return its exit code and its answer."""
+    """Run the child until it ends or times out; return its exit code and its output."""
     words = json.dumps(dataclasses.asdict(limits))
     with tempfile.TemporaryFile() as given:
         given.write(data)
@@ -133,7 +133,7 @@ def _run_reader(
             # The path of its modules, and no key.
             env={"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUTF8": "1"},
         )
-        # Its own limit counts processor time; this one also counts waiting.
+        # The child's own limit counts CPU time; this one also counts waiting.
         killing = threading.Timer(2 * limits.cpu_s, reader.kill)
         killing.start()
         try:

@@ -169,7 +169,7 @@ def test_without_its_vocabulary_a_request_is_estimated_with_a_wide_margin(
     assert counted.upper_tokens == ceil(counted.tokens * Decimal("1.5"))
     get_counter("o200k_base")(PROSE)
     (warning,) = caplog.records
-    assert "tokens are only estimated: Vocabulary o200k_base cannot be loaded" in warning.message
+    assert "o200k_base" in warning.message
 
 
 @pytest.mark.usefixtures("without_vocabularies")

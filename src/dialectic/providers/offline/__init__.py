@@ -1,6 +1,6 @@
 """Models that need no key and no network: they arrange the text they are given.
 
-`reading` understands a prompt, `composer` decides what the answer says, `frames` words it with the
+`reading` parses a prompt, `composer` decides what the document says, `frames` words it with the
 sentences of `vocabulary.toml`, and `provider` behaves like a vendor's service around it.
 """
 

@@ -1,10 +1,10 @@
 """Writes the document that answers a prompt, in the voice of one model.
 
-Pure: the dice are given, nothing else varies. `vocabulary.toml` says what stands under a heading of
-each kind and how each voice words it; here is decided with what it is filled. A method `each_…`
-lists the things that a line repeats itself for, a method `slot_…` gives the text of one slot.
-A source is quoted word for word with its label, so that a reader can follow a point through all
-stages; a merged proposal speaks of the work alone.
+Pure: only the random generator varies, and the caller passes it in. `vocabulary.toml` says what
+goes under each kind of heading and how each voice words it; this module decides the content. A
+method `each_…` lists the items that a line is repeated for, a method `slot_…` returns the text of
+one slot. Sources are quoted word for word with their labels, so that a reader can follow a point
+through all stages; a merged proposal speaks of the work alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VOICES = {
     name: {key: tuple(text.strip().splitlines()) for key, text in entries.items()}
     for name, entries in VOCABULARY["voices"].items()
 }
-# It names no model: a reader of the document must not learn who wrote it.
+# Names no model: a reader of the document must not learn which model wrote it.
 NOTICE = (
     "> Composed by a built-in offline model from the given text alone; no language model was used."
 )
@@ -52,11 +52,11 @@ HOLDS_BACK = re.compile(
 )
 RULINGS_MAX = 8
 MILESTONES_MAX = 6
-DETAILED = 2  # milestones whose steps are written out to a day each
+DETAILED = 2  # milestones with steps of about a day each
 
 
 class Ruling(NamedTuple):
-    """One criticism, the statement it is about (if any), and what becomes of it."""
+    """One criticism, the statement it is about (if any), and the ruling on it."""
 
     critic: str
     objection: str
@@ -69,19 +69,19 @@ class Ruling(NamedTuple):
 def compose(model: str, system: str, task: str, rng: Random) -> str:
     """Write the whole document that a model gives in answer to a task."""
     name = model.rpartition("/")[2]
-    # A model under another name, such as one with a small window for trials, borrows a voice.
+    # A model with another name, such as a small-window test model, borrows a voice.
     borrowed = list(VOICES)[sum(name.encode()) % len(VOICES)]
     voice = VOICES[next((voice for voice in VOICES if voice in name), borrowed)]
     return Composer(voice, read_brief(system, task), rng).write()
 
 
 def split_sections(document: str) -> list[str]:
-    """Split a document before each of its level-2 headings; what stands above them is left out."""
+    """Split a document before each level-2 heading; drop the text above the first."""
     return re.split(r"(?m)^(?=## )", document)[1:]
 
 
 class Composer(Frames):
-    """Writes one document, and repeats no sentence and no quotation while there are others."""
+    """Writes one document; repeats a sentence or quotation only when it has used all others."""
 
     def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
         super().__init__(voice, brief, rng)
@@ -102,7 +102,7 @@ class Composer(Frames):
         self.slots = self.describe_task()
 
     def describe_task(self) -> dict[str, str]:
-        """Describe in a few words what is asked for and given; what is not there is empty."""
+        """Describe the request and the inputs in a few words; missing facts are empty."""
         brief, labels = self.brief, join(self.labels[:3])
         limits = [f"“{limit}”" for limit in brief.limits]
         figures = [limit for limit in limits if re.search(r"\d", limit)]
@@ -130,10 +130,10 @@ class Composer(Frames):
         about = about or self.brief.subject
         if self.brief.task == "answer" and about.startswith("“"):
             about = f"the request {about}"
-        # Where the prompt fixes the headings, a title would be one that was not asked for.
+        # If the prompt fixes the headings, a title would be an extra heading.
         title = "" if self.brief.wanted else f"# {self.title}{about}"
         blocks = [title, NOTICE]
-        if {"proposal", "taken"} & self.kinds:  # what is given up must not be quoted as standing
+        if {"proposal", "taken"} & self.kinds:  # do not quote a dropped point as kept
             self.used |= {r.claim for r in self.rulings if r.effect in ("changed", "dropped")}
             self.used |= {text for text, *_, stays in self.contested if not stays}
         answering = self.find_answering() if self.brief.feedback else None
@@ -164,7 +164,7 @@ class Composer(Frames):
         return [re.sub(r"\A###(?= )", below, block) for block in found]
 
     def choose_frame(self, kind: str) -> str:
-        """Choose between the frames that a kind of section can have."""
+        """Choose one of the frames of a kind of section."""
         criticised = any(source.is_critique for source in self.brief.sources)
         others = {
             "plan": "state" if {"plan", "checklist"} & self.written else "plan",
@@ -177,14 +177,14 @@ class Composer(Frames):
         return others.get(kind, kind)
 
     def topic_of(self, text: str) -> str:
-        """Find the topic that a statement is about, if it is about any."""
+        """Find the topic of a statement, if it has one."""
         words = words_of(text)
         near = [(len((own := words_of(t.name)) & words) / max(1, len(own)), t) for t in self.topics]
         share, topic = max(near, key=lambda pair: pair[0])
         return str(topic) if share > 0.4 else self.brief.short
 
     def weigh(self, words: frozenset[str]) -> float:
-        """Weigh a statement: what the request is about, what this voice cares for, then dice."""
+        """Score a statement: relevance to the request, then the voice's interests, then chance."""
         return len(words & self.goal) + 2 * len(words & self.cares) + 2 * self.rng.random()
 
     # What the sources say.
@@ -192,7 +192,7 @@ class Composer(Frames):
     def rank(self, source: Source, kinds: Sequence[str], *, strictly: bool) -> list[Item]:
         fresh = [p for p in source.points if p.text not in self.used and p.kind not in UNQUOTED]
         if source.is_critique and self.brief.task == "merge":
-            # What it objects to was ruled on; what it recommends is a point of its own.
+            # Its objections were ruled on; its recommendations are points of their own.
             advises = any(point.kind == "verdict" for point in source.points)
             fresh = [point for point in fresh if point.kind == "verdict" or not advises]
         fitting = [p for p in fresh if p.kind in kinds] or ([] if strictly else fresh)
@@ -205,7 +205,7 @@ class Composer(Frames):
         return item | {"sure": sure, "p": self.topic_of(text)}
 
     def each_take(self, kinds: str, count: int = 0, *, strictly: bool = False) -> list[Item]:
-        """Choose statements not quoted yet, each source in turn, with a liking for these kinds."""
+        """Choose unquoted statements, each source in turn, preferring these kinds."""
         liked = SUBSTANCE if kinds == "substance" else kinds.split(",")
         ranked = [self.rank(source, liked, strictly=strictly) for source in self.brief.sources]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
@@ -217,7 +217,7 @@ class Composer(Frames):
         return self.each_take(kinds, count)[:count]
 
     def each_over(self, kinds: str, count: int = 0) -> list[Item]:
-        """Take statements over as they are: first what several sources say, then each in turn."""
+        """Adopt statements unchanged: first those that several sources share, then each in turn."""
         count, liked = count or self.items, {*kinds.split(",")}
         agreed = [t for t, by in self.agreed() if t not in self.used and {*by.values()} & liked]
         self.used.update(agreed[:count])
@@ -227,14 +227,14 @@ class Composer(Frames):
         return (found + [item for item in taken if item["label"] not in critiques])[:count]
 
     def each_evidence(self, kind: str, how: str = "") -> Iterator[Item]:
-        """Quote what the sources say to a section, and say what becomes of it."""
+        """Quote what the sources say about a section, and say what becomes of it."""
         judges = self.brief.task == "critique"
         for item in self.each_take(kind, 3, strictly=judges or how == "strictly")[:3]:
             comment = "{quote} {objection}" if judges else "{quote} {reason}"
             yield {"text": self.fill(comment, item)}
 
     def agreed(self) -> list[tuple[str, Mapping[str, str]]]:
-        # A critique quotes what it objects to, which is not an agreement.
+        # A critique quotes what it objects to; that does not count as agreement.
         shared = [row for row in self.brief.shared.items() if not _is_critical(row[1])]
         return sorted(shared, key=lambda row: -len(row[1]))
 
@@ -243,7 +243,7 @@ class Composer(Frames):
         return [{"text": clip(text, 200), "by": join(list(by)[:4])} for text, by in found]
 
     def each_differences(self) -> Iterator[Item]:
-        """Set a statement that goes ahead against one that holds back, and choose."""
+        """Pair a statement in favour with one that holds back, and choose."""
         found = 0
         for topic in self.topics:
             on = [
@@ -266,9 +266,9 @@ class Composer(Frames):
 
     @functools.cached_property
     def rulings(self) -> list[Ruling]:
-        """What becomes of each criticism: most are taken, the lightest are refused.
+        """The ruling on each criticism: most are accepted, the lightest are refused.
 
-        A statement that can be spared is dropped for the last that is taken.
+        The last accepted criticism drops its statement, if the document can spare it.
         """
         sources = self.brief.sources
         claims = [(s.label, p) for s in sources if not s.is_critique for p in s.points]
@@ -306,7 +306,7 @@ class Composer(Frames):
 
     @functools.cached_property
     def contested(self) -> list[tuple[str, list[str], list[str], bool]]:
-        """What some sources kept and others gave up, with their labels, and whether it stays."""
+        """Points that some sources kept and others dropped, with labels and the decision."""
         found = []
         for text, kinds in self.brief.shared.items():
             kept = [label for label, kind in kinds.items() if kind in (*SUBSTANCE, "summary")]
@@ -334,7 +334,7 @@ class Composer(Frames):
 
     @functools.cached_property
     def missing(self) -> dict[str, list[str]]:
-        """What request and feedback demand, with the labels of the sources that ignore it."""
+        """Demands of request and feedback, with the labels of the sources that ignore them."""
         demands = (text.rstrip(".!") for text in (*self.brief.limits, *self.brief.feedback))
         sources = self.brief.sources
         found = {d: [s.label for s in sources if not _covers(s, d)] for d in demands}
@@ -405,7 +405,7 @@ class Composer(Frames):
 
     @functools.cached_property
     def requirements(self) -> list[str]:
-        """What is demanded, in an order to which milestones and feedback refer by number."""
+        """The requirements, in an order that milestones and feedback refer to by number."""
         spoken = " ".join(self.brief.limits)
         asked = (text.rstrip(".!") for text in self.brief.feedback)
         demands = [*self.brief.limits, *(text for text in asked if text not in spoken)]
@@ -424,7 +424,7 @@ class Composer(Frames):
 
     @functools.cached_property
     def plan(self) -> Source | None:
-        """The plan of the sources that is followed: most of its milestones others have too."""
+        """The source plan to follow: the one whose milestones most other plans share."""
         plans = [source for source in self.brief.sources if source.milestones]
         names = [stone.name for plan in plans for stone in plan.milestones]
         return max(
@@ -435,9 +435,9 @@ class Composer(Frames):
 
     @functools.cached_property
     def milestones(self) -> list[Milestone]:
-        """The milestones of the plan that is followed, with some that only others have.
+        """The milestones of the plan to follow, with some that only others have.
 
-        Without a plan, the voice's own.
+        Without a plan, the voice's own milestones.
         """
         own = [Milestone(*self.word(row).split(" | ")) for row in self.voice["milestones"]]
         chosen = list(self.plan.milestones if self.plan else own)
@@ -468,7 +468,7 @@ class Composer(Frames):
             }
 
     def slot_work(self) -> str:
-        """Take over one statement that says what to do; in their absence, the voice's own."""
+        """Adopt one statement that says what to do; if there is none, use the voice's own."""
         names = {topic.name.lower() for topic in self.topics}
         texts = [p.text for s in self.brief.sources for p in s.points if p.text not in self.used]
         advice = [text for text in texts if text.partition(": ")[0].lower() in names]
@@ -478,7 +478,7 @@ class Composer(Frames):
         return (chosen or own).rstrip(".")
 
     def cover(self, *numbers: int) -> str:
-        """Deal the requirements out to the milestones, so that each belongs to one."""
+        """Distribute the requirements over the milestones, one milestone each."""
         total = len(self.requirements)
         mine = [n for n in range(total) if n % len(self.milestones) + 1 in numbers]
         return join([f"R{n + 1}" for n in mine or [numbers[0] % total]])
@@ -501,7 +501,7 @@ class Composer(Frames):
             }
 
     def each_checklist(self) -> Iterator[Item]:
-        """List the steps of each milestone, numbered through; the test comes before the work."""
+        """List the steps of each milestone, numbered throughout; the test comes before the work."""
         number = 0
         for place, stone in enumerate(self.milestones, 1):
             lines = []
@@ -531,7 +531,7 @@ class Composer(Frames):
             yield what, "what they said is written next to the test", ""
 
     def each_plans(self) -> Iterator[Item]:
-        """Name for each plan the criterion in which it is ahead of the others, with a point."""
+        """Name for each plan the criterion in which it leads, with a point."""
         sources = self.brief.sources[:8]
         scores = [self.score(source) for source in sources]
         for source, marks in zip(sources, scores, strict=True):
@@ -543,7 +543,7 @@ class Composer(Frames):
             yield {"label": source.label, "best": best, "mark": marks[best], "shown": shown}
 
     def score(self, source: Source) -> dict[str, int]:
-        """Count a mark for each criterion out of a source; no judgement is hidden in them."""
+        """Compute a score for each criterion from countable features of a source."""
         points, limits = source.points, self.brief.limits
         shares = (
             sum(_covers(source, limit) for limit in limits) / max(1, len(limits)),
@@ -592,7 +592,7 @@ class Composer(Frames):
     # Other forms.
 
     def write_json(self, section: Wanted) -> str:
-        """Write a fenced object with the keys that the description names, or with the criteria."""
+        """Write a fenced JSON object with the keys from the description, or with the criteria."""
         criteria = [criterion.replace(" ", "_") for criterion in CRITERIA]
         keys = re.findall(r"`(\w{1,60})`", section.note) or criteria
         marks = self.score(self.brief.sources[0]) if self.brief.sources else {"": 3}
@@ -605,7 +605,7 @@ class Composer(Frames):
         return f"```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```"
 
     def condense(self) -> list[str]:
-        """Say what the sources say in fewer words, and nothing else."""
+        """Summarise the sources in fewer words, and add nothing."""
         sources, left = self.brief.sources, self.brief.words_max
         labels = {p.text: [s.label] for s in sources for p in s.points}
         labels |= {text: list(by) for text, by in self.brief.shared.items()}
@@ -643,7 +643,7 @@ def _is_critical(labels: Iterable[str]) -> bool:
 
 
 def _find_claim(quoted: str, claims: list[tuple[str, Point]]) -> tuple[str, str]:
-    """Find the statement that is meant: the one with most words in common."""
+    """Find the quoted statement: the one with the most words in common."""
     words = words_of(quoted)
     best, share = ("", ""), 0.3
     for label, point in claims:
@@ -654,5 +654,5 @@ def _find_claim(quoted: str, claims: list[tuple[str, Point]]) -> tuple[str, str]
 
 
 def _read_objections(critique: Source) -> list[tuple[str, str, str]]:
-    """Read the objections of a critique that does not quote what it is about."""
+    """Read the objections of a critique that quotes no statement."""
     return [(p.text, p.text, "") for p in critique.points if p.kind in OBJECTS]

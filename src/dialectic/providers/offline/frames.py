@@ -1,8 +1,8 @@
 """Fills the frames of `vocabulary.toml` with items of the request and sentences of a voice.
 
-A frame says line by line what stands under a heading; the comment above them there tells how. Knows
-neither what the items are nor how a prompt is read: a subclass lists the items of a line in methods
-`each_…` and gives texts in `slots` and in methods `slot_…`.
+A frame says line by line what goes under a heading; the comment above the frames in that file
+explains the syntax. This module knows neither the items nor the prompt: a subclass lists the items
+of a line in methods `each_…` and returns texts in `slots` and in methods `slot_…`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LINE = re.compile(r"([-1>]) (\w+)((?: [\w,]+)*): (.+)")
 
 
 class Nothing(Exception):
-    """A slot has nothing to be filled with, so its line is left out."""
+    """A slot has no value, so its line is left out."""
 
 
 class Frames(Formatter):
-    """Deals the sentences of one voice, and none twice while there are others."""
+    """Deals the sentences of one voice; repeats one only when all others are used."""
 
     def __init__(self, voice: Mapping[str, tuple[str, ...]], brief: Brief, rng: Random) -> None:
         self.voice, self.brief, self.rng = voice, brief, rng
@@ -47,7 +47,7 @@ class Frames(Formatter):
         self.next_topic = itertools.cycle(self.topics)
 
     def fill_frame(self, frame: str) -> list[str]:
-        """Build the blocks of markdown that a frame asks for; lines with nothing in them go."""
+        """Build the Markdown blocks of a frame; drop lines without content."""
         blocks: list[str] = []
         items: list[str] = []  # of the list that is being made
         lead = ""

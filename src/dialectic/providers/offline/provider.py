@@ -1,7 +1,7 @@
-"""The offline service: limits, cuts, continuations and records as a real vendor has them.
+"""The offline provider: limits, truncation, continuations and records like a real vendor's.
 
-Knows nothing of what is written; that is `composer`. The same model and the same request give the
-same bytes in any process: nothing here or below reads a clock, a hash() or the order of a set.
+Knows nothing of the content; that is `composer`. The same model and request give the same bytes in
+any process: nothing here or below reads a clock, a hash() or the order of a set.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dialectic.tokens.counting import count_request_tokens, get_counter
 
 LatencyS = Callable[[Request], float]
 
-# Play rates: low enough for a small wallet, above zero so that quotes and ledgers show figures.
+# Example prices: low enough for a small wallet, above zero so that quotes and ledgers show figures.
 CARDS: tuple[ModelCard, ...] = tuple(
     ModelCard(
         name=f"offline/{voice}",
@@ -75,7 +75,7 @@ class OfflineProvider:
         if card.name not in self._cards:
             known = ", ".join(sorted(self._cards))
             raise ProviderRejected(
-                f"There is no offline model {card.name!r}. Known are: {known}.",
+                f"Offline model {card.name!r} was not found. Known models: {known}.",
                 reason="no_model",
                 subject=card.name,
             )
@@ -83,7 +83,7 @@ class OfflineProvider:
         if self._latency_s is not None:
             await asyncio.sleep(self._latency_s(request))
         task, written = read_conversation(request.messages)
-        # Reading a long prompt takes a while; heartbeats and other calls go on meanwhile.
+        # Runs in a thread: reading a long prompt takes a while and would block heartbeats.
         document = await asyncio.to_thread(
             compose_document,
             card.name,
@@ -101,7 +101,7 @@ class OfflineProvider:
 
 
 def seeded_latency(median_s: float, *, spread: float = 0.5, seed: int = 0) -> LatencyS:
-    """Build a log-normal delay that depends on the request alone, so that a run can be repeated."""
+    """Build a log-normal delay that depends on the request alone, so that runs are repeatable."""
 
     def latency_s(request: Request) -> float:
         return median_s * Random(_digest(str(seed), *_said(request))).lognormvariate(0.0, spread)
@@ -122,23 +122,23 @@ def _checked_input_tokens(card: ModelCard, request: Request) -> int:
 
 
 def read_conversation(messages: Sequence[Message]) -> tuple[str, str]:
-    """Read what is asked for, and what of the answer was said in the turns so far."""
-    task_index = _locate_task(messages)
+    """Read the task, and the part of the answer that earlier turns contain."""
+    task_index = _find_task(messages)
     written = "".join(
         message.content for message in messages[task_index:] if message.role is Role.ASSISTANT
     )
     earlier = [m.content for m in messages[:task_index] if m.role is Role.USER]
-    # In a conversation the newest question leads, and the older ones say what it is about.
+    # In a conversation the newest question leads; the older ones give the context.
     return "\n\n".join([messages[task_index].content, *earlier[::-1]]), written
 
 
 def compose_document(model: str, system: str, task: str, *, seed: str, variant: str) -> str:
-    """Compose the whole document that answers a task; the same words give the same bytes."""
+    """Compose the whole document for a task; the same words give the same bytes."""
     return compose(model, system, task, Random(_digest(seed, variant, model, system, task)))
 
 
 def _locate_task(messages: Sequence[Message]) -> int:
-    """Locate the user turn that is being answered: the last that is not a call to continue."""
+    """Find the user turn to answer: the last one that is not a request to continue."""
     for index in range(len(messages) - 1, 0, -1):
         message = messages[index]
         if message.role is Role.USER and not _is_call_to_continue(message.content):
@@ -151,12 +151,12 @@ def _is_call_to_continue(text: str) -> bool:
 
 
 def _after(document: str, written: str) -> str:
-    """Build the rest of a document, also when the turns so far were shortened or edited."""
+    """Build the rest of a document, even if the earlier turns were shortened or edited."""
     if document.startswith(written):
         return document[len(written) :] or _CLOSING
     for chars in _TAIL_CHARS:
         tail = written[-chars:]
-        # Turns are shortened, never lengthened: the true place is not before the written length.
+        # Turns are only ever shortened: the true position is at or after the written length.
         start = document.find(tail, max(0, len(written) - len(tail)))
         start = start if start >= 0 else document.rfind(tail)
         if start >= 0:
@@ -168,7 +168,7 @@ def _after(document: str, written: str) -> str:
 
 
 def _cut(text: str, tokens_max: int, tokenizer: str) -> str:
-    """Cut a text to its longest beginning within a number of tokens."""
+    """Cut a text to its longest prefix within a number of tokens."""
     count = get_counter(tokenizer)
     chars = range(len(text) + 1)
     return text[: bisect.bisect_right(chars, tokens_max, key=lambda end: count(text[:end])) - 1]
@@ -206,7 +206,7 @@ def _said(request: Request) -> list[str]:
 
 
 def _digest(*parts: str) -> int:
-    """Hash texts into a seed; lone surrogates, which a broken upload can hold, are hashed too."""
+    """Hash texts into a seed; accept the lone surrogates that a broken upload can contain."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What the offline models understand of a prompt: request, sources, feedback, wanted headings.
+"""How the offline models read a prompt: request, sources, feedback, required headings.
 
 Pure, and linear in the size of the prompt: markers are found in one pass, and of a long text only
 its head and tail are read closely. Knows nothing of how an answer is worded. The rules are English;
@@ -68,7 +68,7 @@ _MILESTONES = tuple(
 
 
 class Wanted(NamedTuple):
-    """A heading the answer has to hold, just as the prompt writes it."""
+    """A heading that the answer must contain, exactly as the prompt writes it."""
 
     heading: str
     kind: str
@@ -76,19 +76,19 @@ class Wanted(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """What a sentence of the request is about, in a few of its own words."""
+    """The topic of a sentence of the request, in a few of its own words."""
 
     name: str
     is_noun: bool
     said: str
 
     def __str__(self) -> str:
-        """Write it as part of a sentence; what may not be a noun, as a quotation."""
+        """Write it as part of a sentence; quote it if it may not be a noun."""
         return f"the {self.name}" if self.is_noun else f"\u2018{self.name}\u2019"
 
 
 class Point(NamedTuple):
-    """One statement of a source, with the heading it stood under and that heading's kind."""
+    """One statement of a source, with the heading above it and that heading's kind."""
 
     text: str
     kind: str
@@ -97,7 +97,7 @@ class Point(NamedTuple):
 
 
 class Milestone(NamedTuple):
-    """A milestone that a source sets; what it does not say is empty."""
+    """A milestone in a source; missing parts are empty."""
 
     name: str
     goal: str
@@ -106,7 +106,7 @@ class Milestone(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A document to be read, by the label the prompt gives it."""
+    """A source document, by the label that the prompt gives it."""
 
     label: str
     points: tuple[Point, ...]
@@ -120,7 +120,7 @@ class Source(NamedTuple):
 
 
 class Brief(NamedTuple):
-    """All that is known about the task."""
+    """Everything known about the task."""
 
     task: str
     subject: str
@@ -138,7 +138,7 @@ class Brief(NamedTuple):
 
 
 def read_brief(system: str, prompt: str) -> Brief:
-    """Read the whole task out of the system instruction and the user's message."""
+    """Parse the task from the system instruction and the user's message."""
     blocks, outside = _split_blocks(prompt)
     share = READ_CHARS_MAX // max(1, len(blocks))
     texts: dict[str, list[tuple[str, str]]] = {}
@@ -181,7 +181,7 @@ def upper(text: str) -> str:
 
 
 def clip(text: str, chars: int) -> str:
-    """Shorten at the end of a word, visibly."""
+    """Shorten at the end of a word, with an ellipsis."""
     if len(text) <= chars:
         return text
     head = text[:chars]
@@ -189,13 +189,13 @@ def clip(text: str, chars: int) -> str:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Reduce a text to comparable beginnings of its words, so that plurals meet."""
+    """Reduce a text to the stems of its words, so that plurals match."""
     words = _WORD.findall(text.lower())
     return frozenset([word[:6] for word in words if len(word) > 2 and word not in _STOP_WORDS])
 
 
 def kind_of(title: str, note: str = "") -> str:
-    """Tell what kind of section a heading asks for; its description helps where it is unusual."""
+    """Classify a heading; its description helps if the heading is unusual."""
     found = (kind for text in (title, note) for kind, w in _KINDS.items() if w.search(text))
     return next(found, "general")
 
@@ -210,13 +210,13 @@ def _first(items: Iterable[str], count: int) -> tuple[str, ...]:
 
 
 def _clean(text: str) -> str:
-    """Make a piece of input safe to stand in a sentence or a table cell of the answer."""
+    """Make a piece of input safe for a sentence or a table cell of the answer."""
     safe = _MARKUP.sub("", _UNPRINTABLE.sub("", text)).replace("|", "/").replace("](", "] (")
     return " ".join(safe.split()).lstrip("#>~-+ ")
 
 
 def _sample(text: str, chars: int) -> str:
-    """Take a text without its front matter; of a long one, the head and the tail."""
+    """Return a text without its front matter; of a long text, the head and the tail."""
     text = text.lstrip("\n")
     if text.startswith("---\n") and (end := text.find("\n---\n", 3, 4_000)) > 0:
         text = text[end + 5 :]
@@ -246,7 +246,7 @@ def _split_blocks(prompt: str) -> tuple[list[tuple[str, str]], str]:
 
 
 def _find_wanted(text: str) -> tuple[Wanted, ...]:
-    """Find the headings asked for; unmarked ones count only after a word about structure."""
+    """Find the required headings; unmarked ones count only after a word about structure."""
     found = list(_find_ticked(text))
     if not found and (structure := list(_STRUCTURE.finditer(text))):
         found = _PLAIN.findall(text, structure[-1].end())
@@ -261,7 +261,7 @@ def _find_wanted(text: str) -> tuple[Wanted, ...]:
 def _find_ticked(text: str) -> Iterator[tuple[str, str, str]]:
     """Find headings in backticks, each with what the rest of its line says about it.
 
-    A deeper heading in the description of another is a pattern for what stands below that one.
+    A deeper heading in the description of another is a pattern for the text below that one.
     """
     for line in text.splitlines():
         found = list(_TICKED.finditer(line))
@@ -269,7 +269,7 @@ def _find_ticked(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _decide_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str]) -> str:
-    """Decide the kind of work by the headings that are wanted, else by the instructions."""
+    """Classify the task by the required headings, else by the instructions."""
     kinds = {section.kind for section in wanted}
     text = _sample(instructions, 20_000)
     if labels and not wanted and _CONDENSE.search(text):
@@ -282,7 +282,7 @@ def _decide_task(wanted: tuple[Wanted, ...], instructions: str, labels: list[str
 
 
 def _read_paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each paragraph with the heading above it; tables, quotes and code are passed over."""
+    """Yield each paragraph with the heading above it; skip tables, quotes and code."""
     heading = ""
     paragraph: list[str] = []
     fences_close = text.count("\n```") % 2 == text.startswith("```")
@@ -316,7 +316,7 @@ def _read_sentences(named: list[tuple[str, str]]) -> list[str]:
 
 
 def _find_subject(asked: list[str]) -> tuple[str, str]:
-    """Find what a request is about, and a short name for it."""
+    """Find the subject of a request, and a short name for it."""
     if not asked:
         return "the request", "the project"
     opening = clip(asked[0].rstrip("."), 110)
@@ -328,7 +328,7 @@ def _find_subject(asked: list[str]) -> tuple[str, str]:
 
 
 def _find_topics(sentences: list[str], short: str) -> tuple[Topic, ...]:
-    """Find what the sentences are about: nouns with an article, else whole sentences."""
+    """Find the topics of the sentences: nouns with an article, else whole sentences."""
     if _ENGLISH.search(" ".join(sentences[:50])):
         nouns = (topic for sentence in sentences[:200] for topic in _find_nouns(sentence))
         found = [topic for topic in nouns if str(topic) != short]
@@ -347,7 +347,7 @@ def _find_topics(sentences: list[str], short: str) -> tuple[Topic, ...]:
 
 
 def _find_names(sentence: str) -> list[str]:
-    """Find what may be nouns in another language: capitals after the first word, or long words."""
+    """Find likely nouns in another language: capitals after the first word, or long words."""
     words = [word.strip(_PUNCTUATION) for word in sentence.split()[:60]]
     names = [word for word in words[1:] if word[:1].isupper() and len(word) > 4]
     return [clip(name, 40) for name in names or [max(words[1:] or words, key=len)]]
@@ -380,7 +380,7 @@ def _take_nouns(words: list[str]) -> list[str]:
 def _find_limits(sentences: list[str]) -> tuple[str, ...]:
     """Find what the request demands or forbids.
 
-    What is asked for is not a limit of it, unless it names a figure that has to be reached.
+    The requested thing itself is not a limit, unless it names a figure to reach.
     """
     found = (s for s in sentences if is_limit(s) and not s.endswith("?") and len(s) > 8)
     said = (
@@ -392,7 +392,7 @@ def _find_limits(sentences: list[str]) -> tuple[str, ...]:
 def _read_sources(
     named: list[tuple[str, str]], known: list[str]
 ) -> tuple[tuple[Source, ...], dict[str, dict[str, str]]]:
-    """Read each source for what it adds; what the request says itself is not its point."""
+    """Read each source for what it adds; text repeated from the request does not count."""
     owners: dict[str, list[tuple[str, Point]]] = {}
     spoken: dict[str, set[str]] = {label: set() for label, _ in named}
     for label, text in named:
@@ -418,15 +418,15 @@ def _read_sources(
     return tuple(sources), shared
 
 
-# One document is part of the prompts of many jobs, and each model of a run reads all of them.
+# Cached: one document is part of the prompts of many jobs, and every model reads all of them.
 @functools.lru_cache(maxsize=64)
 def _read_points(text: str) -> tuple[Point, ...]:
     points: list[Point] = []
     kinds: dict[str, str] = {}
     for heading, paragraph in _read_paragraphs(text):
         kind = kinds[heading] = kinds.get(heading) or kind_of(heading)
-        # A quotation is a statement in its own right, and what stands around it only comments on
-        # it: so a point passes from stage to stage without growing quotation marks at each.
+        # A quotation is a statement of its own, and the text around it only comments on it. So a
+        # point passes from stage to stage without collecting quotation marks.
         quotes = [_clean(quoted) for quoted in _LABELLED.findall(paragraph)]
         said = quotes or filter(_is_statement, _split_sentences(paragraph))
         points += (Point(clip(text, 240), kind, heading, words_of(text)) for text in said)
@@ -447,7 +447,7 @@ def _plain(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _read_parts(text: str) -> tuple[tuple[Milestone, ...], tuple[Remark, ...]]:
-    """Read the milestones that a source sets, and what it objects to statements it quotes."""
+    """Read a source's milestones, and its objections to the statements it quotes."""
     found = (list(itertools.islice(p.finditer(text), MILESTONES_MAX)) for p in _MILESTONES)
     stones = next(filter(None, found), [])
     milestones = []
