@@ -113,7 +113,9 @@ async def test_all_who_need_the_same_wait_for_one_job_and_go_on_with_it(
     needed = build_need()
     readers = await need(machine, needed, 3)
     assert await machine.statuses(readers) == ["waiting_for_prerequisite"] * 3
-    assert (await machine.look(readers[0]))["status_reason"] == "what it reads is combined first"
+    assert (await machine.look(readers[0]))[
+        "status_reason"
+    ] == "waiting for its inputs to be combined"
     assert [row["entrypoint"] for row in await machine.messages(needed.id)] == ["plan"]
     await save_combined(machine.engine, await machine.take(needed.id), Level(1, (), (UUID(int=7),)))
     assert (await machine.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}

@@ -166,16 +166,16 @@ async def _build_edit(
     place = parse_path(first["storage_path"])
     assert isinstance(place, ContributionFile | Intermediate), "a contribution stands at its place"
     name = replace(place.contribution, version=version)
-    scene = await load_session_context(
+    context = await load_session_context(
         tx.engine, tx.connection, first["session_id"], first["iteration_number"]
     )
-    stage = scene.process.load_stage(first["stage"])
+    stage = context.process.load_stage(first["stage"])
     is_final = first["contribution_type"] == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
     cut = extract_documents(body, expected)
     flags = tuple(f"missing:{key}" for key in cut.missing)
     kind = (stage.slug, first["contribution_type"])
-    left_out = list_left_out(scene.process, models=len(scene.models), until=kind)
+    left_out = list_left_out(context.process, models=len(context.models), until=kind)
     fields: dict[str, str | int | bool | list[str] | None] = {
         "contribution_id": str(new_id),
         "type": first["contribution_type"],

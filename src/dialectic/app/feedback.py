@@ -76,7 +76,7 @@ async def save(
     session = await records.load_session(connection, session_id)
     targets = await _load_targets(tx, session_id, said)
     found = [_understand(one, targets, session["iteration_count"]) for one in said]
-    scenes = {
+    contexts = {
         place: await _load_stage(tx, session_id, place)
         for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
     }
@@ -99,8 +99,8 @@ async def save(
         ],
     )
     rows = await connection.fetch(SQL["list_feedback"], session_id)
-    files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
-    owner = next(iter(scenes.values())).owner
+    files = [_build_file(session_id, place, contexts[place], rows) for place in contexts]
+    owner = next(iter(contexts.values())).owner
     await records.put_resources(connection, account.tenant_id, owner, files)
     tx.publish(owner.project_id)
     return SavedFeedback(path=files[-1].path)
@@ -185,10 +185,10 @@ def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> JobContext:
-    """Load the scene of a stage that has begun."""
+    """Load the context of a stage that has begun."""
     stage_slug, iteration = place
-    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
-    scene.process.load_stage(stage_slug)  # which there may not be
+    context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
+    context.process.load_stage(stage_slug)  # which there may not be
     status = await tx.connection.fetchval(
         SQL["find_stage_status"], session_id, iteration, stage_slug
     )
@@ -199,18 +199,18 @@ async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int])
             reason="stage_not_begun",
             subject=stage_slug,
         )
-    return scene
+    return context
 
 
 def _build_file(
-    session_id: UUID, place: tuple[str, int], scene: JobContext, rows: Sequence[Any]
+    session_id: UUID, place: tuple[str, int], context: JobContext, rows: Sequence[Any]
 ) -> NewResource:
     """Build the file of all that was said about a stage."""
     stage_slug, iteration = place
     entries = [
         _describe(row) for row in rows if (row["stage_slug"], row["iteration_number"]) == place
     ]
-    folder = scene.build_folder(scene.process.load_stage(stage_slug))
+    folder = context.build_folder(context.process.load_stage(stage_slug))
     return NewResource(
         resource_type="user_feedback",
         path=build_path(UserFeedback(folder)),

@@ -181,15 +181,15 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
 
     async def work(connection: Connection) -> _Found:
         session = await load_session(connection, session_id)
-        scene = await load_session_context(
+        context = await load_session_context(
             engine, connection, session_id, session["iteration_count"]
         )
         written = await connection.fetch(SQL["list_written"], session_id)
-        earlier = await _load_earlier(connection, scene.process.name, session_id)
-        return session, scene, await _build_brief(connection, scene), written, earlier
+        earlier = await _load_earlier(connection, context.process.name, session_id)
+        return session, context, await _build_brief(connection, context), written, earlier
 
-    session, scene, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = [engine.catalog.load_card(name) for name in scene.models]
+    session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
+    cards = [engine.catalog.load_card(name) for name in context.models]
     terms = _build_terms(
         engine,
         session["max_output_tokens"],
@@ -197,12 +197,12 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         goes_on=session["continue_until_complete"],
     )
     rest = build_quote(
-        scene.process,
+        context.process,
         cards,
         brief,
         terms,
         learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
-        written=_list_existing(written, scene.iteration),
+        written=_list_existing(written, context.iteration),
         until=session["until_stage_slug"],
     )
     spent, spent_play = (
@@ -231,20 +231,20 @@ def _build_terms(
     )
 
 
-async def _build_brief(connection: Connection, scene: JobContext) -> Brief:
+async def _build_brief(connection: Connection, context: JobContext) -> Brief:
     outcomes: tuple[int, ...] = ()
-    if scene.iteration > 1:
-        ids = await list_outcomes(connection, scene)
-        texts = (await read_texts(connection, scene, ids)).texts.values()
+    if context.iteration > 1:
+        ids = await list_outcomes(connection, context)
+        texts = (await read_texts(connection, context, ids)).texts.values()
         outcomes = tuple(len(text.content.encode()) for text in texts)
     words = {
-        stage.slug: build_words(scene, stage, stage.prompt_template_name)
-        for stage in scene.process.order
+        stage.slug: build_words(context, stage, stage.prompt_template_name)
+        for stage in context.process.order
     }
     return Brief(
-        request=scene.request,
-        domain=scene.domain,
-        context=words[scene.process.order[0].slug].context,
+        request=context.request,
+        domain=context.domain,
+        context=words[context.process.order[0].slug].context,
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
     )

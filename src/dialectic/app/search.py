@@ -194,10 +194,10 @@ async def judge_all(
         return
     amount = _decide_amount(card, await _count(embedder, texts))
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-    purse = await wallets.load_purse(
+    funds = await wallets.load_purse(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    check_spend(amount, purse, fraction, what="Reading the documents that are new")
+    check_spend(amount, funds, fraction, what="Reading the documents that are new")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:

@@ -55,13 +55,13 @@ async def start_next(tx: Transaction, session_id: UUID) -> str:
             reason="stage_incomplete",
             remedy=_choose_remedy(session_id, status),
         )
-    scene = await load_session_context(
+    context = await load_session_context(
         tx.engine, tx.connection, session_id, session["iteration_count"]
     )
-    following = scene.process.find_next(stage_slug)
+    following = context.process.find_next(stage_slug)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
-    if scene.process.position(until) < scene.process.position(following.slug):
+    if context.process.position(until) < context.process.position(following.slug):
         until = following.slug
     iteration = session["iteration_count"]
     await begin_at(tx, session_id, following, until=until, iteration=iteration)
@@ -82,8 +82,8 @@ async def iterate(tx: Transaction, session_id: UUID) -> int:
             remedy=_choose_remedy(session_id, status),
         )
     iteration: int = session["iteration_count"] + 1
-    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
-    first, until = scene.process.order[0], session["until_stage_slug"]
+    context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
+    first, until = context.process.order[0], session["until_stage_slug"]
     await begin_at(tx, session_id, first, until=until, iteration=iteration)
     tx.publish(session["project_id"])
     return iteration

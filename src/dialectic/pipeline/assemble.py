@@ -31,14 +31,14 @@ from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
 
-def build_seed_prompt(scene: JobContext, stage: Stage) -> NewResource:
+def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
     """Render a stage's prompt; in a stage without steps it is exactly what every model is sent."""
     return NewResource(
         resource_type="seed_prompt",
-        path=build_path(SeedPrompt(scene.build_folder(stage))),
-        text=compose_prompt(gather_stage_words(scene, stage)),
-        session_id=scene.session_id,
-        iteration_number=scene.iteration,
+        path=build_path(SeedPrompt(context.build_folder(stage))),
+        text=compose_prompt(gather_stage_words(context, stage)),
+        session_id=context.session_id,
+        iteration_number=context.iteration,
         stage_slug=stage.slug,
     )
 

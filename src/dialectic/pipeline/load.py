@@ -107,39 +107,41 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
     """Load everything that a claimed job needs."""
 
     async def work(connection: Connection) -> JobContext:
-        scene = await load_session_context(engine, connection, job.session_id, job.iteration_number)
+        context = await load_session_context(
+            engine, connection, job.session_id, job.iteration_number
+        )
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
-        is_turn = is_turn or not scene.process.load_stage(job.stage_slug).steps
+        is_turn = is_turn or not context.process.load_stage(job.stage_slug).steps
         if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
             said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
             if said:
-                return replace(scene, chunks=said)
+                return replace(context, chunks=said)
         if isinstance(payload, PlanPayload):
-            return await list_siblings(connection, scene, job.stage_slug, payload.model_index)
+            return await list_siblings(connection, context, job.stage_slug, payload.model_index)
         ids = [given.contribution_id for given in payload.inputs]
         if isinstance(payload, MergePayload | CombinePayload):
-            found = await read_versions(connection, scene.session_id, ids)
-            _require(scene, ids, texts := {text.version_id: text for text in found})
-            return replace(scene, texts=texts)
-        return await read_texts(connection, scene, ids)
+            found = await read_versions(connection, context.session_id, ids)
+            _require(context, ids, texts := {text.version_id: text for text in found})
+            return replace(context, texts=texts)
+        return await read_texts(connection, context, ids)
 
     return await engine.db.transact(job.tenant_id, work)
 
 
 async def list_siblings(
-    connection: Connection, scene: JobContext, stage_slug: str, model_index: int
+    connection: Connection, context: JobContext, stage_slug: str, model_index: int
 ) -> JobContext:
     """Load what there is to plan with, and the texts of a stage that can begin as one call."""
-    stage = scene.process.load_stage(stage_slug)
+    stage = context.process.load_stage(stage_slug)
     if not stage.steps and not stage.list_sources():
-        ids = await list_outcomes(connection, scene) if scene.iteration > 1 else []
-        return await read_texts(connection, scene, ids)
-    situation = await read_situation(connection, scene)
-    scene = replace(scene, situation=situation)
+        ids = await list_outcomes(connection, context) if context.iteration > 1 else []
+        return await read_texts(connection, context, ids)
+    situation = await read_situation(connection, context)
+    context = replace(context, situation=situation)
     if list_missing(stage, stage.inputs_required, model_index, situation):
-        return scene
+        return context
     found = read_inputs(stage.inputs_required, stage, model_index, situation)
-    return await read_texts(connection, scene, [d.id for kind in found for d in kind.documents])
+    return await read_texts(connection, context, [d.id for kind in found for d in kind.documents])
 
 
 async def load_session_context(
@@ -195,9 +197,9 @@ async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) 
     return engine.processes[process_id]
 
 
-async def read_situation(connection: Connection, scene: JobContext) -> Situation:
+async def read_situation(connection: Connection, context: JobContext) -> Situation:
     """Read what exists in an iteration and how far its plan jobs are, all of one moment."""
-    row = await connection.fetchrow(SQL["read_situation"], scene.session_id, scene.iteration)
+    row = await connection.fetchrow(SQL["read_situation"], context.session_id, context.iteration)
     assert row is not None, "it is one row, of lists"
     progress = [Progress(**each) for each in row["progress"]]
     documents = [
@@ -215,44 +217,46 @@ async def read_situation(connection: Connection, scene: JobContext) -> Situation
     return Situation(
         documents=documents,
         made_in={d.id: stage for d, stage in zip(documents, stages, strict=True)},
-        progress=[*progress, *_list_imported(scene, progress, row["over"])],
-        models=scene.models,
-        outline=scene.outline,
+        progress=[*progress, *_list_imported(context, progress, row["over"])],
+        models=context.models,
+        outline=context.outline,
     )
 
 
 def _list_imported(
-    scene: JobContext, progress: Sequence[Progress], over: Sequence[str]
+    context: JobContext, progress: Sequence[Progress], over: Sequence[str]
 ) -> Iterator[Progress]:
     """A stage that came with an imported project has no jobs: that it has ended, its run says."""
     planned = {each.stage_slug for each in progress}
     for stage_slug in over:
         if stage_slug not in planned:
-            for model_index in range(1, len(scene.models) + 1):
+            for model_index in range(1, len(context.models) + 1):
                 yield Progress(stage_slug, model_index, current_step=1, has_ended=True)
 
 
-async def list_outcomes(connection: Connection, scene: JobContext) -> list[UUID]:
+async def list_outcomes(connection: Connection, context: JobContext) -> list[UUID]:
     """List what the iteration before this one came to."""
-    rows = await connection.fetch(SQL["list_outcomes"], scene.session_id, scene.iteration - 1)
+    rows = await connection.fetch(SQL["list_outcomes"], context.session_id, context.iteration - 1)
     return [row["id"] for row in rows]
 
 
 async def read_texts(
-    connection: Connection, scene: JobContext, ids: Collection[UUID]
+    connection: Connection, context: JobContext, ids: Collection[UUID]
 ) -> JobContext:
     """Read the newest text of each of these documents."""
     if not ids:
-        return scene
-    rows = await connection.fetch(SQL["read_documents"], scene.session_id, list(ids))
+        return context
+    rows = await connection.fetch(SQL["read_documents"], context.session_id, list(ids))
     texts = {row["id"]: _build_text(row) for row in rows}
-    _require(scene, ids, texts)
-    return replace(scene, texts=texts)
+    _require(context, ids, texts)
+    return replace(context, texts=texts)
 
 
-def _require(scene: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
+def _require(context: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
     if missing := [str(wanted) for wanted in ids if wanted not in texts]:
-        raise NotFound(f"Document(s) {', '.join(missing)} of session {scene.session_id} are gone.")
+        raise NotFound(
+            f"Document(s) {', '.join(missing)} of session {context.session_id} are gone."
+        )
 
 
 async def read_versions(

@@ -83,9 +83,9 @@ async def reserve(
             caller.tenant_id, lambda c: holds.give_up_earlier(c, caller.id, caller.attempt)
         )
 
-    def decide(purse: Funds, fraction: Decimal) -> int:
+    def decide(funds: Funds, fraction: Decimal) -> int:
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
-        return decide_cap(purse, card, request, counted, fraction=fraction, is_approved=is_approved)
+        return decide_cap(funds, card, request, counted, fraction=fraction, is_approved=is_approved)
 
     build = functools.partial(build_hold, key, caller, card, wallet_id, counted, purpose=purpose)
     possible = compute_possible_output(counted, card, request.max_output_tokens)
@@ -96,8 +96,8 @@ async def reserve(
 async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
     """Set aside exactly this, or raise: for a call that cannot be made smaller."""
 
-    def decide(purse: Funds, fraction: Decimal) -> int:
-        check_spend(new.amount_credits, purse, fraction)
+    def decide(funds: Funds, fraction: Decimal) -> int:
+        check_spend(new.amount_credits, funds, fraction)
         return new.output_cap_tokens
 
     await _set_aside(engine, tenant_id, lambda _cap: new, new.output_cap_tokens, decide)
@@ -120,10 +120,10 @@ async def _set_aside(
         # As a rule there is plenty, and one question is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        purse = await wallets.load_purse(
+        funds = await wallets.load_purse(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
-        cap = decide(purse, fraction)
+        cap = decide(funds, fraction)
         await holds.reserve_for(db, tenant_id, build(cap))
         return cap
     except Conflict:
@@ -132,7 +132,7 @@ async def _set_aside(
 
 
 def decide_cap(
-    purse: Funds,
+    funds: Funds,
     card: ModelCard,
     request: Request,
     counted_tokens: int,
@@ -143,10 +143,10 @@ def decide_cap(
     """Decide how long an answer money allows; raise if someone must put in more, or approve it."""
     rates = Rates.of(card)
     cap = decide_output_cap(
-        purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
+        funds, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
     )
     if not is_approved:
-        check_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
+        check_spend(decide_hold(counted_tokens, cap, rates), funds, fraction)
     return cap
 
 
@@ -205,41 +205,41 @@ async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: 
     """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
     fraction = Decimal(str(engine.settings.max_spend_fraction))
     for kind in (False, True):
-        purse = await wallets.load_purse(
+        funds = await wallets.load_purse(
             engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
         )
-        judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
+        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
 
 
 def judge_outlook(
-    outlook: Outlook, purse: Funds, fraction: Decimal, *, is_approved: bool = False
+    outlook: Outlook, funds: Funds, fraction: Decimal, *, is_approved: bool = False
 ) -> None:
     """Judge what a prompt will cost of one kind of money, all together."""
     card = outlook.card
-    extra = outlook.extra_play_credits if purse.is_play else outlook.extra_credits
+    extra = outlook.extra_play_credits if funds.is_play else outlook.extra_credits
     needed, what = extra, "Shortening a prompt"
-    if purse.is_play is is_play(card):
+    if funds.is_play is is_play(card):
         rates, counted = Rates.of(card), outlook.counted_tokens
         what = (
             f"Shortening a prompt of {outlook.before_tokens:,} tokens to {counted:,} "
-            f"({purse.show(extra)}) and asking {card.name} for up to "
+            f"({funds.show(extra)}) and asking {card.name} for up to "
             f"{{cap:,}} tokens ({{call}})"
         )
         try:
             cap = decide_output_cap(
-                purse.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
+                funds.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
             )
         except FundsError:
             cap = min(outlook.output_cap, USEFUL_OUTPUT_TOKENS)
         call = decide_hold(counted, cap, rates)
-        needed, what = extra + call, what.format(cap=cap, call=purse.show(call))
+        needed, what = extra + call, what.format(cap=cap, call=funds.show(call))
     if not needed:
         return
-    spendable = purse.spendable_credits
+    spendable = funds.spendable_credits
     if spendable is not None and needed > spendable:
-        raise build_funds_error(purse, needed, what=what)
+        raise build_funds_error(funds, needed, what=what)
     if not is_approved:
-        check_spend(needed, purse, fraction, what=what)
+        check_spend(needed, funds, fraction, what=what)
 
 
 async def _load_own(engine: Engine, tenant_id: UUID, key: str) -> Hold:
@@ -298,8 +298,8 @@ async def is_funded_now(
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
-    purse = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, purse, Decimal(str(engine.settings.max_spend_fraction)))
+    funds = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
 
 
 async def resolve_open(

@@ -76,12 +76,12 @@ class Combiner:
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
         """Find what the inputs were combined into, or the job to wait for; None without room."""
-        scene, job = self.turn.scene, self.turn.job
-        cap = compute_output_cap(scene.max_output_tokens, self.turn.card)
+        context, job = self.turn.scene, self.turn.job
+        cap = compute_output_cap(context.max_output_tokens, self.turn.card)
         if measure_merge(self.turn.card, cap) < ROOM_TOKENS_MIN:
             return None
         versions = [
-            Input(contribution_id=scene.texts[given.contribution_id].version_id, rule=given.rule)
+            Input(contribution_id=context.texts[given.contribution_id].version_id, rule=given.rule)
             for given in self.reader.inputs
         ]
         needed = build_combine(job.session_id, job.stage_slug, self.reader, versions, budget_tokens)
@@ -116,19 +116,19 @@ class Level:
 
 
 async def plan_level(
-    engine: Engine, job: Job, payload: CombinePayload, scene: JobContext, card: ModelCard
+    engine: Engine, job: Job, payload: CombinePayload, context: JobContext, card: ModelCard
 ) -> Level:
     """Find the first level that is not made yet.
 
     Every level follows from the texts of the one before it, which never change: however often this
     is asked, the same merges result.
     """
-    rules = scene.process.load_stage(job.stage_slug).load_step(payload.step_name).inputs_required
-    texts = [scene.texts[given.contribution_id] for given in payload.inputs]
+    rules = context.process.load_stage(job.stage_slug).load_step(payload.step_name).inputs_required
+    texts = [context.texts[given.contribution_id] for given in payload.inputs]
     headers = [rules[given.rule].header for given in payload.inputs]
-    cap = compute_output_cap(scene.max_output_tokens, card)
+    cap = compute_output_cap(context.max_output_tokens, card)
     room = Room(payload.room_tokens, measure_merge(card, cap), cap)
-    items = label_documents(scene, headers, texts, job.id)
+    items = label_documents(context, headers, texts, job.id)
     sizes = await asyncio.to_thread(measure_items, items, card)
     level, made, levels_max = 1, 0, count_levels_max(sizes, room)
     while level <= levels_max and (nodes := decide_level(sizes, room)):
@@ -300,13 +300,13 @@ def build_merges(
 # -- the words of a merge: pure -------------------------------------------------------------------
 
 
-def gather_merge(scene: JobContext, job: Job, payload: MergePayload) -> Material:
+def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Material:
     """Gather what one merge is made of: its documents under their labels, and nothing else."""
-    stage = scene.process.load_stage(job.stage_slug)
+    stage = context.process.load_stage(job.stage_slug)
     return Material(
         payload=payload,
-        owner=scene.owner,
-        folder=scene.build_folder(stage),
+        owner=context.owner,
+        folder=context.build_folder(stage),
         name=ContributionName(
             model=slugify_name(payload.model_name, fallback="model"),
             n=payload.ordinal,
@@ -314,42 +314,42 @@ def gather_merge(scene: JobContext, job: Job, payload: MergePayload) -> Material
             relation=Combining(short_id(payload.combine_id)),
         ),
         system=SYSTEM,
-        words=_gather_words(scene, payload),
+        words=_gather_words(context, payload),
         output_type=payload.output_type,
         is_intermediate=True,
         is_lead=False,
-        is_first_session=scene.is_first,
+        is_first_session=context.is_first,
         rank=payload.ordinal,
         origin=payload.model_index,
         source_group=payload.source_group,
         target_contribution_id=None,
         flags=(),
         expected=(),
-        max_output_tokens=scene.max_output_tokens,
-        chunks=scene.chunks,
+        max_output_tokens=context.max_output_tokens,
+        chunks=context.chunks,
     )
 
 
-def _gather_words(scene: JobContext, payload: MergePayload) -> Words:
-    if scene.chunks:
-        opening = scene.chunks[0].opening
+def _gather_words(context: JobContext, payload: MergePayload) -> Words:
+    if context.chunks:
+        opening = context.chunks[0].opening
         assert opening is not None, "the first turn keeps what it was asked"
-        return Words.from_opening(opening, scene.process, TEMPLATE)
+        return Words.from_opening(opening, context.process, TEMPLATE)
     items = []
     for given in payload.inputs:
-        text = scene.texts[given.contribution_id]
+        text = context.texts[given.contribution_id]
         items.append(Item(given.label, text.content, text.id))
-    return build_merge_words(scene.domain, items, budget_tokens=payload.budget_tokens)
+    return build_merge_words(context.domain, items, budget_tokens=payload.budget_tokens)
 
 
 def label_documents(
-    scene: JobContext, headers: Sequence[str], texts: Sequence[Text], reader: UUID
+    context: JobContext, headers: Sequence[str], texts: Sequence[Text], reader: UUID
 ) -> list[Item]:
     """Label documents as they are labelled everywhere in the session, in the order given."""
     labelled: dict[UUID | None, Item] = {}
     for header in dict.fromkeys(headers):
         own = [text for asked, text in zip(headers, texts, strict=True) if asked == header]
-        labelled |= {item.source_id: item for item in label_all(scene, header, own, reader)}
+        labelled |= {item.source_id: item for item in label_all(context, header, own, reader)}
     return [labelled[text.id] for text in texts]
 
 

@@ -105,10 +105,10 @@ class Retriever:
         """Index the documents that are not, one by one; tell what the vectors of each cost."""
         import numpy as np
 
-        scene, embedder = self._turn.scene, self._turn.engine.embedder
+        context, embedder = self._turn.scene, self._turn.engine.embedder
         db, tenant_id = self._turn.engine.db, self._turn.job.tenant_id
         sources = [
-            Source(each.version_id, scene.project_id, scene.session_id, each.item.text)
+            Source(each.version_id, context.project_id, context.session_id, each.item.text)
             for each in searched
         ]
         missing = await prepare(db, tenant_id, embedder, sources)
