@@ -1,7 +1,7 @@
-"""Gather the words of one turn: instructions, request, feedback, and its own inputs. Pure.
+"""Gather the texts of one turn: instructions, request, feedback and its own inputs. Pure.
 
-Every text of a person or a model is an item of its own, under a neutral label, until the request is
-assembled. Nothing else of the stage comes in. A further turn of a document has the words of its
+Each text by a person or a model stays a separate item with a neutral label until `assemble` builds
+the request. A turn sees nothing else of its stage. Later turns of a document reuse the texts of the
 first one.
 """
 
@@ -44,7 +44,7 @@ SELF_CRITIQUE = "self_critique"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text with the label under which it is read; `source_id` if it is a contribution."""
+    """A text with its label in the prompt; `source_id` if it is a contribution."""
 
     label: str
     text: str
@@ -53,7 +53,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Everything a prompt is rendered from."""
+    """Everything that a prompt template needs."""
 
     template_name: str
     template: str
@@ -64,11 +64,11 @@ class Words:
     feedback: tuple[Item, ...] = ()
     inputs: tuple[Item, ...] = ()
     listing: tuple[str, ...] = ()
-    # About how long the answer is to be at most, where that matters.
+    # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
     def as_opening(self) -> dict[str, Any]:
-        """Write down everything but the template, which is pinned by its name."""
+        """Serialize everything but the template, which is pinned by its name."""
         opening = asdict(self)
         del opening["template"]
         for item in opening["inputs"]:
@@ -79,7 +79,7 @@ class Words:
     def from_opening(
         cls, opening: Mapping[str, Any], process: Process, template: str | None = None
     ) -> Words:
-        """Read back the words of a first turn, as they were."""
+        """Deserialize the words of a first turn."""
         name: str = opening["template_name"]
         return cls(
             template_name=name,
@@ -100,7 +100,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Everything a turn is made of, before it becomes a request."""
+    """Everything that a turn needs before `assemble` builds its request."""
 
     payload: TurnPayload
     owner: Owner
@@ -119,13 +119,13 @@ class Material:
     flags: tuple[str, ...]
     expected: tuple[ExpectedDocument, ...]
     max_output_tokens: int | None
-    # How texts are made shorter that do not fit.
+    # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
-    # What the process left out on the way to this document.
+    # What sampling left out of the steps that lead to this document.
     left_out: tuple[str, ...] = ()
-    # What was said in the turns before this one.
+    # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
-    # What is told of inputs that were searched together, and what the questions cost.
+    # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
 
@@ -135,12 +135,12 @@ class Material:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the model has said already that it is done."""
+        """Whether an earlier turn ended with a regular stop."""
         return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
 
 
 def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
-    """Gather what one turn is made of."""
+    """Gather the material of one turn."""
     stage = context.process.load_stage(job.stage_slug)
     relation: Relation = Plain()
     if isinstance(payload, PlanPayload):
@@ -190,7 +190,7 @@ def _gather_words(
 ) -> Words:
     if context.chunks:
         opening = context.chunks[0].opening
-        assert opening is not None, "the first turn keeps what it was asked"
+        assert opening is not None, "the first turn keeps its prompt"
         return Words.from_opening(opening, context.process)
     if isinstance(payload, PlanPayload):
         return gather_stage_words(context, stage)
@@ -200,8 +200,8 @@ def _gather_words(
 def gather_stage_words(context: JobContext, stage: Stage) -> Words:
     """Gather the words of a stage's own prompt.
 
-    In a stage without steps that is all that is sent, the same to every model; in one with steps
-    the earlier outputs are only listed, and each of its jobs has a prompt of its own.
+    In a stage without steps, every model gets exactly this prompt. In a stage with steps, it only
+    lists the earlier outputs, and each job has its own prompt.
     """
     rules = stage.list_sources()
     if stage.steps:
@@ -215,7 +215,7 @@ def gather_stage_words(context: JobContext, stage: Stage) -> Words:
         texts = _select(context, stage, rule)
         if rule.required and not texts:
             raise PlanError(
-                f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on.",
+                f"Stage {stage.slug!r} cannot start: its input {rule.type!r} is missing.",
                 reason="nothing_to_read",
                 subject=rule.type,
             )
@@ -245,7 +245,7 @@ def build_words(
     inputs: tuple[Item, ...] = (),
     listing: tuple[str, ...] = (),
 ) -> Words:
-    """Build the words of one prompt: what all of them carry, and its own inputs."""
+    """Build the words of one prompt: the shared texts and its own inputs."""
     return Words(
         template_name=template_name,
         template=context.process.prompts[template_name],
@@ -276,7 +276,7 @@ def _place(text: Text) -> str:
 
 
 def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
-    """Label documents neutrally, in an order of the reader's own."""
+    """Label documents neutrally, in an order that differs for each reader."""
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
     labels = tell_apart([_label(context, header, text) for text in order])
@@ -294,13 +294,13 @@ def _label(context: JobContext, header: str, text: Text) -> str:
     )
 
 
-# -- what the user said ---------------------------------------------------------------------------
+# -- feedback ------------------------------------------------------------------------------------
 
 
 def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
-    """One item per earlier stage that the user said something about, oldest first.
+    """List one item for each earlier stage with user feedback, oldest first.
 
-    An iteration begins with what was said about all stages of the one before it.
+    The first stage of an iteration reads the feedback on all stages of the previous iteration.
     """
     position = context.process.position(stage.slug)
     headers = {
@@ -328,7 +328,7 @@ def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
 
 
 def _say(context: JobContext, row: dict[str, Any]) -> str:
-    """Put one entry into words, with a neutral label for what it is about."""
+    """Render one feedback entry, with a neutral label for its target."""
     said: str = row["content"].strip()
     if row["rating"] is not None:
         said = f"Rated {row['rating']} of 5. {said}".strip()
@@ -361,7 +361,7 @@ def _relate(naming: Naming) -> Relation:
 
 
 def _flag(context: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
-    """Mark what a model wrote about a document of its own."""
+    """Flag a document that a model wrote about its own document."""
     match payload:
         case ExecutePayload(inputs=(one,), target_contribution_id=target):
             is_own = context.texts[one.contribution_id].model_index == payload.model_index

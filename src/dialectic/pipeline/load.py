@@ -1,8 +1,8 @@
-"""Look: load what one job must know, in one transaction. Reads only; decides nothing.
+"""Load what one job needs, in one transaction. Reads only; decides nothing.
 
-A plan job sees the documents and the plan jobs of its iteration; a turn gets the newest text of
-each document it was given. A version that a person edited takes the place of the model's own. A
-further turn of a document gets what was said of it so far, and with it all that it was asked.
+A plan job gets the documents and the plan jobs of its iteration. A turn gets the newest text of
+each of its inputs: a version that a person edited replaces the model's own. A later turn of a
+document gets its earlier turns and the prompt of the first one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dialectic.pipeline.strategies import Document
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A document that a turn reads: under the id of its first version, and that of this one."""
+    """A document that a turn reads, with the ids of its first version and of this version."""
 
     id: UUID
     version_id: UUID
@@ -57,14 +57,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What everything in a session has in common, and what one job has to read."""
+    """The session's shared data, and what one job reads."""
 
     session_id: UUID
     iteration: int
     project_id: UUID
     project_slug: str
     project_name: str
-    # Whether no other session of the project is older: its agreed plan has the shortest names.
+    # Whether this is the oldest session of the project: its plan files get no name prefix.
     is_first: bool
     user_id: UUID
     wallet_id: UUID
@@ -79,13 +79,13 @@ class JobContext:
     continues: bool
     max_output_tokens: int | None
     max_retries: int
-    # Stages of this iteration whose seed prompt is written.
+    # Stages of this iteration that have a seed prompt.
     seeded: frozenset[str]
     feedback: tuple[dict[str, Any], ...]
     context: tuple[dict[str, Any], ...]
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
-    # What was said so far of the document that the job writes.
+    # The earlier turns of the document that the job writes.
     chunks: tuple[Chunk, ...] = ()
 
     @property
@@ -93,7 +93,7 @@ class JobContext:
         return Owner(self.user_id, self.project_id)
 
     def build_folder(self, stage: Stage) -> StageFolder:
-        """Build the place of a stage's files."""
+        """Build the folder of a stage's files."""
         return StageFolder(
             project=self.project_slug,
             session=short_id(self.session_id),
@@ -112,7 +112,7 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
         )
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
         is_turn = is_turn or not context.process.load_stage(job.stage_slug).steps
-        if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
+        if is_turn and job.attempt > 1:  # a first attempt has no saved turns
             said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
             if said:
                 return replace(context, chunks=said)
@@ -131,7 +131,7 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
 async def list_siblings(
     connection: Connection, context: JobContext, stage_slug: str, model_index: int
 ) -> JobContext:
-    """Load what there is to plan with, and the texts of a stage that can begin as one call."""
+    """Load the planning situation, and the inputs of a stage that can start as one call."""
     stage = context.process.load_stage(stage_slug)
     if not stage.steps and not stage.list_sources():
         ids = await list_outcomes(connection, context) if context.iteration > 1 else []
@@ -147,11 +147,11 @@ async def list_siblings(
 async def load_session_context(
     engine: Engine, connection: Connection, session_id: UUID, iteration: int
 ) -> JobContext:
-    """Load what all jobs of an iteration have in common."""
+    """Load the data that all jobs of an iteration share."""
     kinds = [kind.value for kind in ResourceKind]
     row = await connection.fetchrow(SQL["load_scene"], session_id, iteration, kinds)
     if row is None:
-        raise NotFound(f"There is no session {session_id}.")
+        raise NotFound(f"Session {session_id} does not exist.")
     process = await load_pinned(engine, connection, row["process_template_id"])
     return JobContext(
         session_id=session_id,
@@ -180,13 +180,13 @@ async def load_session_context(
 
 
 async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
-    """Load a process as it was pinned. A version never changes, so it is read once.
+    """Load a pinned process. A version never changes, so it is cached after the first read.
 
-    Others pin the same content under ids of their own: it is built once.
+    Sessions that pin the same content under different ids share one object.
     """
     if process_id not in engine.processes:
         row = await connection.fetchrow(SQL["load_process"], process_id)
-        assert row is not None, "a session's process stays"
+        assert row is not None, "a session's process is never deleted"
         known = {process.content_hash: process for process in engine.processes.values()}
         engine.processes[process_id] = known.get(row["content_hash"]) or build_process(
             row["definition"]["file"],
@@ -198,9 +198,9 @@ async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) 
 
 
 async def read_situation(connection: Connection, context: JobContext) -> Situation:
-    """Read what exists in an iteration and how far its plan jobs are, all of one moment."""
+    """Read the documents and plan jobs of an iteration, in one snapshot."""
     row = await connection.fetchrow(SQL["read_situation"], context.session_id, context.iteration)
-    assert row is not None, "it is one row, of lists"
+    assert row is not None, "the query returns one row of lists"
     progress = [Progress(**each) for each in row["progress"]]
     documents = [
         Document(
@@ -226,7 +226,7 @@ async def read_situation(connection: Connection, context: JobContext) -> Situati
 def _list_imported(
     context: JobContext, progress: Sequence[Progress], over: Sequence[str]
 ) -> Iterator[Progress]:
-    """A stage that came with an imported project has no jobs: that it has ended, its run says."""
+    """List the ended stages of an imported project: they have stage runs, but no jobs."""
     planned = {each.stage_slug for each in progress}
     for stage_slug in over:
         if stage_slug not in planned:
@@ -235,7 +235,7 @@ def _list_imported(
 
 
 async def list_outcomes(connection: Connection, context: JobContext) -> list[UUID]:
-    """List what the iteration before this one came to."""
+    """List the final documents of the previous iteration."""
     rows = await connection.fetch(SQL["list_outcomes"], context.session_id, context.iteration - 1)
     return [row["id"] for row in rows]
 
@@ -255,14 +255,14 @@ async def read_texts(
 def _require(context: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
     if missing := [str(wanted) for wanted in ids if wanted not in texts]:
         raise NotFound(
-            f"Document(s) {', '.join(missing)} of session {context.session_id} are gone."
+            f"Document(s) {', '.join(missing)} of session {context.session_id} do not exist."
         )
 
 
 async def read_versions(
     connection: Connection, session_id: UUID, ids: Collection[UUID]
 ) -> list[Text]:
-    """Read these very versions of documents, as many of them as there are, in this order."""
+    """Read exactly these versions of documents, in this order; missing ones are left out."""
     rows = await connection.fetch(SQL["read_versions"], session_id, list(ids))
     texts = {row["version_id"]: _build_text(row) for row in rows}
     return [texts[wanted] for wanted in ids if wanted in texts]
