@@ -1,6 +1,6 @@
 """Start stages of a session: the stage runs, their seed prompt, and one plan job per model.
 
-Knows nothing of when a stage may start.
+The caller checks whether a stage may start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dialectic.pipeline.load import JobContext, list_siblings, load_session_cont
 
 
 async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
-    """Make the stage that is due and, on autopilot, those that follow by themselves."""
+    """Create the stage that is due and, on autopilot, the stages after it."""
     connection, tenant_id = tx.connection, tx.account.tenant_id
     context = await load_session_context(
         tx.engine, connection, session["id"], session["iteration_count"]
@@ -48,7 +48,7 @@ async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
 async def begin_at(
     tx: Transaction, session_id: UUID, stage: Stage, *, until: str, iteration: int
 ) -> None:
-    """Let a session stand at a stage, and make it and those that follow by themselves."""
+    """Move a session to a stage; create it and, on autopilot, the stages after it."""
     await tx.connection.execute(
         SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
     )
@@ -89,12 +89,12 @@ async def _insert_stage_run(
 
 
 def _plan_roots(context: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
-    """Plan one job per model. One whose inputs others still have to make waits for the first."""
+    """Build one plan job per model. A job whose inputs do not exist yet waits for the first."""
     slots: dict[str, int] = {}
     planned = []
     pairs = zip(context.model_ids, context.models, strict=True)
     for index, (model_id, model_name) in enumerate(pairs, start=1):
-        # Counted by slug, not by name: two models whose names slug alike get different files.
+        # Count by slug, not by name: two models with the same slug need different files.
         slug = slugify_name(model_name, fallback="model")
         slots[slug] = slots.get(slug, 0) + 1
         awaits = () if is_due else stage.list_awaited(index)
