@@ -354,7 +354,7 @@ def test_a_cancelled_session_stays_cancelled(home: Home) -> None:
     assert home.tell("watch", session).code == 1
     resumed = home.tell("resume", session)
     assert resumed.code == 2
-    assert "cancelled and stays so" in resumed.stderr
+    assert "cancelled and cannot be continued" in resumed.stderr
 
 
 def test_a_worker_outlives_the_server_that_is_stopped_under_it(

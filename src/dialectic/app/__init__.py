@@ -1,1 +1,1 @@
-"""What can be asked of the product: the only writers of what a person wants."""
+"""The use cases of the product. Only they write what a person requests."""

@@ -1,8 +1,8 @@
-"""Accounts: users, the tokens they come in with, organisations. Knows no HTTP.
+"""Accounts: users, access tokens, browser sessions and organisations. Independent of HTTP.
 
-A token acts for one user in one tenant. Its secret is made here, shown once, and gone: only its
-hash is kept. Whatever a caller may not see is not found; only what their token or their role does
-not allow is forbidden.
+A token acts for one user in one tenant. Its secret is generated here and shown once; only its hash
+is stored. A resource that the caller may not see is "not found"; an action that the caller's token
+or role does not allow is "forbidden".
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ TOKENS_MAX = 100
 SESSION_LIFE = timedelta(hours=12)
 
 
-# -- who asks --------------------------------------------------------------------------------------
+# -- authentication --------------------------------------------------------------------------------
 
 
 async def authenticate(db: Database, token: str | None, *, requests_per_minute: int) -> Caller:
-    """Find out whom a token acts for; count one request against it."""
+    """Authenticate a token; count one request against its rate limit."""
     if token is None:
         raise TokenMissing
     return await _identify(db, TokenKind.API, token, requests_per_minute)
@@ -71,7 +71,7 @@ async def authenticate_browser(
     is_safe: bool,
     requests_per_minute: int,
 ) -> Caller:
-    """Find out whom a browser's cookie acts for. Only a safe method (GET, HEAD) needs no CSRF."""
+    """Authenticate a browser's cookie. Only safe methods (GET, HEAD) need no CSRF token."""
     if not is_safe:
         check_csrf_token(cookie, csrf_token)
     return await _identify(db, TokenKind.BROWSER, cookie, requests_per_minute)
@@ -81,49 +81,49 @@ async def _identify(db: Database, kind: TokenKind, token: str, requests_per_minu
     found = await store.find_token(
         db, hash_token(kind, token), requests_per_minute=requests_per_minute
     )
-    # Unknown and revoked are told in the same words.
+    # Unknown and revoked tokens get the same message.
     if found is None or found.kind is not kind:
         raise TokenInvalid
     if found.is_expired:
         raise TokenExpired
     if found.wait_s > 0:
         raise TooManyRequests(
-            f"This token may make {requests_per_minute} requests a minute. Come back in "
-            f"{found.wait_s:.1f} s.",
+            f"Rate limit reached: this token allows {requests_per_minute} requests per minute. "
+            f"Retry in {found.wait_s:.1f} s.",
             retry_after_s=found.wait_s,
         )
     return Caller(found.tenant_id, found.user_id, found.scopes, found.token_id, found.expires_at)
 
 
-async def enter_without_token(db: Database, listens_at: str, knock: RequestOrigin) -> Caller:
-    """Let the owner of this machine in, as long as nobody has a token; refuse everyone else."""
-    # Elsewhere than at a loopback address the database need not be asked: a token is needed.
+async def enter_without_token(db: Database, listens_at: str, origin: RequestOrigin) -> Caller:
+    """Admit the owner of this machine while no token exists; refuse all other callers."""
+    # On any other than a loopback address a token is required: skip the query.
     has_tokens = not is_loopback(listens_at) or await store.has_tokens(db)
-    match decide_access(listens_at, knock, has_tokens=has_tokens):
+    match decide_access(listens_at, origin, has_tokens=has_tokens):
         case Access.AS_OWNER:
             return build_owner(await load_owner(db))
         case Access.UNKNOWN:
             raise TokenMissing
         case Access.FOREIGN:
             raise Forbidden(
-                "This server acts for its owner, and the request was made by a page of another "
-                "site. Use the server by the address it listens at.",
+                "The request comes from a page of another site. This server accepts only requests "
+                "of its owner. Open the server at the address it listens on.",
                 reason="foreign_page",
             )
 
 
 async def load_owner(db: Database) -> Account:
-    """Load the account of whoever owns this installation; the first call makes it."""
+    """Load the account of this installation's owner; the first call creates it."""
     return await store.find_account(db, LOCAL_USER) or await open_account(db, LOCAL_USER)
 
 
 def build_owner(account: Account) -> Caller:
-    """Build the caller for whoever sits at the machine itself: they may do everything."""
+    """Build the caller for the owner of this machine, with all scopes."""
     return Caller(account.tenant_id, account.user_id, EVERY_SCOPE, token_id=None)
 
 
 async def load_account(db: Database, caller: Caller) -> Account:
-    """Load what a caller acts with: tenant, user, and the wallet they spend from."""
+    """Load a caller's account: tenant, user and wallet."""
 
     async def work(connection: Connection) -> UUID:
         return await store.load_wallet_id(connection, caller.user_id)
@@ -135,16 +135,16 @@ async def load_account(db: Database, caller: Caller) -> Account:
 
 
 async def add_user(db: Database, name: str) -> Account:
-    """Make a user with an account of their own."""
+    """Create a user with a personal account."""
     return await store.add_account(db, _clean_name(name))
 
 
 async def load_user(db: Database, name: str) -> Account:
-    """Load a user's own account."""
+    """Load a user's personal account."""
     account = await store.find_account(db, name)
     if account is None:
         raise NotFound(
-            f"There is no user {name!r}.",
+            f"User {name!r} does not exist.",
             reason="no_user",
             subject=name,
             remedy=Remedy(RemedyAction.LIST_USERS),
@@ -157,7 +157,7 @@ def _clean_name(name: str) -> str:
     is_plain = all(unicodedata.category(char)[0] != "C" for char in cleaned)
     if not cleaned or len(cleaned) > NAME_CHARS_MAX or not is_plain:
         raise UsageError(
-            f"A name has 1 to {NAME_CHARS_MAX} characters that can be seen. Choose another one.",
+            f"The name must have 1 to {NAME_CHARS_MAX} visible characters. Choose another one.",
             reason="bad_name",
             subject="name",
             limit=NAME_CHARS_MAX,
@@ -170,7 +170,7 @@ def _clean_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A new token, with its secret for the first and last time."""
+    """A new token with its secret, which is never shown again."""
 
     id: UUID
     name: str
@@ -188,20 +188,20 @@ async def issue_token(
     life_days: int = LIFE_DAYS,
     tokens_max: int = TOKENS_MAX,
 ) -> IssuedToken:
-    """Make a token that acts for the caller, with their scopes or fewer."""
+    """Create a token for the caller, with the caller's scopes or fewer."""
     caller.require(Scope.ADMIN)
     wanted = caller.scopes if scopes is None else frozenset(scopes)
     if not wanted:
         raise UsageError("A token needs at least one scope.", reason="no_scope", subject="scopes")
     if missing := wanted - caller.scopes:
         raise Forbidden(
-            f"This token lacks the scope `{min(missing)}`, so it can make none that has it.",
+            f"Your token lacks the scope `{min(missing)}`, so it cannot grant that scope.",
             reason="missing_scope",
             subject=min(missing).value,
         )
     if not 1 <= life_days <= LIFE_DAYS_MAX:
         raise UsageError(
-            f"A token lives for 1 to {LIFE_DAYS_MAX} days, not {life_days}.",
+            f"The lifetime of a token must be 1 to {LIFE_DAYS_MAX} days, not {life_days}.",
             reason="bad_life",
             subject="life_days",
             limit=LIFE_DAYS_MAX,
@@ -211,7 +211,7 @@ async def issue_token(
     async def work(connection: Connection) -> datetime:
         if await store.count_tokens(connection, caller.user_id) >= tokens_max:
             raise Conflict(
-                f"There are {tokens_max} tokens already. Revoke one that is not needed.",
+                f"Token limit reached ({tokens_max}). Revoke a token that you do not need.",
                 reason="too_many_tokens",
                 limit=tokens_max,
             )
@@ -224,7 +224,7 @@ async def issue_token(
 def _draw(
     kind: TokenKind, caller: Caller, name: str, scopes: frozenset[Scope], life: timedelta
 ) -> tuple[Secret, NewToken]:
-    """Draw a secret, and what is kept of it."""
+    """Generate a secret and its stored hash."""
     word = format_token(kind, secrets.token_bytes(SECRET_BYTES))
     token = NewToken(
         tenant_id=caller.tenant_id,
@@ -240,7 +240,7 @@ def _draw(
 
 
 async def list_tokens(db: Database, caller: Caller) -> list[Token]:
-    """List the tokens a caller may manage: their own, or all if they manage the members."""
+    """List the tokens that a caller may manage: their own, or all if they manage members."""
     caller.require(Scope.ADMIN)
 
     async def work(connection: Connection) -> list[Token]:
@@ -250,22 +250,24 @@ async def list_tokens(db: Database, caller: Caller) -> list[Token]:
 
 
 async def revoke_token(db: Database, caller: Caller, token_id: UUID) -> None:
-    """Revoke a token, and with it every browser that came in with it. Again is harmless."""
+    """Revoke a token and every browser session opened with it. Idempotent."""
     caller.require(Scope.ADMIN)
 
     async def work(connection: Connection) -> bool:
         return await store.revoke_token(connection, token_id, caller.user_id)
 
     if not await db.transact(caller.tenant_id, work):
-        raise NotFound(f"There is no token {token_id}.", reason="no_token", subject=str(token_id))
+        raise NotFound(
+            f"Token {token_id} does not exist.", reason="no_token", subject=str(token_id)
+        )
 
 
-# -- browsers --------------------------------------------------------------------------------------
+# -- browser sessions ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser that came in: what goes into its cookie, and what its pages send beside it."""
+    """A new browser session: the secret of its cookie, and its CSRF token."""
 
     cookie: Secret
     csrf_token: str
@@ -273,7 +275,7 @@ class BrowserSession:
 
 
 async def open_session(db: Database, token: str, *, requests_per_minute: int) -> BrowserSession:
-    """Let a browser in with a token; the session ends with the token at the latest."""
+    """Open a browser session with a token; it ends with the token at the latest."""
     caller = await authenticate(db, token, requests_per_minute=requests_per_minute)
     assert caller.token_id is not None
     return await _begin_session(db, caller, (caller.tenant_id, caller.token_id))
@@ -291,7 +293,7 @@ async def _begin_session(db: Database, caller: Caller, root: tuple[UUID, UUID]) 
 
 
 async def close_session(db: Database, caller: Caller) -> None:
-    """Let a browser out. Whoever came without a session has none to close."""
+    """Close a browser session. Does nothing for a caller without one."""
     session_id = caller.token_id
     if session_id is None:
         return
@@ -304,11 +306,11 @@ async def close_session(db: Database, caller: Caller) -> None:
 
 
 async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> BrowserSession:
-    """Go over to another tenant of the user, if their own token let them in; ends the session."""
+    """Switch to another tenant of the user, if they signed in with a personal token."""
     session_id = caller.token_id
     if session_id is None:
         raise Forbidden(
-            "Only a browser that came in with a token can go over. Sign in first.",
+            "Only a browser session can switch organisations. Sign in first.",
             reason="no_browser_session",
         )
 
@@ -316,22 +318,22 @@ async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> Brows
         root = await store.find_root(connection, session_id)
         if root is None:
             raise Forbidden(
-                "A token acts in one tenant. Make another one for the other tenant.",
+                "A token acts in one tenant. Create another token for the other tenant.",
                 reason="token_of_one_tenant",
             )
         tenants = await store.list_tenants(connection, caller.user_id)
         kinds = {tenant.id: tenant.kind for tenant in tenants}
         if tenant_id not in kinds:
             raise NotFound(
-                f"There is no organisation {tenant_id}.",
+                f"Organisation {tenant_id} does not exist.",
                 reason="no_organization",
                 subject=str(tenant_id),
             )
-        # Whoever holds a token of an organisation was given that organisation, and nothing else.
+        # A token of an organisation gives access to that organisation only.
         if root[0] != tenant_id and kinds.get(root[0]) != "personal":
             raise Forbidden(
-                "You signed in with a token of an organisation, which opens that one alone. "
-                "Sign in with a token of your own account to go over.",
+                "You signed in with a token of an organisation, which gives access to that one "
+                "only. Sign in with a token of your personal account to switch.",
                 reason="token_of_organization",
             )
         return root
@@ -346,7 +348,7 @@ async def switch_session(db: Database, caller: Caller, tenant_id: UUID) -> Brows
 
 
 async def list_tenants(db: Database, caller: Caller) -> list[Membership]:
-    """List the caller's own account and the organisations they belong to."""
+    """List the caller's personal account and their organisations."""
     caller.require(Scope.READ)
 
     async def work(connection: Connection) -> list[Membership]:
@@ -362,13 +364,13 @@ async def create_organization(connection: Connection, caller: Caller, name: str)
 
 
 async def list_members(db: Database, caller: Caller) -> list[Member]:
-    """List who belongs to the tenant."""
+    """List the members of the tenant."""
     caller.require(Scope.READ)
     return await db.transact(caller.tenant_id, store.list_members)
 
 
 async def set_member(db: Database, caller: Caller, user_name: str, role: Role) -> UUID:
-    """Take a user into the organisation, or give a member another role; return their id."""
+    """Add a user to the organisation, or change a member's role; return their id."""
     caller.require(Scope.ADMIN)
 
     async def work(connection: Connection) -> UUID:
@@ -378,7 +380,7 @@ async def set_member(db: Database, caller: Caller, user_name: str, role: Role) -
 
 
 async def remove_member(db: Database, caller: Caller, user_id: UUID) -> None:
-    """Let a member of the organisation go; what they made stays, their tokens there end."""
+    """Remove a member and revoke their tokens for the organisation; their work stays."""
     caller.require(Scope.ADMIN)
 
     async def work(connection: Connection) -> None:

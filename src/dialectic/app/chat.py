@@ -1,8 +1,8 @@
-"""Chat: a question to one model, answered by one call or by as many as its answer takes.
+"""Chat: ask one model a question, with as many calls as its answer needs.
 
-Used by the command line and the API. Knows no terminal and no HTTP. A question and its answer are
-saved together, in one commit after the last call: what failed has left nothing behind. If a further
-call fails, what was said until then is the answer, and says that it is incomplete.
+Used by the command line and the API; independent of both. One commit after the last call saves the
+question with its answer, so a failed question leaves no row. If a further call fails, the text so
+far is saved as an incomplete answer.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ TITLE_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a person asks, and how they want it answered."""
+    """A person's question and its options."""
 
     message: str
     model: str
-    # The chat to go on with; without one a new chat begins, with this system instruction.
+    # The chat to continue; None starts a new chat with this system prompt.
     chat_id: UUID | None = None
     system: str = ""
-    # Whether a cut-off answer is gone on with, up to CALLS_MAX calls in all.
+    # Whether to continue a cut-off answer, up to CALLS_MAX calls in total.
     continues: bool = False
     max_output_tokens: int | None = None
-    # A message of the person's that this one takes the place of: it and what followed are rewound.
+    # A user message that this one replaces: it and all later messages are rewound.
     replaces_id: UUID | None = None
-    # Asked again under the same id, a question that was answered is not asked anew.
+    # An idempotency key: an answered question with the same id is not asked again.
     id: UUID = field(default_factory=uuid4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of a question."""
+    """The result of a question."""
 
     chat_id: UUID
     question_id: UUID
@@ -66,10 +66,10 @@ class Reply:
 async def send(
     engine: Engine, account: Account, question: Question, on_text: OnText = lambda _piece: None
 ) -> Reply:
-    """Ask a question and save it with its answer. Too long a prompt fails before any call.
+    """Ask a question and save it with its answer. A prompt that is too long fails before any call.
 
-    Each call is paid for by itself, all of them in the commit that saves the answer. Of a question
-    that was never answered the person pays nothing but what arrived before its call broke off.
+    Each call has its own hold; the commit that saves the answer settles all of them. For a question
+    without an answer, the person pays only for the output that arrived before the call failed.
     """
     card = engine.catalog.load_card(question.model)
     message = check_message(question.message, bytes_max=engine.settings.max_prompt_bytes)
@@ -79,7 +79,7 @@ async def send(
     chat, earlier = await _open(engine, account, question, message)
     request = build_request(card, chat.system, earlier, message, question.max_output_tokens)
     fit(request, card, gives_way=True)
-    # Calls have an id of their own: those of a try that died are not mistaken for ours.
+    # A new id for each try, so that the holds of an aborted try are not taken for ours.
     asking = ChatCalls(engine, account, card, request, uuid4(), on_text)
     async with asking.paying():
         turns, outcome = await asking.converse(continues=question.continues)
@@ -102,8 +102,8 @@ async def send(
 
         is_kept = await engine.db.transact(account.tenant_id, work)
     if not is_kept:
-        # What was asked was answered and is paid for; there is nowhere to keep it.
-        raise NotFound(f"Chat {chat.id} was deleted while its question was answered.")
+        # The answer was paid for, but its chat does not exist any more.
+        raise NotFound(f"Chat {chat.id} was deleted before its answer was saved.")
     return Reply(
         chat_id=chat.id,
         question_id=said.question_id,
@@ -119,7 +119,7 @@ async def send(
 
 
 async def _find_reply(engine: Engine, account: Account, question_id: UUID) -> Reply | None:
-    """Find the answer of a question that was asked before, by whoever did not live to tell it."""
+    """Find the saved answer of a question from an earlier try whose response was lost."""
 
     async def work(connection: Connection) -> dict[str, Any] | None:
         return await chats.find_message(connection, derive_answer_id(question_id))
@@ -148,24 +148,26 @@ def derive_answer_id(question_id: UUID) -> UUID:
 
 
 def check_message(text: str, *, bytes_max: int) -> str:
-    """Make a message fit to be sent and kept; refuse one that says nothing or is far too long."""
+    """Clean a message; raise if it is empty or too long."""
     size = len(text.encode(errors="replace"))
     if size > bytes_max:
         raise TooLarge(
-            f"The message has {size:,} bytes; at most {bytes_max:,} are allowed "
+            f"The message has {size:,} bytes; the limit is {bytes_max:,} "
             "(DIALECTIC_MAX_PROMPT_BYTES). Shorten it."
         )
     clean, _ = clean_text(text)
     if not clean.strip():
-        raise UsageError("The message is empty. Say something.", reason="empty", subject="message")
+        raise UsageError("The message is empty. Enter a text.", reason="empty", subject="message")
     return clean
 
 
 def check_title(title: str) -> str:
-    """Clean a chat's title, as a project's name is cleaned, and refuse one that is empty."""
+    """Clean a chat's title like a project's name; raise if it is empty."""
     text = " ".join(clean_text(title)[0].split())
     if not text:
-        raise UsageError("The chat's title is empty. Give it one.", reason="empty", subject="title")
+        raise UsageError(
+            "The chat's title is empty. Enter a title.", reason="empty", subject="title"
+        )
     return text
 
 
@@ -176,7 +178,7 @@ async def _open(
     if chat_id is None:
         if question.replaces_id is not None:
             raise UsageError(
-                "Name the chat whose message this one takes the place of.",
+                "A replacement needs a chat. Name the chat of the message to replace.",
                 reason="no_chat_named",
                 subject="chat_id",
             )
@@ -185,7 +187,7 @@ async def _open(
         return Chat(uuid5(question.id, "chat"), title, system, is_new=True), []
     if question.system:
         raise UsageError(
-            "A chat keeps the system instruction it began with. Begin a new chat.",
+            "The system prompt of a chat cannot change. Start a new chat.",
             reason="chat_has_begun",
             subject="system_instruction",
         )
@@ -199,21 +201,19 @@ async def _open(
 
 
 def cut_thread(messages: list[dict[str, Any]], replaces_id: UUID | None) -> list[dict[str, Any]]:
-    """Keep what was said before a message of the person's; all of it if none is named."""
+    """Keep the messages before the replaced one; all of them if none is replaced."""
     if replaces_id is None:
         return messages
     for number, row in enumerate(messages):
         if row["id"] == replaces_id:
             if row["role"] != Role.USER:
-                raise UsageError(
-                    "Only what you said yourself can be said anew.", reason="not_a_question"
-                )
+                raise UsageError("Only your own messages can be replaced.", reason="not_a_question")
             return messages[:number]
-    raise NotFound(f"There is no message {replaces_id} in the thread of this chat.")
+    raise NotFound(f"Message {replaces_id} does not exist in the current thread of this chat.")
 
 
 def build_prompt(messages: Sequence[dict[str, Any]]) -> str:
-    """Build the prompt of a project out of what was said in a chat."""
+    """Build the prompt of a project from the messages of a chat."""
     if len(messages) == 1:
         return str(messages[0]["content"])
     heads = {Role.USER: "Question", Role.ASSISTANT: "Answer"}
@@ -228,7 +228,7 @@ def build_request(
     message: str,
     max_output_tokens: int | None,
 ) -> Request:
-    """Build the first request of an exchange: all that was said, and the question."""
+    """Build the first request of an exchange: all earlier messages and the question."""
     history = [Message(Role(row["role"]), row["content"]) for row in earlier]
     return Request(
         model=card.name,
@@ -241,7 +241,7 @@ def build_request(
 def build_exchange(
     question_id: UUID, message: str, card: ModelCard, turns: Sequence[Turn], outcome: Finish
 ) -> Exchange:
-    """Build the record of an exchange; its usage is that of all calls."""
+    """Build the record of an exchange with the usage of all its calls."""
     answers = [turn.answer for turn in turns]
     usages = [answer.reply.usage for answer in answers]
     is_reported = all(usage.source is UsageSource.REPORTED for usage in usages)

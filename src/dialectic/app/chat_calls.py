@@ -1,8 +1,7 @@
-"""The calls of one question in a chat: held, made, and settled or given up. Knows nothing of chats.
+"""The calls of one chat question: reserve, send, then settle or release.
 
-A cut-off answer is continued if the person wants that. If a further call fails, what was said until
-then is the answer. A question that comes to nothing leaves no money set aside, even if the person
-who asked has left.
+A cut-off answer is continued if the person asked for that. If a further call fails, the text so far
+is the answer. A failed question releases its holds, even if the client has disconnected.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from dialectic.pipeline.reserve import DirectCaller, Reservation, reserve, resol
 from dialectic.providers.base import OnText
 
 CALLS_MAX = 5
-# What a further call may fail with without taking away what was said.
+# If a further call fails with one of these, keep the text so far.
 INTERRUPTIONS = (ProviderError, ContextWindowError, FundsError, EndpointBusy)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A call that was answered, and the hold it is paid out of."""
+    """An answered call and the hold that pays for it."""
 
     held: Reservation
     answer: Answer
@@ -46,7 +45,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ChatCalls:
-    """One question on its way."""
+    """One question and its calls."""
 
     engine: Engine
     account: Account
@@ -56,7 +55,7 @@ class ChatCalls:
     on_text: OnText
 
     async def converse(self, *, continues: bool) -> tuple[list[Turn], Finish]:
-        """Call until the answer is whole, or as often as is allowed."""
+        """Call until the answer is complete or the call limit is reached."""
         limits = Limits(continues, CALLS_MAX - 1)
         turns: list[Turn] = []
         while True:
@@ -80,20 +79,20 @@ class ChatCalls:
 
     @contextlib.asynccontextmanager
     async def paying(self) -> AsyncIterator[None]:
-        """Leave nothing set aside unless all of it ends well, even if the client has left."""
+        """Release all holds if the block fails, even if the client has disconnected."""
         has_ended = False
         try:
             yield
             has_ended = True
         finally:
             if not has_ended:
-                with contextlib.suppress(DialecticError):  # then the sweeper resolves it later
+                with contextlib.suppress(DialecticError):  # the sweeper resolves the hold later
                     await self._resolve(range(CALLS_MAX))
 
     async def settle(self, connection: Connection, turns: Sequence[Turn], answer_id: UUID) -> None:
         """Pay for the calls of an answer in the commit that saves it."""
         for number, turn in enumerate(turns):
-            # An answer is paid for once: the further calls for it have ids of their own.
+            # The first call is settled with the answer's id; further calls have their own ids.
             paid_id = uuid5(answer_id, str(number)) if number else answer_id
             await settle(connection, self.card, turn.held, turn.answer.reply, paid_id)
 
@@ -103,7 +102,7 @@ class ChatCalls:
         caller = DirectCaller(self.account.tenant_id, self.call_id, len(said) + 1)
 
         async def hold() -> Reservation:
-            # A person who chats is asked for approval by the error itself.
+            # In a chat, the error itself asks the person for approval.
             return await reserve(
                 self.engine,
                 caller,
@@ -121,11 +120,11 @@ class ChatCalls:
         return f"chat:{self.call_id}:{turn}"
 
     async def _resolve(self, calls: range, error: DialecticError | None = None) -> None:
-        """Resolve the holds of calls that failed with this error, or whose answers are given up."""
+        """Resolve the holds of calls that failed with this error or whose answers are abandoned."""
         keys = [self._key(number) for number in calls]
         await resolve_open(self.engine, self.account.tenant_id, keys, self.card, error)
 
 
 def describe_interruption(error: DialecticError) -> str:
-    """Name what kept an answer from going on, as a flag."""
+    """Build the flag that names why an answer was not continued."""
     return WINDOW_FULL if isinstance(error, ContextWindowError) else f"interrupted:{error.code}"

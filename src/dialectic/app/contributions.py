@@ -1,7 +1,7 @@
-"""What a person does with single contributions: edit, write anew, read.
+"""A person's actions on single contributions: edit, regenerate, read.
 
-Each action is one transaction. A version is never overwritten: an edit and a new edition are rows
-and files of their own, and whoever reads the document from then on reads the newest one.
+Each action is one transaction. A version is never overwritten: an edit or a new edition adds a row
+and a file, and later readers of the document get the newest version.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ EDITION = "edition"
 
 
 async def resolve_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a contribution by the beginning of it, if only one begins so."""
+    """Get the id of a contribution by a unique prefix of it."""
     return await get_id(tx.connection, CONTRIBUTION, text)
 
 
 async def resolve_chunk_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a turn by the beginning of it, if only one begins so."""
+    """Get the id of a turn by a unique prefix of it."""
     return await get_id(tx.connection, CHUNK, text)
 
 
 async def load_chunk(tx: Transaction, text: str) -> dict[str, Any]:
-    """Load one turn of a document by its id or the beginning of it."""
+    """Load one turn of a document by its id or a prefix of it."""
     chunk_id = await resolve_chunk_id(tx, text)
     row = await tx.connection.fetchrow(SQL["load_chunk"], chunk_id)
-    assert row is not None, "it was just found"
+    assert row is not None, "the turn was just found"
     return dict(row)
 
 
 async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
-    """Load a contribution with the turns that it took."""
+    """Load a contribution with its turns."""
     row = await load(tx, contribution_id)
     keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
     chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
@@ -60,11 +60,11 @@ async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
 
 
 async def load(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
-    """Load a contribution with its text and how it came about."""
+    """Load a contribution with its text and its provenance."""
     row = await tx.connection.fetchrow(SQL["load_contribution"], contribution_id)
     if row is None:
         raise NotFound(
-            f"There is no contribution {contribution_id}.",
+            f"Contribution {contribution_id} does not exist.",
             reason="no_contribution",
             subject=str(contribution_id),
         )
@@ -74,7 +74,7 @@ async def load(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
 async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
     """Lock a document until the end of the transaction; return the first version's id.
 
-    Read the document after this, not before.
+    Read the document only after this call.
     """
     row = await load(tx, contribution_id)
     first_id: UUID = row["original_model_contribution_id"] or row["id"]
@@ -83,7 +83,7 @@ async def lock(tx: Transaction, contribution_id: UUID) -> UUID:
 
 
 async def _load_first(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
-    """Load the first version of a document, locked against others who create the next one."""
+    """Load the first version of a document, and lock it so that one writer adds a version."""
     return await load(tx, await lock(tx, contribution_id))
 
 
@@ -95,7 +95,7 @@ async def _load_newest(connection: Connection, first_id: UUID) -> dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A new version, and how many later documents were made from the old one."""
+    """A new version, and the number of documents made from the old one."""
 
     id: UUID
     version: int
@@ -105,18 +105,18 @@ class Edited:
 
 
 async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
-    """Save a person's version of a document as the newest one; the old one is kept."""
+    """Save a person's edit as the newest version; keep the old one."""
     connection, account, new_id = tx.connection, tx.account, tx.derive_id("contribution")
     body = _read_body(text)
     first = await _load_first(tx, contribution_id)
     newest = await _load_newest(connection, first["id"])
     project_id = first["project_id"]
     tx.publish(project_id)
-    if newest["id"] == new_id:  # a commit whose answer was lost
+    if newest["id"] == new_id:  # an earlier try has committed
         return Edited(new_id, newest["edit_version"], newest["storage_path"], 0, project_id)
     if newest["content"].strip() == body.strip():
         raise Conflict(
-            f"The text is the same as version {newest['edit_version']} of it.", reason="unchanged"
+            f"The text is identical to version {newest['edit_version']}.", reason="unchanged"
         )
     version = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]
@@ -141,12 +141,12 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
 
 
 def _read_body(text: str) -> str:
-    """Take the text of a document; the fields above it are ours to write."""
+    """Take the text of a document without its front matter, which we generate."""
     cleaned, _ = clean_text(text)
     _, body = split_document(cleaned)
     if not body.strip():
         raise UsageError(
-            "The text is empty. Give the whole document as it should read.",
+            "The text is empty. Send the whole document.",
             reason="empty",
             subject="text",
         )
@@ -162,20 +162,20 @@ class _Version:
 async def _build_edit(
     tx: Transaction, first: dict[str, Any], new_id: UUID, version: int, body: str
 ) -> tuple[_Version, list[NewResource]]:
-    """Build the file of a new version and the documents that are cut out of it."""
+    """Build the file of a new version and the documents extracted from it."""
     place = parse_path(first["storage_path"])
-    assert isinstance(place, ContributionFile | Intermediate), "a contribution stands at its place"
+    assert isinstance(place, ContributionFile | Intermediate), "the path is that of a contribution"
     name = replace(place.contribution, version=version)
-    scene = await load_session_context(
+    context = await load_session_context(
         tx.engine, tx.connection, first["session_id"], first["iteration_number"]
     )
-    stage = scene.process.load_stage(first["stage"])
+    stage = context.process.load_stage(first["stage"])
     is_final = first["contribution_type"] == stage.output_type
     expected = stage.expected_output_artifacts if is_final else ()
     cut = extract_documents(body, expected)
     flags = tuple(f"missing:{key}" for key in cut.missing)
     kind = (stage.slug, first["contribution_type"])
-    left_out = list_left_out(scene.process, models=len(scene.models), until=kind)
+    left_out = list_left_out(context.process, models=len(context.models), until=kind)
     fields: dict[str, str | int | bool | list[str] | None] = {
         "contribution_id": str(new_id),
         "type": first["contribution_type"],
@@ -206,10 +206,10 @@ async def _build_edit(
 
 
 async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
-    """Let the same model write a document again from what it reads now; return the job's id.
+    """Let the same model regenerate a document from its current inputs; return the job's id.
 
-    What was made from the old version is marked as stale when the new one is there. A commit whose
-    answer was lost is tried again, and finds the job of the first try: it is paid for once.
+    When the new version is saved, documents made from the old one are marked as stale. A retry
+    after a lost response finds the job of the first try, so the document is paid for once.
     """
     connection = tx.connection
     first = await _load_first(tx, contribution_id)
@@ -224,7 +224,7 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     )
     if status in ("waiting", "generating"):
         raise Conflict(
-            f"Stage {first['stage']!r} is still at work; write anew what it made when it is "
+            f"Stage {first['stage']!r} is still running. Regenerate its documents when it is "
             "complete.",
             reason="stage_at_work",
             subject=first["stage"],
@@ -232,8 +232,8 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     written_by = await jobs.find_job(connection, first["job_id"])
     if written_by is None:
         raise Conflict(
-            "This contribution came with an imported project: how it was asked for is not "
-            "known here, so it cannot be written anew. Edit it instead.",
+            "This contribution was imported without its job, so it cannot be regenerated. "
+            "Edit it instead.",
             reason="imported",
         )
     edition = 1 + await connection.fetchval(
@@ -257,7 +257,7 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
 
 
 def build_summary(row: dict[str, Any]) -> ContributionSummary:
-    """Build a contribution of a list from its row."""
+    """Build a list entry of a contribution from its row."""
     return ContributionSummary(
         **_columns(row), session_id=row["session_id"], size_bytes=row["size_bytes"]
     )
@@ -281,7 +281,7 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def get(tx: Transaction, contribution_id: UUID) -> Contribution:
-    """Load one version of a contribution, with its text and how it came about."""
+    """Load one version of a contribution, with its text and its provenance."""
     row = await load(tx, contribution_id)
     return Contribution(
         **_columns(row),

@@ -1,6 +1,6 @@
-"""What a person says about a stage or a contribution, and how they rate it. Later prompts tell it.
+"""A person's feedback on a stage or a contribution, and ratings.
 
-Knows nothing of how prompts are made of it.
+`pipeline.gather` puts feedback into later prompts.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dialectic.pipeline.load import JobContext, load_session_context
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What a person says about a stage, or about one of its contributions."""
+    """Feedback on a stage or on one of its contributions."""
 
     stage_slug: str
     content: str
     target_id: UUID | None = None
-    # Given before it is tried, so that trying again says it once.
+    # Chosen by the caller before the first try, so that a retry saves it once.
     id: UUID = field(default_factory=uuid4)
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """How a person rates a contribution."""
+    """A person's rating of a contribution."""
 
     contribution_id: UUID
     rating: int
@@ -51,7 +51,7 @@ async def give_feedback(
     *,
     target_id: UUID | None = None,
 ) -> SavedFeedback:
-    """Save what a person says about a stage, or about one of its contributions."""
+    """Save feedback on a stage or on one of its contributions."""
     comment = Comment(stage_slug, text, target_id, tx.derive_id("feedback"))
     return await save(tx, session_id, [comment])
 
@@ -66,17 +66,17 @@ async def rate(tx: Transaction, contribution_id: UUID, rating: int) -> SavedFeed
 async def save(
     tx: Transaction, session_id: UUID, said: Sequence[Comment | Rating]
 ) -> SavedFeedback:
-    """Save all that a person says of a session at once; return where the last of it is.
+    """Save several feedback entries of a session; return the location of the last one.
 
-    However much that is, the file of a stage is written once.
+    The file of each stage is written once, for any number of entries.
     """
     connection, account = tx.connection, tx.account
-    # The file is rewritten from all feedback: two writers take turns.
+    # Serialize writers: each rewrites the file from all feedback.
     await connection.execute(SQL["lock_session"], session_id)
     session = await records.load_session(connection, session_id)
     targets = await _load_targets(tx, session_id, said)
     found = [_understand(one, targets, session["iteration_count"]) for one in said]
-    scenes = {
+    contexts = {
         place: await _load_stage(tx, session_id, place)
         for place in dict.fromkeys((one.stage_slug, one.iteration) for one in found)
     }
@@ -99,8 +99,8 @@ async def save(
         ],
     )
     rows = await connection.fetch(SQL["list_feedback"], session_id)
-    files = [_build_file(session_id, place, scenes[place], rows) for place in scenes]
-    owner = next(iter(scenes.values())).owner
+    files = [_build_file(session_id, place, contexts[place], rows) for place in contexts]
+    owner = next(iter(contexts.values())).owner
     await records.put_resources(connection, account.tenant_id, owner, files)
     tx.publish(owner.project_id)
     return SavedFeedback(path=files[-1].path)
@@ -109,7 +109,7 @@ async def save(
 async def _load_targets(
     tx: Transaction, session_id: UUID, said: Sequence[Comment | Rating]
 ) -> dict[UUID, dict[str, Any]]:
-    """Load the contributions that are spoken of; all must be of the session."""
+    """Load the target contributions; raise if one belongs to another session."""
     ids = [one.contribution_id if isinstance(one, Rating) else one.target_id for one in said]
     found = {
         target_id: await load_contribution(tx, target_id)
@@ -119,7 +119,7 @@ async def _load_targets(
     for target_id, row in found.items():
         if row["session_id"] != session_id:
             raise UsageError(
-                f"Contribution {target_id} is of session {row['session_id']}, not of {session_id}.",
+                f"Contribution {target_id} is in session {row['session_id']}, not {session_id}.",
                 reason="other_session",
                 subject=str(target_id),
             )
@@ -128,7 +128,7 @@ async def _load_targets(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Feedback:
-    """Feedback as it is kept: about a stage, or about all versions of a contribution."""
+    """Stored feedback: on a stage, or on all versions of a contribution."""
 
     id: UUID
     kind: str
@@ -142,11 +142,11 @@ class _Feedback:
 def _understand(
     one: Comment | Rating, targets: Mapping[UUID, dict[str, Any]], iteration: int
 ) -> _Feedback:
-    """Say what feedback is about: a contribution's own iteration, else the session's current."""
+    """Find the stage and the iteration of feedback: the contribution's, else the session's."""
     if isinstance(one, Rating):
         if not RATING_MIN <= one.rating <= RATING_MAX:
             raise UsageError(
-                f"A rating is a number from {RATING_MIN} to {RATING_MAX}.",
+                f"The rating must be a number from {RATING_MIN} to {RATING_MAX}.",
                 reason="out_of_range",
                 subject="rating",
                 limit=RATING_MAX,
@@ -168,7 +168,7 @@ def _understand(
     about = _describe_target(targets[one.target_id])
     if about["stage_slug"] != one.stage_slug:
         raise UsageError(
-            f"Contribution {one.target_id} is of stage {about['stage_slug']!r}, not of "
+            f"Contribution {one.target_id} belongs to stage {about['stage_slug']!r}, not of "
             f"{one.stage_slug!r}.",
             reason="other_stage",
             subject=str(one.target_id),
@@ -185,10 +185,10 @@ def _describe_target(row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int]) -> JobContext:
-    """Load the scene of a stage that has begun."""
+    """Load the context of a started stage."""
     stage_slug, iteration = place
-    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
-    scene.process.load_stage(stage_slug)  # which there may not be
+    context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
+    context.process.load_stage(stage_slug)  # raises if the stage does not exist
     status = await tx.connection.fetchval(
         SQL["find_stage_status"], session_id, iteration, stage_slug
     )
@@ -199,18 +199,18 @@ async def _load_stage(tx: Transaction, session_id: UUID, place: tuple[str, int])
             reason="stage_not_begun",
             subject=stage_slug,
         )
-    return scene
+    return context
 
 
 def _build_file(
-    session_id: UUID, place: tuple[str, int], scene: JobContext, rows: Sequence[Any]
+    session_id: UUID, place: tuple[str, int], context: JobContext, rows: Sequence[Any]
 ) -> NewResource:
-    """Build the file of all that was said about a stage."""
+    """Build the feedback file of a stage."""
     stage_slug, iteration = place
     entries = [
         _describe(row) for row in rows if (row["stage_slug"], row["iteration_number"]) == place
     ]
-    folder = scene.build_folder(scene.process.load_stage(stage_slug))
+    folder = context.build_folder(context.process.load_stage(stage_slug))
     return NewResource(
         resource_type="user_feedback",
         path=build_path(UserFeedback(folder)),

@@ -1,9 +1,9 @@
-"""The same request twice is one effect and two equal answers. Knows no HTTP and no effect.
+"""Idempotency keys: a repeated request has one effect and gets the same response.
 
-`run_once` is for effects of one commit: the name, the effect and the answer are written together or
-not at all. `Undertakings` is for work of several commits, as with models in between: the name is
-claimed first, the work goes on whether or not anyone still listens, and if its process dies the
-next request of that name takes it up, under the same effect_id.
+`run_once` is for effects of one commit: the key, the effect and the response are written together
+or not at all. `Undertakings` is for work of several commits, such as model calls: the key is
+claimed first, and the work continues even if the client disconnects. If the process dies,
+the next request with that key continues the work under the same effect_id.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from dialectic.errors import DialecticError, InProgress
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=15)
-# How long a request waits for one of the same name that another process works on.
+# How long a request waits for another process that has claimed the same key.
 WAIT_S = 20.0
 LOOK_FIRST_S = 0.1
 LOOK_MAX_S = 1.0
 
-# Works in the transaction it is given; ids of what it makes follow from the id it is given.
+# Works in the given transaction; derives the ids of new rows from the given id.
 Work: TypeAlias = Callable[[Connection, UUID], Awaitable[StoredResponse]]
-# Works in transactions of its own, each keyed by the id it is given.
+# Opens its own transactions; derives the ids of new rows from the given id.
 LongWork: TypeAlias = Callable[[UUID], Awaitable[StoredResponse]]
 
 
 async def run_once(
     db: Database, caller: Caller, key: str | None, request_sha256: bytes, work: Work
 ) -> StoredResponse:
-    """Do the work in one commit with its answer; or give the answer that was given before.
+    """Do the work and save its response in one commit, or return the saved response.
 
-    What the work raises leaves nothing behind, so the same name may be tried again. It must use the
-    given connection alone: with a second one it could wait for those who wait for it.
+    If the work raises, nothing is saved and the key can be tried again. The work must use only the
+    given connection: a second one could deadlock with a request that waits for this key.
     """
-    # One for all tries: a commit whose answer was lost must find what it has already done.
+    # One id for all tries: a retry after a lost confirmation must find the committed work.
     unnamed_id = uuid4()
 
     async def once(connection: Connection) -> StoredResponse:
@@ -69,7 +69,7 @@ async def run_once(
 
 
 class LongRequests:
-    """Work of several commits that this process has begun for requests."""
+    """Work of several commits that runs in this process."""
 
     def __init__(self, db: Database, *, lease: timedelta = LEASE, wait_s: float = WAIT_S) -> None:
         self._db = db
@@ -80,10 +80,10 @@ class LongRequests:
     async def run(
         self, caller: Caller, key: str | None, request_sha256: bytes, work: LongWork
     ) -> StoredResponse:
-        """Do the work, join it if it is under way, or give the answer that was given before.
+        """Do the work, join it if it is running, or return the saved response.
 
-        It goes on when its client has left; its answer is there for the next one. An error of
-        ours gives the name free again, so the work must have put its own things right by then.
+        The work continues if its client disconnects; the next request gets the response. A
+        `DialecticError` releases the key, so the work must clean up before it raises.
         """
         name = RequestKey(caller.user_id, key or f"(unnamed {uuid4()})", request_sha256)
         of_tenant = (caller.tenant_id, name)
@@ -96,7 +96,7 @@ class LongRequests:
         return await asyncio.shield(task)
 
     async def close(self, drain_s: float) -> None:
-        """Wait for what is under way, then break it off; its names can be taken up elsewhere."""
+        """Wait for running work, then cancel it; another process can claim its keys."""
         tasks = set(self._tasks.values())
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=drain_s)
@@ -106,9 +106,9 @@ class LongRequests:
 
     def _end(self, of_tenant: tuple[UUID, RequestKey], task: asyncio.Task[StoredResponse]) -> None:
         del self._tasks[of_tenant]
-        # The client may have left, and then this log alone tells what went wrong.
+        # If the client has disconnected, only this log line shows the error.
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.info("a request came to nothing: %s", type(error).__name__)
+            logger.info("a request failed: %s", type(error).__name__)
 
     async def _undertake(self, caller: Caller, name: RequestKey, work: LongWork) -> StoredResponse:
         found = await self._claim(caller.tenant_id, name)
@@ -128,7 +128,7 @@ class LongRequests:
         return answer
 
     async def _claim(self, tenant_id: UUID, name: RequestKey) -> Claim | StoredResponse:
-        """Claim a name; while another process has it, look again from time to time."""
+        """Claim a key; poll while another process holds it."""
         clock = asyncio.get_running_loop().time
         give_up_at, pauses = clock() + self._wait_s, iterate_delays(LOOK_FIRST_S, LOOK_MAX_S)
         while True:
@@ -143,10 +143,12 @@ class LongRequests:
             await asyncio.sleep(pause_s)
 
     async def _keep(self, tenant_id: UUID, held: Claim) -> None:
-        """Renew a claim for as long as it is ours."""
+        """Renew a claim until it is lost."""
         while True:
             await asyncio.sleep(self._lease.total_seconds() / 3)
-            with contextlib.suppress(DialecticError):  # a server that is away may come back in time
+            with contextlib.suppress(
+                DialecticError
+            ):  # PostgreSQL may be back before the claim expires
                 if not await self._db.transact(tenant_id, lambda c: renew(c, held, self._lease)):
                     return
 
@@ -154,7 +156,7 @@ class LongRequests:
 async def _unless_lost(
     doing: asyncio.Future[StoredResponse], keeper: asyncio.Task[None]
 ) -> StoredResponse:
-    """Wait for work, and break it off when its claim is lost: another one does it now."""
+    """Wait for work; cancel it if another process has taken over its claim."""
     either: set[asyncio.Future[Any]] = {doing, keeper}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -163,5 +165,5 @@ async def _unless_lost(
             doing.cancel()
             await asyncio.wait({doing})
     if doing.cancelled():
-        raise InProgress("Another process has taken this request over. Send it again.")
+        raise InProgress("Another process has taken over this request. Send it again.")
     return doing.result()

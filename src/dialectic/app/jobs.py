@@ -1,6 +1,6 @@
-"""What a person asks of one job of a session: wait, go on, end. Knows not how it is carried out.
+"""A person's actions on one job of a session: pause, resume, cancel.
 
-Each is harmless when asked again. `sessions` acts on all jobs of a session.
+Each action is idempotent. `sessions` acts on all jobs of a session.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dialectic.limits import admission
 
 
 async def pause(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
-    """Let a job wait that has not begun, or not its next turn, until someone resumes it."""
+    """Pause a job that is not running, until a person resumes it."""
     if await jobs.pause_job(tx.connection, session_id, job_id):
         await _tell(tx.connection, session_id, job_id)
         return
     status = await _load_status(tx.connection, session_id, job_id)
     if status is not JobStatus.PAUSED:
         raise Conflict(
-            f"Job {job_id} is {status}: only one that waits for its turn can be paused. What runs "
-            "can be cancelled.",
+            f"Job {job_id} is {status}. Only a pending job can be paused; a running job can be "
+            "cancelled.",
             reason="job_not_waiting",
             subject=str(job_id),
         )
 
 
 async def resume(tx: Transaction, session_id: UUID, job_id: UUID, *, approves_spend: bool) -> None:
-    """Let a job go on that is paused; a call that was too dear only if that is approved."""
+    """Resume a paused job; a call above the spending limit needs approval."""
     await admission.allow_probes(tx.connection, session_id)
     if await jobs.resume_job(tx.connection, session_id, job_id, approves_spend=approves_spend):
         return
@@ -54,13 +54,13 @@ async def resume(tx: Transaction, session_id: UUID, job_id: UUID, *, approves_sp
 
 
 async def cancel(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
-    """End a job; if it runs, its worker hangs up. Whoever cannot do without it ends with it."""
+    """Cancel a job and the jobs that depend on it; its worker aborts a running call."""
     if await jobs.cancel_job(tx.connection, session_id, job_id):
         return
     status = await _load_status(tx.connection, session_id, job_id)
     if status is not JobStatus.CANCELLED:
         raise Conflict(
-            f"Job {job_id} is {status} already: there is nothing to be cancelled.",
+            f"Job {job_id} is {status}, so it cannot be cancelled.",
             reason="job_ended",
             subject=str(job_id),
         )
@@ -68,7 +68,7 @@ async def cancel(tx: Transaction, session_id: UUID, job_id: UUID) -> None:
 
 async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
     row = await jobs.find_job(connection, job_id)
-    assert row is not None, "it was paused a moment ago"
+    assert row is not None, "the job was just paused"
     news = {
         "sessionId": str(session_id),
         "stageSlug": row["stage_slug"],
@@ -76,7 +76,7 @@ async def _tell(connection: Connection, session_id: UUID, job_id: UUID) -> None:
         "job_id": str(job_id),
         "error": {
             "code": "job_paused",
-            "message": "A person has paused it.",
+            "message": "A person has paused this job.",
             "remedy": Remedy(RemedyAction.RESUME, session_id=str(session_id)).as_dict(),
         },
     }
@@ -87,7 +87,7 @@ async def _load_status(connection: Connection, session_id: UUID, job_id: UUID) -
     row = await jobs.find_job(connection, job_id)
     if row is None or row["session_id"] != session_id:
         raise NotFound(
-            f"There is no job {job_id} in session {session_id}.",
+            f"Job {job_id} does not exist in session {session_id}.",
             reason="no_job",
             subject=str(job_id),
             remedy=Remedy(RemedyAction.LIST_JOBS, session_id=str(session_id)),

@@ -1,7 +1,6 @@
-"""Projects: made with a prompt and what is given beside it, given sessions, renamed, deleted.
+"""Create, change and delete projects, their resources and their sessions.
 
-Knows nothing of what becomes of a session; no stage starts here. Ids derive from the request, so
-that a second try creates nothing twice.
+No stage starts here. Ids derive from the request, so that a retry creates nothing twice.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from dialectic.publishing.deletion import delete_files, discard_files_in
 
 @dataclass(frozen=True, slots=True)
 class CreatedSession:
-    """A session that has been created."""
+    """A new session."""
 
     project_id: UUID
     session_id: UUID
@@ -47,7 +46,7 @@ class CreatedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProject:
-    """What a project begins with; its name is taken from the prompt if there is none."""
+    """The inputs of a new project; without a name, it is taken from the prompt."""
 
     prompt: str
     name: str = ""
@@ -58,7 +57,7 @@ class NewProject:
 async def create_session(tx: Transaction, ask: RunRequest) -> CreatedSession:
     """Create a project with its first session; the prompt becomes a file and a resource."""
     new = NewProject(prompt=ask.prompt, name=ask.name, domain=ask.domain, resources=ask.resources)
-    _check_session(tx, ask)  # refused before anything is written
+    _check_session(tx, ask)  # raise before any write
     project_id, slug, notes = await create_project(tx, new)
     session_id = await add_session(tx, project_id, ask)
     return CreatedSession(project_id, session_id, slug, notes)
@@ -71,7 +70,7 @@ async def create_project(tx: Transaction, new: NewProject) -> tuple[UUID, str, l
     prompt, notes = check_prompt(new.prompt, bytes_max=tx.engine.settings.max_prompt_bytes)
     name = check_name(new.name) or derive_name(prompt)
     made: str | None = await connection.fetchval(SQL["find_project_slug"], project_id)
-    if made is not None:  # a commit whose answer was lost
+    if made is not None:  # an earlier try has committed
         return project_id, made, notes
     wanted = slugify_name(name, fallback="project")
     slug = await choose_slug(connection, account.tenant_id, wanted, project_id)
@@ -100,21 +99,21 @@ async def create_project(tx: Transaction, new: NewProject) -> tuple[UUID, str, l
 
 
 def _check_session(tx: Transaction, ask: RunRequest) -> tuple[int, list[ModelCard]]:
-    """Check what a session is asked for; return the place of its lead and its models."""
+    """Check the request for a session; return the index of its lead model and its models."""
     check_run_request(ask.process, until=ask.until, domain=ask.domain)
     lead = get_lead(ask.models, ask.lead)
     return lead, [tx.engine.catalog.load_card(name) for name in ask.models]
 
 
 async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUID:
-    """Create a session in a project, by a process that is pinned, with its budget."""
+    """Create a session in a project, with a pinned process and a budget."""
     lead, cards = _check_session(tx, ask)
     connection, account, session_id = tx.connection, tx.account, tx.derive_id("session")
     first = ask.process.order[0].slug
     if await connection.fetchval(SQL["session_exists"], session_id):
-        return session_id  # a commit whose answer was lost
+        return session_id  # an earlier try has committed
     process_id = await records.pin_process(connection, account.tenant_id, ask.process)
-    tx.engine.processes[process_id] = ask.process  # its jobs need not build it again
+    tx.engine.processes[process_id] = ask.process  # cache it for the session's jobs
     model_ids = [await records.upsert_model(connection, account.tenant_id, card) for card in cards]
     await connection.execute(
         SQL["insert_session"],
@@ -140,7 +139,7 @@ async def add_session(tx: Transaction, project_id: UUID, ask: RunRequest) -> UUI
 
 
 def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[NewResource]:
-    """Build what was given beside the prompt, each in a place that is free."""
+    """Build the resources of a new project, each at an unused path."""
     found = []
     for number, one in enumerate(given, start=len(taken) + 1):
         text, said = clean_text(one.text)
@@ -155,7 +154,7 @@ def _build_given(given: Sequence[Given], slug: str, taken: set[str]) -> list[New
     return found
 
 
-# -- what exists ----------------------------------------------------------------------------------
+# -- existing projects-----------------------------------------------------------------------------
 
 
 async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
@@ -163,7 +162,7 @@ async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
     row = await tx.connection.fetchrow(SQL["load_project"], project_id)
     if row is None:
         raise NotFound(
-            f"There is no project {project_id}.", reason="no_project", subject=str(project_id)
+            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
         )
     return dict(row)
 
@@ -171,12 +170,12 @@ async def load(tx: Transaction, project_id: UUID) -> dict[str, Any]:
 async def change(
     tx: Transaction, project_id: UUID, *, name: str | None, is_archived: bool | None
 ) -> None:
-    """Rename a project, put it away or take it out again; its folder keeps its name."""
+    """Rename, archive or restore a project; its folder keeps its name."""
     row = await load(tx, project_id)
     named = row["project_name"] if name is None else check_name(name)
     if not named:
         raise UsageError(
-            "The project's name is empty. Give it one, or leave it as it is.",
+            "The project's name is empty. Enter a name, or omit the field.",
             reason="empty",
             subject="name",
         )
@@ -188,19 +187,18 @@ async def change(
 
 
 async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
-    """Give a project a text beside its prompt; what is under way reads it from then on."""
+    """Add a resource to a project; running sessions read it from their next prompt on."""
     connection, account = tx.connection, tx.account
     size, bytes_max = len(given.text.encode(errors="replace")), tx.engine.settings.max_prompt_bytes
     if size > bytes_max:
         raise TooLarge(
-            f"The resource has {size:,} bytes; MAX_PROMPT_BYTES allows {bytes_max:,}. Shorten it."
+            f"The resource has {size:,} bytes; the limit is {bytes_max:,} "
+            "(MAX_PROMPT_BYTES). Shorten it."
         )
     if not clean_text(given.text)[0].strip():
-        raise UsageError(
-            "The resource is empty. Give it a text.", reason="empty", subject="content"
-        )
+        raise UsageError("The resource is empty. Enter a text.", reason="empty", subject="content")
     row = await load(tx, project_id)
-    # Two who give something of one name at the same moment do so one after another.
+    # Serialize concurrent requests that add resources of the same name.
     await connection.execute(SQL["lock_slug"], account.tenant_id, row["slug"])
     taken = {
         file["path"]
@@ -215,19 +213,19 @@ async def add_resource(tx: Transaction, project_id: UUID, given: Given) -> UUID:
 
 
 async def delete(tx: Transaction, project_id: UUID) -> None:
-    """Delete a project with all that belongs to it; its files follow after the commit.
+    """Delete a project with all its data; its files are deleted after the commit.
 
-    What was paid stays in the books. A project that works is not deleted under its workers, nor
-    does any begin to work while it is.
+    Ledger entries stay. A project with running work cannot be deleted, and no work can start
+    during the deletion.
     """
     connection = tx.connection
-    # In this order: whoever starts a session has it first, and then needs the project to write.
+    # Lock in this order, like a session start: the sessions first, then the project.
     await connection.execute(SQL["lock_sessions_of_project"], project_id)
     await connection.execute(SQL["lock_project"], project_id)
     row = await load(tx, project_id)
     if await connection.fetchval(SQL["project_has_open_jobs"], project_id):
         raise Conflict(
-            f"Project {project_id} has work under way: cancel its sessions first.",
+            f"Project {project_id} has running work. Cancel its sessions first.",
             reason="work_under_way",
         )
     paths = await discard_files_in(connection, project_id, row["slug"])
@@ -238,7 +236,7 @@ async def delete(tx: Transaction, project_id: UUID) -> None:
 
 
 def build_run_request(project: dict[str, Any], ask: RunRequest) -> RunRequest:
-    """Build what a further session of a project argues about: the project's own prompt."""
+    """Build the request of another session of a project: the project's own prompt."""
     return replace(ask, prompt=project["initial_user_prompt"], domain=project["domain"])
 
 
@@ -255,7 +253,7 @@ async def get(tx: Transaction, project_id: UUID) -> Project:
 
 
 def build_summary(row: dict[str, Any]) -> ProjectSummary:
-    """Build a project of a list from its row."""
+    """Build a list entry of a project from its row."""
     return ProjectSummary(**_columns(row))
 
 

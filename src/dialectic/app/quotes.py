@@ -1,7 +1,7 @@
-"""Quote a run before it begins, or the rest of one under way. Reads only.
+"""Quote a run before it starts, or the rest of a running one. Reads only.
 
-The shell around `pipeline.estimate`: it loads what the prompts carry, what exists already and what
-models wrote before. Calls no provider and makes no row.
+Loads the inputs of `pipeline.estimate`: the prompts' texts, the existing documents and samples of
+earlier ones. Calls no provider and writes no row.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from dialectic.pipeline.load import JobContext, list_outcomes, load_session_cont
 from dialectic.pipeline.outline import DocumentKey
 
 SQL = load_queries("quotes")
-# Models and prompts have changed since older ones.
+# Ignore older samples: models and prompts have changed since.
 EARLIER_SESSIONS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class SessionQuote:
-    """What is left of a session's iteration, and what all of the session has cost so far."""
+    """The quote for the rest of an iteration, and the cost of the session so far."""
 
     rest: Quote
     spent: Amount
     spent_play: Amount
 
     def build_forecast(self, *, is_play: bool) -> Forecast:
-        """Build the forecast of what is paid in money, or in play money."""
+        """Build the forecast in real money or in play money."""
         spent = self.spent_play if is_play else self.spent
         return Forecast(spent, self.rest.only(is_play=is_play).figures.likely)
 
@@ -64,7 +64,7 @@ class SessionQuote:
 
 @dataclass(frozen=True, slots=True)
 class CheaperRun:
-    """A run from which more is left out, what that is, and its quote."""
+    """A smaller version of a run: what it leaves out, and its quote."""
 
     rungs: int
     left_out: str
@@ -73,17 +73,17 @@ class CheaperRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedRun:
-    """A run that has not started, with as much left out as its budget makes necessary."""
+    """A run that has not started, reduced as far as its budget requires."""
 
     quote: Quote
     models: tuple[str, ...]
-    # How much is left out in all, and whether the budget then suffices.
+    # The number of reductions, and whether the budget is then sufficient.
     shrink: int
     fits: bool
     left_out: tuple[str, ...]
-    # What else can be left out, one thing at a time, if asked for.
+    # Further reductions, one at a time, if requested.
     smaller: tuple[CheaperRun, ...]
-    # Whether the models were chosen for want of a name or a setting.
+    # Whether the models are defaults, because neither the request nor a setting names any.
     has_chosen_models: bool = False
 
 
@@ -95,10 +95,10 @@ async def quote_run(
     shrunk: int = 0,
     lists_smaller: bool = False,
 ) -> QuotedRun:
-    """Quote a run, with as little left out as fits its budget.
+    """Quote a run with the fewest reductions that fit its budget.
 
-    `shrunk` is how much its process leaves out already. A budget is one number for each kind of
-    money: both have to fit.
+    `shrunk` is the number of reductions that its process already has. The budget limits real money
+    and play money separately.
     """
     quote_of = await _prepare_quotes(engine, account, ask)
 
@@ -127,9 +127,9 @@ async def quote_run(
 def list_smaller(
     process: Process, quote_of: Callable[[Process], Quote], *, models: int, before: int = 0
 ) -> tuple[CheaperRun, ...]:
-    """List what else a process can leave out, each with all before it, if it saves something.
+    """List the further reductions of a process, cumulative, that save money.
 
-    What lies behind the end of the run costs nothing, and leaving it out saves nothing.
+    A reduction after the last stage of the run saves nothing.
     """
     found: list[CheaperRun] = []
     larger = quote_of(process)
@@ -145,9 +145,9 @@ def list_smaller(
 async def _prepare_quotes(
     engine: Engine, account: Account, ask: RunRequest
 ) -> Callable[[Process], Quote]:
-    """Load what is needed to quote a run, for its process or for smaller versions of it.
+    """Load the inputs of a quote for a run and its smaller versions.
 
-    Refuses what cannot become a session.
+    Raises if the request cannot become a session.
     """
     request, _ = check_prompt(ask.prompt, bytes_max=engine.settings.max_prompt_bytes)
     check_run_request(ask.process, until=ask.until, domain=ask.domain)
@@ -177,19 +177,19 @@ async def _prepare_quotes(
 
 
 async def quote_session(engine: Engine, account: Account, session_id: UUID) -> SessionQuote:
-    """Quote what is left of a session's current iteration, from what it has taught so far."""
+    """Quote the rest of a session's current iteration, using its documents as samples."""
 
     async def work(connection: Connection) -> _Found:
         session = await load_session(connection, session_id)
-        scene = await load_session_context(
+        context = await load_session_context(
             engine, connection, session_id, session["iteration_count"]
         )
         written = await connection.fetch(SQL["list_written"], session_id)
-        earlier = await _load_earlier(connection, scene.process.name, session_id)
-        return session, scene, await _build_brief(connection, scene), written, earlier
+        earlier = await _load_earlier(connection, context.process.name, session_id)
+        return session, context, await _build_brief(connection, context), written, earlier
 
-    session, scene, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
-    cards = [engine.catalog.load_card(name) for name in scene.models]
+    session, context, brief, written, earlier = await engine.db.transact(account.tenant_id, work)
+    cards = [engine.catalog.load_card(name) for name in context.models]
     terms = _build_terms(
         engine,
         session["max_output_tokens"],
@@ -197,12 +197,12 @@ async def quote_session(engine: Engine, account: Account, session_id: UUID) -> S
         goes_on=session["continue_until_complete"],
     )
     rest = build_quote(
-        scene.process,
+        context.process,
         cards,
         brief,
         terms,
         learned=OutputStatistics(_build_samples(written, is_here=True) + earlier),
-        written=_list_existing(written, scene.iteration),
+        written=_list_existing(written, context.iteration),
         until=session["until_stage_slug"],
     )
     spent, spent_play = (
@@ -220,7 +220,7 @@ _Found: TypeAlias = tuple[
 def _build_terms(
     engine: Engine, max_output_tokens: int | None, *, max_retries: int, goes_on: bool
 ) -> Terms:
-    # The embedder reads what must be shortened, if that costs something; its key need not be set.
+    # Embedding for shortening is priced only if it costs money; no API key is needed here.
     embedder = engine.catalog.embeddings.get(engine.settings.embedder)
     return Terms(
         max_output_tokens=max_output_tokens,
@@ -231,26 +231,26 @@ def _build_terms(
     )
 
 
-async def _build_brief(connection: Connection, scene: JobContext) -> Brief:
+async def _build_brief(connection: Connection, context: JobContext) -> Brief:
     outcomes: tuple[int, ...] = ()
-    if scene.iteration > 1:
-        ids = await list_outcomes(connection, scene)
-        texts = (await read_texts(connection, scene, ids)).texts.values()
+    if context.iteration > 1:
+        ids = await list_outcomes(connection, context)
+        texts = (await read_texts(connection, context, ids)).texts.values()
         outcomes = tuple(len(text.content.encode()) for text in texts)
     words = {
-        stage.slug: build_words(scene, stage, stage.prompt_template_name)
-        for stage in scene.process.order
+        stage.slug: build_words(context, stage, stage.prompt_template_name)
+        for stage in context.process.order
     }
     return Brief(
-        request=scene.request,
-        domain=scene.domain,
-        context=words[scene.process.order[0].slug].context,
+        request=context.request,
+        domain=context.domain,
+        context=words[context.process.order[0].slug].context,
         feedback={slug: said.feedback for slug, said in words.items()},
         outcome_bytes=outcomes,
     )
 
 
-# -- what has been written ------------------------------------------------------------------------
+# -- existing documents ---------------------------------------------------------------------------
 
 
 async def _load_earlier(
@@ -261,7 +261,7 @@ async def _load_earlier(
 
 
 def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sample, ...]:
-    """Build samples of what models wrote; a person's version has no tokens and is left out."""
+    """Build samples of the models' documents, without edits by people, which have no tokens."""
     return tuple(
         Sample(
             kind=(row["stage"], row["contribution_type"]),
@@ -278,7 +278,7 @@ def _build_samples(rows: Sequence[asyncpg.Record], *, is_here: bool) -> tuple[Sa
 
 
 def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[DocumentKey, int]:
-    """List what exists in an iteration, in its newest version, with its length."""
+    """List the existing documents of an iteration with the lengths of their newest versions."""
     return {
         DocumentKey(row["stage"], row["contribution_type"], row["model_index"], row["rank"]): row[
             "text_bytes"
@@ -289,7 +289,7 @@ def _list_existing(rows: Sequence[asyncpg.Record], iteration: int) -> dict[Docum
 
 
 def _add_spent(cards: Sequence[ModelCard], rows: Sequence[asyncpg.Record]) -> Amount:
-    """Add up what was paid to models so far, each call at the price that its model has now."""
+    """Sum the cost of all calls so far, at the current prices of their models."""
     by_name = {card.name: card for card in cards}
     return add_up(
         Amount.of_call(by_name[row["model_name"]], row["input_tokens"], row["output_tokens"] or 0)

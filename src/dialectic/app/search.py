@@ -1,7 +1,7 @@
-"""Search over all documents of a project: indexed just in time, paid for, asked.
+"""Search all documents of a project; index new documents just in time.
 
-Used by the command line and the API. Knows no terminal and no HTTP. An embedder that costs nothing
-is not paid for; of another the texts it has not read yet are, and the question, each time.
+Used by the command line and the API; independent of both. A built-in embedder is free. With a paid
+embedder, each new text is paid for once, and the query on every search.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from dialectic.retrieval.search import Angle, build_queries, find
 
 QUERY_CHARS_MAX = 10_000
 LIMIT_DEFAULT, LIMIT_MAX = 10, 100
-# Vectors that make no sense are asked for once more, and both calls may cost.
+# Invalid vectors are requested once more, and both calls may cost money.
 ATTEMPTS_MAX = 2
-# The tokens that are bought at a time: about what goes into one request.
+# The tokens embedded per payment: about one request.
 PART_TOKENS_MAX = 50_000
 
 Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
-"""Keeps vectors, and pays for them in the same commit."""
+"""Saves vectors and pays for them in the same commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, and its document."""
+    """A found passage and its document."""
 
     document_id: UUID
     session_id: UUID | None
@@ -60,12 +60,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a search found, best first, and what it took."""
+    """The hits of a search, best first, with its cost."""
 
     hits: tuple[Hit, ...]
     documents: int
     embedder: str
-    # What the embedder read for it: texts that were new, and the question.
+    # The tokens that were embedded: new texts and the query.
     embedded_tokens: int
 
 
@@ -80,7 +80,7 @@ async def search_project(
 ) -> Results:
     """Find passages in the documents of a project, best first.
 
-    Documents that are new to the embedder are bought in parts of at most `part_tokens_max`.
+    New documents are embedded and paid for in batches of at most `part_tokens_max`.
     """
     asked = check_query(query, limit)
     embedder = engine.embedder
@@ -124,10 +124,10 @@ async def _index(
     *,
     part_tokens_max: int,
 ) -> int:
-    """Have an embedder read the documents that are new to it; tell how many tokens that took.
+    """Embed the documents that are not indexed yet; return the number of tokens.
 
-    Another search of the same project waits meanwhile and finds them read. They are bought in
-    parts: what was paid for is kept when a later part fails.
+    Another search of the same project waits and then finds them indexed. Each batch is saved when
+    it is paid for, so earlier batches are kept if a later one fails.
     """
     tenant_id, db = account.tenant_id, engine.db
     spent = 0
@@ -146,15 +146,15 @@ async def _index(
 
 
 def check_query(query: str, limit: int) -> str:
-    """Make a question fit to be asked; refuse one that asks nothing, or for far too much."""
+    """Clean a query; raise if it is empty or too long."""
     asked = " ".join(query.split())
     if not asked:
         raise UsageError(
-            "The query is empty. Say what to search for.", reason="empty", subject="query"
+            "The query is empty. Enter what to search for.", reason="empty", subject="query"
         )
     if len(asked) > QUERY_CHARS_MAX:
         raise UsageError(
-            f"The query has {len(asked):,} characters; at most {QUERY_CHARS_MAX:,} are allowed. "
+            f"The query has {len(asked):,} characters; the limit is {QUERY_CHARS_MAX:,}. "
             "Shorten it.",
             reason="too_long",
             subject="query",
@@ -162,7 +162,7 @@ def check_query(query: str, limit: int) -> str:
         )
     if not 1 <= limit <= LIMIT_MAX:
         raise UsageError(
-            f"The limit is {limit}; it must be a number from 1 to {LIMIT_MAX}.",
+            f"The limit must be a number from 1 to {LIMIT_MAX}, not {limit}.",
             reason="out_of_range",
             subject="limit",
             limit=LIMIT_MAX,
@@ -189,15 +189,15 @@ def _build_hit(piece: Match, document: Document) -> Hit:
 async def judge_all(
     engine: Engine, account: Account, embedder: Embedder, texts: Sequence[str]
 ) -> None:
-    """Raise if all of these cost more than there is, or than may be spent, before one is bought."""
+    """Raise, before the first call, if the total cost exceeds the funds or the spending limit."""
     if (card := embedder.card) is None:
         return
     amount = _decide_amount(card, await _count(embedder, texts))
     fraction = Decimal(str(engine.settings.max_spend_fraction))
-    purse = await wallets.load_purse(
+    funds = await wallets.load_purse(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    check_spend(amount, purse, fraction, what="Reading the documents that are new")
+    check_spend(amount, funds, fraction, what="Indexing the new documents")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
@@ -215,9 +215,9 @@ async def embed_paid(
     texts: Sequence[str],
     keep: Keep | None = None,
 ) -> Embedded:
-    """Have texts embedded, held for before and settled after; outside any job.
+    """Reserve money, embed texts outside any job, and settle.
 
-    What is kept is paid for in the commit that keeps it, and not at all if that fails.
+    The commit that saves the vectors pays for them. If it fails, nothing is charged.
     """
     if (card := embedder.card) is None or not texts:
         embedded = await embedder.embed(texts)
@@ -250,7 +250,7 @@ async def embed_paid(
         else:
             await keep(embedded, pay)
     except (DialecticError, asyncio.CancelledError) as error:
-        with contextlib.suppress(DialecticError):  # then the sweeper resolves it later
+        with contextlib.suppress(DialecticError):  # the sweeper resolves the hold later
             await resolve_open(engine, account.tenant_id, [key], card, error)
         raise
     return embedded

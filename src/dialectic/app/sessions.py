@@ -1,8 +1,7 @@
-"""What a person asks of a session: generate, go on, iterate, retry, pause, resume, cancel, look.
+"""A person's actions on a session: generate, advance, iterate, retry, pause, resume, cancel, show.
 
-Each action is one transaction. Knows nothing of how a job is carried out; the jobs it makes find
-their way to a worker by themselves. Sessions are made in `projects`; what is done to single
-contributions stands in `contributions`.
+Each action is one transaction. This module creates jobs; a trigger sends them to the workers, which
+run them. `projects` creates sessions; `contributions` acts on single contributions.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from dialectic.pipeline.load import load_session_context
 
 
 async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
-    """Start the session's current stage: one plan job per model. Asking twice starts it once.
+    """Start the session's current stage, with one plan job per model. Idempotent.
 
-    On autopilot the stages after it are created too, and wait for what they read.
+    On autopilot the stages after it are created too, and wait for their inputs.
     """
     session = await _lock(tx, session_id)
     _refuse_standing(session)
@@ -38,30 +37,30 @@ async def generate(tx: Transaction, session_id: UUID) -> list[UUID]:
 
 
 async def start_next(tx: Transaction, session_id: UUID) -> str:
-    """Start the stage after the one that is complete; return its slug."""
+    """Start the stage after the completed one; return its slug."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
     stage_slug, status = session["current_stage_slug"], session["status"]
     if status == "iteration_complete":
         raise Conflict(
-            f"Session {session_id} has come to the end of its process.",
+            f"Session {session_id} has completed its last stage.",
             reason="process_ended",
             remedy=Remedy(RemedyAction.ITERATE, session_id=str(session_id)),
         )
     if status != f"{stage_slug}_generation_complete":
         raise Conflict(
-            f"Session {session_id} is {status}: the next stage starts when stage "
+            f"Session {session_id} is {status}. The next stage can start when stage "
             f"{stage_slug!r} is complete.",
             reason="stage_incomplete",
             remedy=_choose_remedy(session_id, status),
         )
-    scene = await load_session_context(
+    context = await load_session_context(
         tx.engine, tx.connection, session_id, session["iteration_count"]
     )
-    following = scene.process.find_next(stage_slug)
+    following = context.process.find_next(stage_slug)
     assert following is not None, "the last stage ends an iteration"
     until = session["until_stage_slug"]
-    if scene.process.position(until) < scene.process.position(following.slug):
+    if context.process.position(until) < context.process.position(following.slug):
         until = following.slug
     iteration = session["iteration_count"]
     await begin_at(tx, session_id, following, until=until, iteration=iteration)
@@ -70,34 +69,34 @@ async def start_next(tx: Transaction, session_id: UUID) -> str:
 
 
 async def iterate(tx: Transaction, session_id: UUID) -> int:
-    """Begin the next iteration, with the last outputs and all feedback; return its number."""
+    """Start the next iteration, with the final documents and all feedback; return its number."""
     session = await _lock(tx, session_id)
     _refuse_standing(session)
     status = session["status"]
     if status != "iteration_complete" and not status.endswith("_generation_complete"):
         raise Conflict(
-            f"Session {session_id} is {status}: an iteration begins when the one before it "
+            f"Session {session_id} is {status}. The next iteration can start when this one "
             f"has ended.",
             reason="iteration_incomplete",
             remedy=_choose_remedy(session_id, status),
         )
     iteration: int = session["iteration_count"] + 1
-    scene = await load_session_context(tx.engine, tx.connection, session_id, iteration)
-    first, until = scene.process.order[0], session["until_stage_slug"]
+    context = await load_session_context(tx.engine, tx.connection, session_id, iteration)
+    first, until = context.process.order[0], session["until_stage_slug"]
     await begin_at(tx, session_id, first, until=until, iteration=iteration)
     tx.publish(session["project_id"])
     return iteration
 
 
 async def retry(tx: Transaction, session_id: UUID) -> list[str]:
-    """Run again only what failed, and what could not run because of it; return the stages."""
+    """Retry the failed jobs and those that depend on them; return the stages."""
     connection = tx.connection
     session = await _lock(tx, session_id)
     _refuse_standing(session)
     iteration, stage_slug = session["iteration_count"], session["current_stage_slug"]
     if session["status"] != f"{stage_slug}_generation_failed":
         raise Conflict(
-            f"Session {session_id} is {session['status']}: nothing failed that could be run again.",
+            f"Session {session_id} is {session['status']}: nothing failed, nothing to retry.",
             reason="nothing_failed",
         )
     await connection.execute(SQL["reopen_stages"], session_id, iteration, stage_slug)
@@ -113,7 +112,7 @@ async def _lock(tx: Transaction, session_id: UUID) -> asyncpg.Record:
 def _refuse_cancelled(session: asyncpg.Record) -> None:
     if session["status"] == "cancelled":
         raise Conflict(
-            f"Session {session['id']} is cancelled and stays so. Start a new one.",
+            f"Session {session['id']} is cancelled and cannot be continued. Start a new one.",
             reason="session_cancelled",
             remedy=Remedy(RemedyAction.START_SESSION),
         )
@@ -123,7 +122,7 @@ def _refuse_standing(session: asyncpg.Record) -> None:
     _refuse_cancelled(session)
     if session["status"] == "paused":
         raise Conflict(
-            f"Session {session['id']} is paused; resume it first.",
+            f"Session {session['id']} is paused. Resume it first.",
             reason="session_paused",
             remedy=Remedy(RemedyAction.RESUME, session_id=str(session["id"])),
         )
@@ -138,13 +137,13 @@ def _choose_remedy(session_id: UUID, status: str) -> Remedy:
     return Remedy(action, session_id=str(session_id))
 
 
-# -- standing still -------------------------------------------------------------------------------
+# -- pause, resume, cancel ------------------------------------------------------------------------
 
 
 async def pause(tx: Transaction, session_id: UUID) -> bool:
-    """Start nothing more of this session; what runs finishes its turn.
+    """Pause a session: running jobs finish their turn, and no further job starts.
 
-    Return whether that is new: it may be paused already, also by a try whose answer was lost.
+    Returns False if it was already paused, possibly by an earlier try of this request.
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
@@ -167,10 +166,10 @@ async def resume(
     approves_spend: bool = False,
     budget_credits: int | None = None,
 ) -> None:
-    """Let everything that is paused go on; harmless when nothing is.
+    """Resume everything that is paused. Idempotent.
 
-    `approves_spend` lets calls run that exceed the automatic spending limit. A new budget counts
-    for the whole session, with what it has spent already.
+    `approves_spend` approves the calls that exceed the automatic spending limit. A new budget
+    applies to the whole session, including what it has already spent.
     """
     connection = tx.connection
     session = await records.load_session(connection, session_id)
@@ -178,14 +177,14 @@ async def resume(
     await connection.fetchval(SQL["resume_session"], session_id)
     await admission.allow_probes(connection, session_id)
     await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
-    if budget_credits is not None:  # money is locked last, here as in a worker's commit
+    if budget_credits is not None:  # lock the wallet last, in the same order as a worker
         await wallets.set_budget(connection, session_id, budget_credits)
-        # What has begun to wait for the old budget meanwhile is resumed, too.
+        # Also resume jobs that have paused since, because of the old budget.
         await jobs.resume_session(connection, session_id, approves_spend=approves_spend)
 
 
 async def cancel(tx: Transaction, session_id: UUID) -> bool:
-    """End a session for good; what is written stays. Return whether that is new."""
+    """Cancel a session for good; its documents stay. Returns False if it was already cancelled."""
     connection = tx.connection
     session = await _lock(tx, session_id)
     if session["status"] == "cancelled":
@@ -201,7 +200,7 @@ async def cancel(tx: Transaction, session_id: UUID) -> bool:
 
 
 async def _refuse_finished(connection: Connection, session: asyncpg.Record, word: str) -> None:
-    """Refuse to change the end of a session that has come to one and has nothing left to do."""
+    """Raise if a session has ended and has no work left."""
     stage_slug, status = session["current_stage_slug"], session["status"]
     is_complete = status == "iteration_complete" or (
         status == f"{stage_slug}_generation_complete" and stage_slug == session["until_stage_slug"]
@@ -212,15 +211,15 @@ async def _refuse_finished(connection: Connection, session: asyncpg.Record, word
         return
     end = "is complete" if is_complete else "has failed"
     raise Conflict(
-        f"Session {session['id']} {end} already: there is nothing to be {word}.",
+        f"Session {session['id']} {end}, so it cannot be {word}.",
         reason="session_complete" if is_complete else "session_failed",
     )
 
 
 async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
-    """Change what a session was started with.
+    """Change a session's settings.
 
-    Models can change only before the first stage begins: all that is written counts on them.
+    Models can change only before the first stage starts: documents are numbered by model.
     """
     connection = tx.connection
     session = await _lock(tx, session_id)
@@ -228,8 +227,8 @@ async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
     if change.models is not None and change.models != list(session["model_names"]):
         if session["iteration_count"] > 1 or not session["status"].startswith("pending_"):
             raise Conflict(
-                f"Session {session_id} has begun with its models. Start another session of the "
-                "project with others.",
+                f"The models of session {session_id} cannot change, because it has started. Start "
+                "another session of the project with other models.",
                 reason="session_begun",
             )
         cards = [tx.engine.catalog.load_card(name) for name in change.models]
@@ -251,7 +250,7 @@ async def change(tx: Transaction, session_id: UUID, change: Change) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to be different in a session; None leaves it as it is."""
+    """Changes of a session's settings; None leaves a setting unchanged."""
 
     models: list[str] | None = None
     continue_until_complete: bool | None = None
@@ -262,13 +261,13 @@ class Change:
 
 
 async def resolve_id(tx: Transaction, text: str) -> UUID:
-    """Get the id of a session by the beginning of it."""
+    """Get the id of a session by a prefix of it."""
     return await records.get_session_id(tx.connection, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A session as a person looks at it."""
+    """A session as shown to a person."""
 
     session: dict[str, Any]
     stages: list[dict[str, Any]]
@@ -277,13 +276,13 @@ class Overview:
 
 
 async def list_stages(tx: Transaction, session_id: UUID) -> list[dict[str, Any]]:
-    """List the stages that a session has begun."""
+    """List the started stages of a session."""
     rows = await tx.connection.fetch(SQL["list_stage_runs"], session_id)
     return [dict(row) for row in rows]
 
 
 async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
-    """Load everything about a session that a person may want to see at a glance."""
+    """Load the overview of a session."""
     session = await records.load_session(tx.connection, session_id)
     written = await tx.connection.fetch(SQL["list_contributions"], session_id)
     return Overview(
@@ -295,7 +294,7 @@ async def load_overview(tx: Transaction, session_id: UUID) -> Overview:
 
 
 def build_summary(row: dict[str, Any]) -> SessionSummary:
-    """Build a session of a list from its row."""
+    """Build a list entry of a session from its row."""
     return SessionSummary(**_columns(row), model_count=row["model_count"])
 
 
@@ -309,7 +308,7 @@ def _columns(row: Any) -> dict[str, Any]:
 
 
 async def get(tx: Transaction, session_id: UUID) -> Session:
-    """Load a session and how far its stages are."""
+    """Load a session with the progress of its stages."""
     row = await records.load_session(tx.connection, session_id)
     stages = await list_stages(tx, session_id)
     same = ("is_autopilot", "continue_until_complete", "max_output_tokens")

@@ -1,6 +1,6 @@
 """Start stages of a session: the stage runs, their seed prompt, and one plan job per model.
 
-Knows nothing of when a stage may start.
+The caller checks whether a stage may start.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from dialectic.pipeline.load import JobContext, list_siblings, load_session_cont
 
 
 async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
-    """Make the stage that is due and, on autopilot, those that follow by themselves."""
+    """Create the stage that is due and, on autopilot, the stages after it."""
     connection, tenant_id = tx.connection, tx.account.tenant_id
-    scene = await load_session_context(
+    context = await load_session_context(
         tx.engine, connection, session["id"], session["iteration_count"]
     )
-    process, stage_slug = scene.process, session["current_stage_slug"]
+    process, stage_slug = context.process, session["current_stage_slug"]
     first = process.load_stage(stage_slug)
-    last = process.load_stage(session["until_stage_slug"]) if scene.is_autopilot else first
+    last = process.load_stage(session["until_stage_slug"]) if context.is_autopilot else first
     stages = process.order[process.position(first.slug) - 1 : process.position(last.slug)]
-    roots = {stage.slug: _plan_roots(scene, stage, is_due=stage is first) for stage in stages}
+    roots = {stage.slug: _plan_roots(context, stage, is_due=stage is first) for stage in stages}
     for stage in stages:
-        is_new = await _insert_stage_run(tx, scene, stage, is_due=stage is first)
+        is_new = await _insert_stage_run(tx, context, stage, is_due=stage is first)
         if not is_new:
             break
         if stage is first:
             await connection.execute(
-                SQL["set_session_status"], scene.session_id, f"generating_{stage.slug}"
+                SQL["set_session_status"], context.session_id, f"generating_{stage.slug}"
             )
-            around = await list_siblings(connection, scene, stage.slug, model_index=1)
-            seed = build_seed_prompt(around, stage)
-            await records.put_resources(connection, tenant_id, scene.owner, [seed])
+            siblings = await list_siblings(connection, context, stage.slug, model_index=1)
+            seed = build_seed_prompt(siblings, stage)
+            await records.put_resources(connection, tenant_id, context.owner, [seed])
         await jobs.insert_jobs(connection, tenant_id, roots[stage.slug])
     return [job.id for job in roots[first.slug]]
 
@@ -48,7 +48,7 @@ async def begin_stages(tx: Transaction, session: asyncpg.Record) -> list[UUID]:
 async def begin_at(
     tx: Transaction, session_id: UUID, stage: Stage, *, until: str, iteration: int
 ) -> None:
-    """Let a session stand at a stage, and make it and those that follow by themselves."""
+    """Move a session to a stage; create it and, on autopilot, the stages after it."""
     await tx.connection.execute(
         SQL["begin_stage"], session_id, stage.slug, until, iteration, f"pending_{stage.slug}"
     )
@@ -57,58 +57,58 @@ async def begin_at(
 
 
 async def _insert_stage_run(
-    tx: Transaction, scene: JobContext, stage: Stage, *, is_due: bool
+    tx: Transaction, context: JobContext, stage: Stage, *, is_due: bool
 ) -> bool:
     connection = tx.connection
-    planned = scene.outline.count_units(stage.slug)
+    planned = context.outline.count_units(stage.slug)
     is_new = await connection.fetchval(
         SQL["insert_stage_run"],
         tx.account.tenant_id,
-        scene.session_id,
-        scene.iteration,
+        context.session_id,
+        context.iteration,
         stage.slug,
-        scene.process.position(stage.slug),
-        stage is scene.process.order[-1],
+        context.process.position(stage.slug),
+        stage is context.process.order[-1],
         planned,
         "generating" if is_due else "waiting",
     )
     if is_new is None:
         return False
     where = {
-        "sessionId": str(scene.session_id),
+        "sessionId": str(context.session_id),
         "stageSlug": stage.slug,
-        "iterationNumber": scene.iteration,
+        "iterationNumber": context.iteration,
     }
     progress = {"current_step": 0, "total_steps": planned, "message": f"0 of {planned} documents"}
     for kind, data in (
         ("contribution_generation_started", {"total_steps": planned}),
         ("dialectic_progress_update", progress),
     ):
-        await records.record_event(connection, scene.session_id, kind, where | data)
+        await records.record_event(connection, context.session_id, kind, where | data)
     return True
 
 
-def _plan_roots(scene: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
-    """Plan one job per model. One whose inputs others still have to make waits for the first."""
+def _plan_roots(context: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.NewJob]:
+    """Build one plan job per model. A job whose inputs do not exist yet waits for the first."""
     slots: dict[str, int] = {}
     planned = []
-    pairs = zip(scene.model_ids, scene.models, strict=True)
+    pairs = zip(context.model_ids, context.models, strict=True)
     for index, (model_id, model_name) in enumerate(pairs, start=1):
-        # Counted by slug, not by name: two models whose names slug alike get different files.
+        # Count by slug, not by name: two models with the same slug need different files.
         slug = slugify_name(model_name, fallback="model")
         slots[slug] = slots.get(slug, 0) + 1
         awaits = () if is_due else stage.list_awaited(index)
         planned.append(
             jobs.NewJob(
                 id=derive_root_job_id(
-                    scene.session_id,
-                    iteration=scene.iteration,
+                    context.session_id,
+                    iteration=context.iteration,
                     stage_slug=stage.slug,
                     model_index=index,
                 ),
-                session_id=scene.session_id,
+                session_id=context.session_id,
                 stage_slug=stage.slug,
-                iteration_number=scene.iteration,
+                iteration_number=context.iteration,
                 payload=PlanPayload(
                     model_id=model_id,
                     model_name=model_name,
@@ -117,7 +117,7 @@ def _plan_roots(scene: JobContext, stage: Stage, *, is_due: bool) -> list[jobs.N
                     slot=slots[slug],
                     output_type=stage.output_type,
                 ),
-                max_retries=scene.max_retries,
+                max_retries=context.max_retries,
                 total_steps=max(1, len(stage.steps)),
                 status=JobStatus.WAITING_FOR_PREREQUISITE if awaits else JobStatus.PENDING,
                 status_reason=jobs.describe_awaited(awaits) if awaits else None,

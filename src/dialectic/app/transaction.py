@@ -1,7 +1,7 @@
 """The one way into a transaction: a use case takes a `Transaction`, a `Tenant` runs it.
 
-The runner opens the transaction, retries it, commits it, and then does what the use case has put
-behind the commit. A use case opens no transaction and publishes nothing by itself.
+The runner opens the transaction, retries it, commits it and then runs the use case's after-commit
+steps. A use case never opens a transaction or publishes files itself.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ Step: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """What all tries of one request share: a commit whose answer was lost is tried again."""
+    """The state that all tries of one request share; a lost commit confirmation causes a retry."""
 
-    # Ids of what the request creates derive from it, so that a second try creates nothing twice.
+    # Ids of new rows derive from it, so that a retry creates nothing twice.
     effect_id: UUID = field(default_factory=uuid4)
-    # Ids that an earlier try has chosen, by name.
+    # Ids chosen by an earlier try, by name.
     chosen: dict[str, UUID] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One open transaction of an account, and what is to follow its commit."""
+    """One open transaction of an account, with its after-commit steps."""
 
     engine: Engine
     account: Account
     connection: Connection
     attempts: Attempts = field(default_factory=Attempts)
-    # What follows the commit, in order; each step has a name, and is done once.
+    # The after-commit steps, in order; each name runs once.
     after_commit: dict[Hashable, Step] = field(default_factory=dict)
 
     def derive_id(self, name: str) -> UUID:
-        """Derive the id of something that this request creates."""
+        """Derive the id of a row that this request creates."""
         return uuid5(self.attempts.effect_id, name)
 
     def publish(self, project_id: UUID) -> None:
-        """Carry the project's new files to storage after the commit."""
+        """Copy the project's new files to storage after the commit."""
         self.after_commit[project_id] = functools.partial(
             publish_project, self.engine, self.account.tenant_id, project_id
         )
 
     async def follow_up(self) -> None:
-        """Do what follows the commit. Workers finish it if this process dies first."""
+        """Run the after-commit steps. Workers finish them if this process dies first."""
         for step in self.after_commit.values():
             await step()
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """An engine, and the account that asks it."""
+    """An engine and the account that uses it."""
 
     engine: Engine
     account: Account
@@ -73,7 +73,7 @@ class Tenant:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run a use case in one transaction; return its result after the follow-up."""
+        """Run a use case in one transaction; return its result after the after-commit steps."""
         attempts = Attempts()
 
         async def attempt(connection: Connection) -> tuple[T, Transaction]:

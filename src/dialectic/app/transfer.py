@@ -1,8 +1,7 @@
 """Export projects from the database and storage into one archive, and import them.
 
-An export reads all rows at one moment, then file by file. An import checks the whole archive before
-it writes anything, and then writes everything in one commit. Knows nothing of how documents are
-made.
+An export reads all rows in one snapshot, then file by file. An import checks the whole archive
+first, and then writes everything in one commit.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ from dialectic.publishing.publish import publish_project
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
 from dialectic.storage.archive import Archive, open_archive, write_archive
 
-# The standard process has three hundred.
+# For comparison: the standard process has three hundred.
 PROCESS_VALUES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An archive that was made."""
+    """A finished export."""
 
     project_id: UUID
     slug: str
@@ -71,11 +70,11 @@ class Imported:
 
 
 async def resolve_project_id(tx: Transaction, text: str) -> UUID:
-    """Get a project's id by folder or name, by the beginning of one, or by that of an id in it."""
+    """Get a project's id by its folder or name, or by a prefix of one of these or of its id."""
     return await transfer.get_project_id(tx.connection, text)
 
 
-# -- out -------------------------------------------------------------------------------------------
+# -- export ----------------------------------------------------------------------------------------
 
 
 async def export_project(
@@ -83,7 +82,7 @@ async def export_project(
 ) -> Exported:
     """Write a project into an archive: all of it, or finished documents only.
 
-    The archive is the project at one moment; if a file changes meanwhile, the export starts again.
+    The archive is a snapshot of the project: if a file changes meanwhile, the export starts over.
     """
     tenant_id = account.tenant_id
     return await retry_if_changed(
@@ -118,7 +117,7 @@ async def _export_once(
 async def export_into_storage(
     engine: Engine, account: Account, project_id: UUID, *, finished: bool = False
 ) -> tuple[Exported, str]:
-    """Write the archive into the project's folder; return where that is."""
+    """Write the archive into the project's folder; return its location."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         draft = Path(folder, "export.zip")
         exported = await export_project(engine, account, project_id, draft, finished=finished)
@@ -126,17 +125,17 @@ async def export_into_storage(
         await engine.files.write_file(key, draft)
     find_slug = partial(transfer.find_slug, project_id=project_id)
     if await engine.db.transact(account.tenant_id, find_slug) is None:
-        # It was deleted meanwhile, with the files that its folder had then.
+        # The project was deleted during the export, before this file existed.
         await engine.files.delete(key)
-        raise NotFound(f"There is no project {project_id}.")
+        raise NotFound(f"Project {project_id} does not exist.")
     return exported, engine.files.locate(key)
 
 
-# -- in --------------------------------------------------------------------------------------------
+# -- import ----------------------------------------------------------------------------------------
 
 
 async def import_project(engine: Engine, account: Account, path: Path) -> Imported:
-    """Import a project from an archive; nothing is written unless all of it is valid."""
+    """Import a project from an archive, all or nothing."""
     with open_archive(path) as archive:
         intake = await inspect(archive)
         with refusing_broken_rules():
@@ -149,14 +148,14 @@ async def import_project(engine: Engine, account: Account, path: Path) -> Import
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """A valid bundle that is about to be imported."""
+    """A valid bundle to import."""
 
     archive: Archive
     rows: ProjectRows
     processes: Mapping[UUID, Process]
-    # The id of the project if its own is taken.
+    # The id of the project if its original id exists already.
     copy_id: UUID
-    # A commit whose answer was lost is tried again and must find what it has already done.
+    # A retry after a lost confirmation must find the committed import.
     done: list[ProjectRows] = field(default_factory=list)
 
     async def write(self, connection: Connection, account: Account) -> ProjectRows:
@@ -205,17 +204,17 @@ class Intake:
 
 @contextlib.contextmanager
 def refusing_broken_rules() -> Iterator[None]:
-    """Report rows that PostgreSQL rejects as a fault of the bundle."""
+    """Report rows that PostgreSQL rejects as an error in the bundle."""
     try:
         yield
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
-        # Its details would repeat the values of the rows; its first sentence does not.
-        message = f"The rows of the bundle break a rule: {error.args[0]}."
+        # Show only the primary message: the details contain values of the rows.
+        message = f"PostgreSQL rejects the rows of the bundle: {error.args[0]}."
         raise InvalidBundle(message, reason="broken_rule") from error
 
 
 async def inspect(archive: Archive) -> Intake:
-    """Check a whole archive before anything of it is written."""
+    """Check a whole archive before the import writes anything."""
     return await asyncio.to_thread(_inspect, archive)
 
 
@@ -223,8 +222,8 @@ def _inspect(archive: Archive) -> Intake:
     manifest = archive.manifest
     if manifest.contents == "finished":
         raise InvalidBundle(
-            "The archive holds finished documents only, and a project needs more. "
-            "Export it without --finished to import it.",
+            "The archive holds finished documents only and cannot be imported. "
+            "Export the project without --finished.",
             reason="finished_only",
         )
     rows = parse_rows(archive.read(settings_path(manifest.project)))
@@ -251,9 +250,9 @@ def _build_process(row: ProcessRow) -> Process:
     except InvalidProcess as error:
         raise InvalidBundle(error.message) from None
     except (KeyError, TypeError, ValueError, AttributeError):
-        message = f"The definition of {name} does not have its form."
+        message = f"The definition of {name} is not valid."
         raise InvalidBundle(message, reason="bad_form", subject=row.name) from None
     if process.content_hash != row.content_hash or process.name != row.name:
-        message = f"The definition of {name} does not have its hash."
+        message = f"The definition of {name} does not match its hash."
         raise InvalidBundle(message, reason="other_hash", subject=row.name)
     return process

@@ -1,1 +1,1 @@
-"""The life of a job: read `run.py` first, then one file per verb."""
+"""How a job runs: read `run.py` first, then one module per verb."""

@@ -1,11 +1,11 @@
-"""Assemble: one complete request, counted, and the parts of it that may be shortened. Pure.
+"""Assemble one complete request, count it, and list the parts that may be shortened. Pure.
 
-The result is exactly what is sent. The seed prompt of a stage is rendered here too, once everything
-that the stage reads exists.
+The result is exactly what is sent. The seed prompt of a stage is rendered here too, once all inputs
+of the stage exist.
 
-A further turn of a document opens with the same words as the first, so that providers can keep
-them; then follow, in turn, what was said and the call to go on. The last message is that call.
-A shortened text replaces the whole one, and says so.
+A later turn of a document starts with the same messages as the first, so that providers can cache
+them. Then come the earlier answers, each followed by the request to continue, which is the last
+message. A shortened text replaces the whole one and is labelled as shortened.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
 
-def build_seed_prompt(scene: JobContext, stage: Stage) -> NewResource:
-    """Render a stage's prompt; in a stage without steps it is exactly what every model is sent."""
+def build_seed_prompt(context: JobContext, stage: Stage) -> NewResource:
+    """Render a stage's prompt; in a stage without steps, every model gets exactly this."""
     return NewResource(
         resource_type="seed_prompt",
-        path=build_path(SeedPrompt(scene.build_folder(stage))),
-        text=compose_prompt(gather_stage_words(scene, stage)),
-        session_id=scene.session_id,
-        iteration_number=scene.iteration,
+        path=build_path(SeedPrompt(context.build_folder(stage))),
+        text=compose_prompt(gather_stage_words(context, stage)),
+        session_id=context.session_id,
+        iteration_number=context.iteration,
         stage_slug=stage.slug,
     )
 
 
-# How much of its end is shown to the one who is to go on.
+# How much of the end of the text the request to continue quotes.
 TAIL_CHARS = 200
-# A further turn with less room than this is not worth reading everything again for.
+# With less room than this, another turn is not worth its input tokens.
 ROOM_TOKENS_MIN = 256
 
 INSTRUCTION_NAME = "continuation"
 INSTRUCTION = load_words(INSTRUCTION_NAME)
 
-# What follows a label, and a turn, that does not stand there whole.
+# How a shortened text, and a shortened turn, are marked in the prompt.
 SHORTENED_LABEL = "{label}, shortened"
 SHORTENED_TURN = "(That part is shown shortened; in the document it is whole.) Go on."
 
 
-# Of a document's turns this many of the first and of the last are never shortened.
+# How many of the first and of the last turns are never shortened.
 FIRST_KEPT, LAST_KEPT = 1, 2
 
 
 class Kind(enum.StrEnum):
-    """Which texts of a prompt a part belongs to."""
+    """The kind of a part of a prompt."""
 
     CONTEXT = "context"
     FEEDBACK = "feedback"
@@ -70,7 +70,7 @@ class Kind(enum.StrEnum):
 
 
 PartKey: TypeAlias = tuple[Kind, int]
-"""Where a part is: its kind, and its place among those of that kind, from 0."""
+"""The position of a part: its kind, and its index among those of that kind."""
 
 Shorter: TypeAlias = Mapping[PartKey, str]
 """The shorter texts that replace parts."""
@@ -78,7 +78,7 @@ Shorter: TypeAlias = Mapping[PartKey, str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One text of a prompt that may be shortened, under the label by which it is read."""
+    """One text of a prompt that may be shortened, with its label in the prompt."""
 
     kind: Kind
     position: int
@@ -92,10 +92,10 @@ class Part:
 
 
 def list_parts(material: Material) -> list[Part]:
-    """List what may be shortened, in the order of the prompt.
+    """List the parts that may be shortened, in prompt order.
 
-    Never shortened are the system instruction, the words of the first message with the request, the
-    first answer, which is the document's head, the last two answers, and the calls between them.
+    Never shortened: the system prompt, the template's own words and the request, the first answer
+    (the document's head), the last two answers, and the requests to continue.
     """
     words, said = material.words, material.said
     kinds = ((Kind.CONTEXT, words.context), (Kind.FEEDBACK, words.feedback))
@@ -109,12 +109,12 @@ def list_parts(material: Material) -> list[Part]:
 
 
 def assemble(material: Material, card: ModelCard, shorter: Shorter | None = None) -> Request:
-    """Build the request, and make sure that it fits the model with room for an answer."""
+    """Build the request; raise if it does not fit the model with room for an answer."""
     return fit(build_request(material, card, shorter or {}), card, gives_way=bool(material.chunks))
 
 
 def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Request:
-    """Build the request that asks for the longest answer, whether it fits or not."""
+    """Build the request with the longest answer, without checking that it fits."""
     turns = {place: text for (kind, place), text in shorter.items() if kind is Kind.TURN}
     return Request(
         model=card.name,
@@ -129,12 +129,12 @@ def build_request(material: Material, card: ModelCard, shorter: Shorter) -> Requ
 
 
 def compute_output_cap(wanted_tokens: int | None, card: ModelCard) -> int:
-    """Find how long the answer may be: as long as is wanted and the model can."""
+    """Compute the longest answer: the requested length, at most the model's limit."""
     return min(wanted_tokens or card.max_output_tokens, card.max_output_tokens)
 
 
 def shorten_words(words: Words, shorter: Shorter) -> Words:
-    """Put shortened texts into the places of the whole ones."""
+    """Replace whole texts by their shortened versions."""
 
     def put(kind: Kind, items: tuple[Item, ...]) -> tuple[Item, ...]:
         return tuple(
@@ -153,7 +153,7 @@ def shorten_words(words: Words, shorter: Shorter) -> Words:
 
 
 def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tuple[str, ...]:
-    """Render what a part adds to a prompt, whole or as this shorter text, to be counted."""
+    """Render what a part adds to a prompt, whole or shortened, for counting."""
     if part.kind is Kind.TURN:
         if text is None:
             return part.text, compose_instruction("".join(said[: part.position + 1]))
@@ -164,9 +164,9 @@ def render_part(part: Part, said: Sequence[str], text: str | None = None) -> tup
 
 
 def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
-    """Make sure that a request fits its model, with room for its answer.
+    """Check that a request fits its model with room for its answer, or raise.
 
-    An answer that gives way takes what is left of the window, where that is enough to speak of.
+    With `gives_way`, the answer may shrink to the rest of the window, down to a useful minimum.
     """
     output_cap = request.max_output_tokens
     tokens = count_request_tokens(request, card).upper_tokens
@@ -176,9 +176,9 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
     input_max = compute_input_max(card, output_cap)
     if tokens > input_max:
         raise ContextWindowError(
-            f"The prompt has {tokens:,} tokens; {card.name} takes {input_max:,} beside an answer "
-            f"of {output_cap:,}. Shorten the prompt, lower --max-output-tokens, or choose a model "
-            "with a larger window.",
+            f"The prompt is too long: it has {tokens:,} tokens, and {card.name} accepts "
+            f"{input_max:,} with an answer of {output_cap:,}. Shorten the prompt, lower "
+            "--max-output-tokens, or choose a model with a larger window.",
             reason="prompt_too_long",
             subject=card.name,
             had_tokens=tokens,
@@ -188,7 +188,7 @@ def fit(request: Request, card: ModelCard, *, gives_way: bool) -> Request:
 
 
 def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = False) -> int:
-    """Find how long a prompt may be with its answer, or with the least answer of use."""
+    """Compute the longest prompt that leaves room for its answer, or for a minimal one."""
     room = min(output_cap, ROOM_TOKENS_MIN) if gives_way else output_cap
     return min(card.max_input_tokens, card.context_window_tokens - room)
 
@@ -196,9 +196,9 @@ def compute_input_max(card: ModelCard, output_cap: int, *, gives_way: bool = Fal
 def build_history(
     said: Sequence[str], shorter: Mapping[int, str] | None = None
 ) -> Iterator[Message]:
-    """Build what was said so far, each turn followed by the call to go on that it was given.
+    """Build the earlier turns, each followed by its request to continue.
 
-    Of a turn that is shortened both are short: what the call said of its end is of no more use.
+    After a shortened turn, that request is short too: the end it would quote is not in the prompt.
     """
     shorter, text = shorter or {}, ""
     for place, turn in enumerate(said):
@@ -208,7 +208,7 @@ def build_history(
 
 
 def compose_instruction(text: str) -> str:
-    """Render the call to go on with a text, which says where it stopped."""
+    """Render the request to continue a text; it quotes where the text stopped."""
     values = {
         "place": describe_end(text),
         "tail": build_block("End of the text so far", text[-TAIL_CHARS:]),
@@ -217,7 +217,7 @@ def compose_instruction(text: str) -> str:
 
 
 def compose_prompt(words: Words) -> str:
-    """Render a prompt: the template's own words, and every foreign text in a block of its own."""
+    """Render a prompt: the template's own words, with every foreign text in a separate block."""
     values = {
         "domain": words.domain,
         "guidance": words.guidance,

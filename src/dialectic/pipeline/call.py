@@ -1,8 +1,7 @@
-"""Call the provider: with leave of its endpoint and with money held, one attempt, timed, its text
-made fit to keep.
+"""Call a provider once, with a rate-limit permit and a reservation, and clean the answer's text.
 
-Leave comes first and the hold last, because its commit says that a byte may have left. Decides
-nothing about the answer; an error leaves as the provider raised it.
+Get the permit first and reserve money last: that commit records that a request may have been sent.
+This module does not interpret the answer and does not convert the provider's errors.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dialectic.tokens.counting import count_request_tokens
 
 H = TypeVar("H")
 T = TypeVar("T")
-# The names that the conventions give to those who speak each wire.
+# OpenTelemetry's provider name for each wire format.
 MAKERS = {
     WireFormat.OPENAI: "openai",
     WireFormat.ANTHROPIC: "anthropic",
@@ -38,12 +37,12 @@ MAKERS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply with what it answers and what it took to get it."""
+    """A reply with its request and the time it took."""
 
     request: Request
     reply: Reply
     elapsed_ms: int
-    # What was wrong with the text and was put right.
+    # What was cleaned out of the text.
     notes: tuple[str, ...] = ()
 
 
@@ -55,9 +54,9 @@ async def call(
     hold: Callable[[], Awaitable[Reservation]],
     on_text: OnText = lambda _piece: None,
 ) -> tuple[Reservation, Answer]:
-    """Send a request once, as it is held for, and wait for the whole answer.
+    """Reserve money, send a request once and wait for the whole answer.
 
-    Raises `EndpointBusy`, before anything is held or sent, when the endpoint takes no call yet.
+    Raises `EndpointBusy`, before any reservation, when the endpoint accepts no calls yet.
     """
     held, reply, elapsed_ms = await attempt(
         engine,
@@ -81,19 +80,19 @@ async def attempt(
     count: Callable[[], int],
     tell: Callable[[T], admission.Report],
 ) -> tuple[H, T, int]:
-    """Ask a model once for whatever it gives, with leave and with money held for it.
+    """Get a permit, reserve money and call a model once, for an answer or for vectors.
 
-    `count` says how many tokens it may take, `tell` what to report of what came. Returns what was
-    held, what came, and its milliseconds.
+    `count` returns the most tokens the call may use; `tell` builds the usage report from the
+    result. Returns the reservation, the result and the elapsed milliseconds.
     """
-    permit = await _ask_for_leave(engine, caller, card, count)
+    permit = await _get_permit(engine, caller, card, count)
     engine.failpoints.reach("before_send")
     try:
         held = await hold()
     except DialecticError:
         await _report(engine, permit, admission.UNUSED)
         raise
-    # From here on it may cost money, whatever comes back.
+    # From here on the call may cost money, even if it fails.
     started = time.monotonic()
     try:
         got = await ask(held)
@@ -109,14 +108,14 @@ async def attempt(
 async def _complete(
     engine: Engine, caller: admission.Caller, card: ModelCard, request: Request, on_text: OnText
 ) -> Reply:
-    """Send a request, seen by whoever watches; what it says stays unseen."""
+    """Send a request inside a telemetry span that holds no text."""
     provider = engine.catalog.load_provider(card)
     description = _describe_call(engine, caller, card, request)
     with engine.telemetry.span(f"chat {card.name}", description, kind="CLIENT") as span:
         reply = await provider.complete(card, request, on_text)
         _describe_reply(span, reply)
     if reply.finish_reason is FinishReason.ERROR and not is_known(reply.raw_finish_reason):
-        # The vendor has a new word, and nobody's answers are finished until it is learnt.
+        # The vendor added a finish reason. Its answers count as failed until we map it.
         engine.counters.count(CounterName.FINISH_REASON_UNKNOWN)
     return reply
 
@@ -124,7 +123,7 @@ async def _complete(
 def _describe_call(
     engine: Engine, caller: admission.Caller, card: ModelCard, request: Request
 ) -> dict[str, Value]:
-    """Name a call as OpenTelemetry's conventions for generative models do; no text."""
+    """Describe a call with OpenTelemetry's attributes for generative AI, without any text."""
     endpoint = engine.catalog.find_endpoint(card)
     maker = card.name.partition("/")[0]
     return {
@@ -149,10 +148,10 @@ def _describe_reply(span: Span, reply: Reply) -> None:
     )
 
 
-async def _ask_for_leave(
+async def _get_permit(
     engine: Engine, caller: admission.Caller, card: ModelCard, count: Callable[[], int]
 ) -> admission.Permit | None:
-    """Ask for leave to call; a model without an endpoint needs none."""
+    """Get a permit to call; a model without an endpoint needs none."""
     endpoint = engine.catalog.find_endpoint(card)
     if endpoint is None:
         return None
@@ -160,13 +159,15 @@ async def _ask_for_leave(
     return await admission.admit(engine.db, engine.calm, endpoint, caller, tokens=tokens)
 
 
-async def _report(engine: Engine, permit: admission.Permit | None, told: admission.Report) -> None:
+async def _report(
+    engine: Engine, permit: admission.Permit | None, report: admission.Report
+) -> None:
     if permit is not None:
-        await admission.report(engine.db, engine.calm, permit, told)
+        await admission.report(engine.db, engine.calm, permit, report)
 
 
 def build_answer(request: Request, reply: Reply, *, elapsed_ms: int) -> Answer:
-    """Build an answer that can be stored and shown; the provider's own record stays as it came."""
+    """Build an answer with clean text; the provider's raw record stays unchanged."""
     text, notes = clean_part(reply.text)
     clean = replace(
         reply,

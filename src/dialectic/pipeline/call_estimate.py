@@ -1,6 +1,6 @@
-"""Price one call: what it costs as expected and at most, and how long all calls take. Pure.
+"""Compute the expected and the maximum cost of one call, and the duration of all calls. Pure.
 
-Knows no process: the caller says what a call reads and how long its answer will be.
+Independent of any process: the caller gives the input and the length of the answer.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dialectic.pipeline.assemble import compute_input_max
 from dialectic.pipeline.fit.combine import Room, count_levels_max, decide_tree
 from dialectic.pipeline.outline import PlannedCall
 
-# What asks for the next part of an answer.
+# The tokens of a request to continue.
 CONTINUE_TOKENS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a session allows: the length of one answer, further turns, retries, calls at a time."""
+    """The limits of a session: answer length, continuations, retries and concurrent calls."""
 
     max_output_tokens: int | None = None
     max_continuations: int = 0
     max_retries: int = 0
     concurrency: int = 1
-    # The model that reads what must be shortened; None if that costs nothing.
+    # The model that embeds texts for shortening; None if embedding is free.
     embedder: ModelCard | None = None
 
 
 class Tokens(NamedTuple):
-    """The size of a text: expected, at most, and at most if answers go on in further turns."""
+    """The size of a text: expected, at most in one turn, and at most with continuations."""
 
     expected: int
     worst: int
@@ -45,11 +45,10 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Author:
-    """One of a run's models, as a writer and as a reader."""
+    """One of a run's models, as writer and reader."""
 
     card: ModelCard
     terms: Terms
-    # How many tokens a byte is, in texts like these.
     tokens_per_byte: float
 
     @cached_property
@@ -65,18 +64,18 @@ class Author:
         return math.ceil(size * self.tokens_per_byte)
 
     def list_inputs(self, input_tokens: int, turns: int) -> list[int]:
-        """List what each turn of an answer reads: the prompt, and the answer so far."""
+        """List the input tokens of each turn: the prompt and the answer so far."""
         said = self.output_cap + CONTINUE_TOKENS
         most = self.card.max_input_tokens
         return [min(input_tokens + turn * said, most) for turn in range(turns)]
 
 
 def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:
-    """Price one planned call with all the turns and retries that it may take."""
+    """Price one planned call with all possible continuations and retries."""
     terms, cap = author.terms, author.output_cap
 
     def price_full_turns(bound: int, turns: int) -> Amount:
-        """Price turns with full answers, each read at the most a provider may count."""
+        """Price turns with full answers and the largest input count that a provider may report."""
         most = max(expected_input, min(bound, author.input_max))
         inputs = (count_upper_input(tokens) for tokens in author.list_inputs(most, turns))
         return add_up(Amount.of_call(author.card, tokens, cap) for tokens in inputs)
@@ -87,14 +86,14 @@ def build_figures(author: Author, output_tokens: int, read: Tokens) -> Figures:
         for turn, tokens in enumerate(author.list_inputs(expected_input, -(-output_tokens // cap)))
     )
     worst = price_full_turns(read.worst, 1)
-    # Where answers go on, what is read grows too: the first turn costs more than before.
+    # With continuations the inputs grow too, so even the first turn costs more.
     continuations = price_full_turns(read.longest, 1 + terms.max_continuations) + worst * -1
     retries = (worst + continuations) * terms.max_retries
     return Figures(expected, worst, add_up(further), continuations, retries)
 
 
 def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> Figures:
-    """Price the calls that merge documents before they are read, if they do not fit."""
+    """Price the calls that merge documents which do not fit their reader."""
     likely, read = NO_AMOUNT, [size.expected for size in sizes]
     for level in decide_tree(read, room):
         for node in level:
@@ -104,7 +103,7 @@ def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> 
         read = [node.budget_tokens for node in level]
 
     def count_merges_max(bounds: Sequence[int]) -> int:
-        """Count the merges there can be: on no level more than there are documents."""
+        """Compute the maximum number of merges: one per document on every level."""
         fits = sum(bounds) <= room.reader_tokens
         return 0 if fits else len(bounds) * count_levels_max(bounds, room)
 
@@ -121,12 +120,12 @@ def build_merge_figures(author: Author, sizes: Sequence[Tokens], room: Room) -> 
 def build_durations(
     calls: Sequence[tuple[PlannedCall, Duration]], *, slots: int
 ) -> dict[str, Duration]:
-    """Build how much each stage adds to the time of all, in the order of their first calls.
+    """Compute what each stage adds to the total duration, in the order of their first calls.
 
-    Calls start in the order given, each as soon as a slot is free and what it reads exists. In a
-    fixed order nothing ends earlier because something takes longer, so the worst case is never
-    shorter than the expected one. A stage that overlaps with those before it adds only what it
-    needs after they have ended.
+    Calls start in the given order, each as soon as a slot is free and its inputs exist. With a
+    fixed order, a longer call never makes another one end earlier, so the worst case is never
+    shorter than the expected one. A stage that overlaps with earlier ones adds only the time
+    after their end.
     """
     expected = _list_ends(((call, takes.expected_s) for call, takes in calls), slots)
     worst = _list_ends(((call, takes.worst_s) for call, takes in calls), slots)
@@ -145,7 +144,7 @@ def _list_ends(calls: Iterable[tuple[PlannedCall, float]], slots: int) -> dict[s
     ends: dict[object, float] = {}
     stages: dict[str, float] = {}
     for call, takes_s in calls:
-        # What is not among the calls was done before they began.
+        # A document without a planned call already exists.
         ready = max((ends.get(read, 0.0) for read in call.reads), default=0.0)
         end = max(ready, heapq.heappop(free)) + takes_s
         heapq.heappush(free, end)

@@ -1,8 +1,8 @@
-"""Estimate: what a process will cost with these models and this request, call by call. Pure.
+"""Estimate what a process costs with these models and this request, call by call. Pure.
 
-The calls are those that planning will make (`outline`). Each is priced once: its prompt is rendered
-from its own template with what every prompt of the run carries, and counted as it will be sent;
-only the documents in it are placeholders, whose lengths are known, learned, or expected.
+The calls are those that planning will create (`outline`). Each is priced once: its prompt is
+rendered from its own template with the run's shared texts, and counted as it will be sent. Only the
+documents are placeholders, whose lengths are known, learned or expected.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from dialectic.pipeline.gather import Item, Words
 from dialectic.pipeline.outline import DocumentKey, PlannedCall, list_calls
 from dialectic.tokens.counting import count_request_tokens, get_counter
 
-# What a process that says nothing is taken to ask for: two or three pages.
+# The default answer length if the process gives none: two or three pages.
 OUTPUT_TOKENS = 2_000
-# Expectations are written in tokens; readers with other tokenizers go by bytes.
+# Expected lengths are in tokens; convert them to bytes for other tokenizers.
 BYTES_PER_TOKEN = 4
-# A model that thinks before it speaks is paid for that too; how much, is learned.
+# Reasoning tokens are charged too. This is the factor until we have learned the real one.
 REASONING_FACTOR = 3
-# Two tokenizers disagree about a text; in the worst case by this factor.
+# The worst-case ratio between two tokenizers' counts of a text.
 FOREIGN_FACTOR = 2
-# Enough of a process's own words to tell how many tokens a byte is.
+# The sample of the process's prompts that measures tokens per byte.
 SAMPLE_CHARS = 10_000
-# The name, among the steps of a stage, of reading texts that must be shortened.
+# The step name under which a quote lists embedding, for texts that must be shortened.
 READING = "shortening"
 READING_PERCENT = 120
-# Tokens in a second, all waiting included, of a model that was not timed yet.
+# Default tokens per second, with waiting, of a model without measurements.
 PACE = 50.0
 PLAY_PACE = 2_500.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What the prompts of a run carry in addition to the words of the process."""
+    """The texts that the prompts of a run share, apart from the process's templates."""
 
     request: str
     domain: str
     context: tuple[Item, ...] = ()
-    # The user's feedback, as the prompts of a stage show it.
+    # The user's feedback for each stage, as its prompts show it.
     feedback: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
-    # The lengths of the outcomes of the previous iteration: the first stage reads them.
+    # The lengths of the previous iteration's final documents, which the first stage reads.
     outcome_bytes: tuple[int, ...] = ()
 
 
@@ -73,9 +73,9 @@ def build_quote(
     written: Mapping[DocumentKey, int] | None = None,
     until: str | None = None,
 ) -> Quote:
-    """Build the quote for everything that is not written yet, up to and including a stage.
+    """Build the quote for all documents that do not exist yet, up to and including a stage.
 
-    `written` has the lengths in bytes of the documents that exist.
+    `written` has the lengths in bytes of the existing documents.
     """
     estimator = _Estimator(process, cards, brief, terms, learned, written or {})
     lines: dict[LineKey, Line] = {}
@@ -86,7 +86,7 @@ def build_quote(
         for line in estimator.price(call):
             lines[line.key] = lines[line.key] + line if line.key in lines else line
         durations.append((call, estimator.compute_duration(call.makes)))
-    # What is read for shortening comes last in its stage.
+    # Embedding comes last in its stage.
     stages = {stage.slug: place for place, stage in enumerate(process.order)}
     in_order = sorted(lines.values(), key=lambda ln: (stages[ln.stage_slug], ln.model_index == 0))
     return Quote(
@@ -101,7 +101,7 @@ def build_quote(
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """The size of one call's prompt: without its documents, each of these, and as a whole."""
+    """The size of one call's prompt: without documents, of each document, and in total."""
 
     author: Author
     frame: int
@@ -110,7 +110,7 @@ class _Prompt:
 
 
 class _Estimator:
-    """Everything that one quote is computed from. Remembers what many calls have in common."""
+    """The inputs of one quote, with caches for what many calls share."""
 
     def __init__(
         self,
@@ -133,13 +133,13 @@ class _Estimator:
         self.expected_bytes = list_expected_bytes(process)
         self._merged: set[tuple[str, str, str, tuple[DocumentKey, ...]]] = set()
         self._shortened: set[DocumentKey] = set()
-        # Most calls of a step are alike.
+        # Cache: most calls of a step have the same size.
         self._build_figures = cache(build_figures)
         self._count_frame = cache(self._render_frame)
         self._get_size = cache(self._compute_size)
 
     def price(self, call: PlannedCall) -> Iterator[Line]:
-        """Price one call, and the reading of its inputs if they must be shortened."""
+        """Price one call, and the embedding of its inputs if they must be shortened."""
         key, prompt = call.makes, self._measure_prompt(call)
         author = prompt.author
         merging = self._price_merging(call, prompt)
@@ -167,9 +167,9 @@ class _Estimator:
             )
 
     def _price_merging(self, call: PlannedCall, prompt: _Prompt) -> Figures | None:
-        """Price what is merged before a call; None if its step does not merge, or cannot.
+        """Price the merges before a call; None if its step does not or cannot merge.
 
-        Calls of one step by one model that read the same documents share the merged ones.
+        Calls of one step by one model with the same inputs share the merged documents.
         """
         reader = prompt.author
         _, part = self._get_part(call.makes.stage_slug, call.step_name)
@@ -187,11 +187,11 @@ class _Estimator:
         return build_merge_figures(reader, prompt.reads, room)
 
     def _price_shortening(self, call: PlannedCall, prompt: _Prompt, card: ModelCard) -> Figures:
-        """Price the reading of what does not fit; each document is read once for all calls."""
+        """Price the embedding of inputs that do not fit; each document is embedded once."""
         room, further_turns = prompt.author.input_max, self.terms.max_continuations
 
         def price(tokens: int) -> Amount:
-            # A heading is read with every piece below it, and each text is rounded up by itself.
+            # Headings are embedded with every piece below them, and each text is rounded up.
             read = tokens * READING_PERCENT // 100
             rounding = len(call.reads) + 1 + further_turns
             return replace(Amount.of_call(card, read, 0) + Amount(credits=rounding), calls=0)
@@ -209,7 +209,7 @@ class _Estimator:
             turns = price((prompt.frame + said) * FOREIGN_FACTOR)
         return Figures(likely, worst, NO_AMOUNT, turns)
 
-    # What is read -------------------------------------------------------------------------------
+    # Input --------------------------------------------------------------------------------------
 
     def _get_part(self, stage_slug: str, step_name: str) -> tuple[Stage, Stage | Step]:
         stage = self.process.load_stage(stage_slug)
@@ -230,7 +230,7 @@ class _Estimator:
         return _Prompt(author, frame, reads, whole)
 
     def _measure(self, read: DocumentKey, reader: Author) -> Tokens:
-        """Measure a document: as it is, or as its author may write it, in full turns at most."""
+        """Measure a document: its real size, or the expected and the largest possible size."""
         if (known := self.written.get(read)) is not None:
             return _measure_bytes(known, reader)
         author = self.authors[read.model_index - 1]
@@ -247,7 +247,7 @@ class _Estimator:
         headers: tuple[tuple[str, int], ...],
         tokenizer: str,
     ) -> int:
-        """Count a prompt without the texts of its documents, as the reader's provider will."""
+        """Count a prompt without its documents, with the reader's tokenizer."""
         card = self._readers[tokenizer]
         stage, part = self._get_part(stage_slug, step_name)
         template_name = part.prompt_template_name
@@ -271,12 +271,12 @@ class _Estimator:
         )
         return count_request_tokens(request, card).tokens
 
-    # What is written ----------------------------------------------------------------------------
+    # Output -------------------------------------------------------------------------------------
 
     def _compute_size(self, kind: Kind, author: Author) -> Size:
-        """Compute how long a document will be: all of one kind by one model are taken to be alike.
+        """Compute a document's expected size, which is the same for one kind and one model.
 
-        What does not fit into the turns that it may take is not written.
+        The size is limited by the number of turns allowed.
         """
         size = self._expect_size(kind, author)
         wanted = max(1, round(size.output_tokens))
@@ -298,7 +298,7 @@ class _Estimator:
         return Size(text_bytes * density, text_bytes)
 
     def compute_duration(self, key: DocumentKey) -> Duration:
-        """Compute how long it takes to write a document, at the pace of its author."""
+        """Compute how long its author needs to write a document."""
         author = self.authors[key.model_index - 1]
         pace = self.learned.find_pace(author.card.name)
         pace = pace or (PLAY_PACE if is_play(author.card) else PACE)
@@ -307,7 +307,7 @@ class _Estimator:
 
 
 def list_expected_bytes(process: Process) -> dict[Kind, float]:
-    """List how long the documents of a process are, as its file says."""
+    """List the expected lengths of a process's documents, from its definition."""
     return {
         (stage.slug, part.output_type): (part.expected_output_tokens or OUTPUT_TOKENS)
         * BYTES_PER_TOKEN
@@ -317,7 +317,7 @@ def list_expected_bytes(process: Process) -> dict[Kind, float]:
 
 
 def _measure_bytes(size: int, reader: Author) -> Tokens:
-    """Measure a text that exists, by its bytes, which only some tokenizers go by."""
+    """Measure an existing text by its bytes; exact only for tokenizers that count characters."""
     tokens = reader.count_bytes(size)
     most = tokens * (1 if reader.card.tokenizer.startswith("chars:") else FOREIGN_FACTOR)
     return Tokens(tokens, most, most)

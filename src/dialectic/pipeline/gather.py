@@ -1,7 +1,7 @@
-"""Gather the words of one turn: instructions, request, feedback, and its own inputs. Pure.
+"""Gather the texts of one turn: instructions, request, feedback and its own inputs. Pure.
 
-Every text of a person or a model is an item of its own, under a neutral label, until the request is
-assembled. Nothing else of the stage comes in. A further turn of a document has the words of its
+Each text by a person or a model stays a separate item with a neutral label until `assemble` builds
+the request. A turn sees nothing else of its stage. Later turns of a document reuse the texts of the
 first one.
 """
 
@@ -44,7 +44,7 @@ SELF_CRITIQUE = "self_critique"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text with the label under which it is read; `source_id` if it is a contribution."""
+    """A text with its label in the prompt; `source_id` if it is a contribution."""
 
     label: str
     text: str
@@ -53,7 +53,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Everything a prompt is rendered from."""
+    """Everything that a prompt template needs."""
 
     template_name: str
     template: str
@@ -64,11 +64,11 @@ class Words:
     feedback: tuple[Item, ...] = ()
     inputs: tuple[Item, ...] = ()
     listing: tuple[str, ...] = ()
-    # About how long the answer is to be at most, where that matters.
+    # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
     def as_opening(self) -> dict[str, Any]:
-        """Write down everything but the template, which is pinned by its name."""
+        """Serialize everything but the template, which is pinned by its name."""
         opening = asdict(self)
         del opening["template"]
         for item in opening["inputs"]:
@@ -79,7 +79,7 @@ class Words:
     def from_opening(
         cls, opening: Mapping[str, Any], process: Process, template: str | None = None
     ) -> Words:
-        """Read back the words of a first turn, as they were."""
+        """Deserialize the words of a first turn."""
         name: str = opening["template_name"]
         return cls(
             template_name=name,
@@ -100,7 +100,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Everything a turn is made of, before it becomes a request."""
+    """Everything that a turn needs before `assemble` builds its request."""
 
     payload: TurnPayload
     owner: Owner
@@ -119,13 +119,13 @@ class Material:
     flags: tuple[str, ...]
     expected: tuple[ExpectedDocument, ...]
     max_output_tokens: int | None
-    # How texts are made shorter that do not fit.
+    # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
-    # What the process left out on the way to this document.
+    # What sampling left out of the steps that lead to this document.
     left_out: tuple[str, ...] = ()
-    # What was said in the turns before this one.
+    # The earlier turns of this document.
     chunks: tuple[Chunk, ...] = ()
-    # What is told of inputs that were searched together, and what the questions cost.
+    # The manifest entries of searched inputs, and what embedding the queries cost.
     searched: tuple[Entry, ...] = ()
     searching_credits: int = 0
 
@@ -135,13 +135,13 @@ class Material:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the model has said already that it is done."""
+        """Whether an earlier turn ended with a regular stop."""
         return any(chunk.finish_reason is FinishReason.STOP for chunk in self.chunks)
 
 
-def gather(scene: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
-    """Gather what one turn is made of."""
-    stage = scene.process.load_stage(job.stage_slug)
+def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -> Material:
+    """Gather the material of one turn."""
+    stage = context.process.load_stage(job.stage_slug)
     relation: Relation = Plain()
     if isinstance(payload, PlanPayload):
         rank, origin, source_group, target = 1, payload.model_index, None, None
@@ -154,117 +154,117 @@ def gather(scene: JobContext, job: Job, payload: PlanPayload | ExecutePayload) -
         is_intermediate, compressor = step.is_intermediate, step.compressor
     return Material(
         payload=payload,
-        owner=scene.owner,
-        folder=scene.build_folder(stage),
+        owner=context.owner,
+        folder=context.build_folder(stage),
         name=ContributionName(
             model=slugify_name(payload.model_name, fallback="model"),
             n=payload.ordinal,
             contribution_type=payload.output_type,
             relation=relation,
         ),
-        system=scene.process.prompts[stage.system_prompt_name],
-        words=_gather_words(scene, stage, job.id, payload),
+        system=context.process.prompts[stage.system_prompt_name],
+        words=_gather_words(context, stage, job.id, payload),
         output_type=payload.output_type,
         is_intermediate=is_intermediate,
-        is_lead=payload.model_index == scene.lead_model_index,
-        is_first_session=scene.is_first,
+        is_lead=payload.model_index == context.lead_model_index,
+        is_first_session=context.is_first,
         rank=rank,
         origin=origin,
         source_group=source_group,
         target_contribution_id=target,
-        flags=() if scene.chunks else _flag(scene, payload),
+        flags=() if context.chunks else _flag(context, payload),
         expected=stage.expected_output_artifacts
         if payload.output_type == stage.output_type
         else (),
-        max_output_tokens=scene.max_output_tokens,
+        max_output_tokens=context.max_output_tokens,
         compressor=compressor,
-        chunks=scene.chunks,
+        chunks=context.chunks,
         left_out=list_left_out(
-            scene.process, models=len(scene.models), until=(stage.slug, payload.output_type)
+            context.process, models=len(context.models), until=(stage.slug, payload.output_type)
         ),
     )
 
 
 def _gather_words(
-    scene: JobContext, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
+    context: JobContext, stage: Stage, job_id: UUID, payload: PlanPayload | ExecutePayload
 ) -> Words:
-    if scene.chunks:
-        opening = scene.chunks[0].opening
-        assert opening is not None, "the first turn keeps what it was asked"
-        return Words.from_opening(opening, scene.process)
+    if context.chunks:
+        opening = context.chunks[0].opening
+        assert opening is not None, "the first turn keeps its prompt"
+        return Words.from_opening(opening, context.process)
     if isinstance(payload, PlanPayload):
-        return gather_stage_words(scene, stage)
-    return _gather_step_words(scene, stage, job_id, payload)
+        return gather_stage_words(context, stage)
+    return _gather_step_words(context, stage, job_id, payload)
 
 
-def gather_stage_words(scene: JobContext, stage: Stage) -> Words:
+def gather_stage_words(context: JobContext, stage: Stage) -> Words:
     """Gather the words of a stage's own prompt.
 
-    In a stage without steps that is all that is sent, the same to every model; in one with steps
-    the earlier outputs are only listed, and each of its jobs has a prompt of its own.
+    In a stage without steps, every model gets exactly this prompt. In a stage with steps, it only
+    lists the earlier outputs, and each job has its own prompt.
     """
     rules = stage.list_sources()
     if stage.steps:
         listing = tuple(
-            _place(text) for rule in rules for text in _sort(_select(scene, stage, rule))
+            _place(text) for rule in rules for text in _sort(_select(context, stage, rule))
         )
-        return build_words(scene, stage, stage.prompt_template_name, listing=listing)
-    seed = uuid5(scene.session_id, f"{scene.iteration}:{stage.slug}")
+        return build_words(context, stage, stage.prompt_template_name, listing=listing)
+    seed = uuid5(context.session_id, f"{context.iteration}:{stage.slug}")
     inputs: list[Item] = []
     for rule in rules:
-        texts = _select(scene, stage, rule)
+        texts = _select(context, stage, rule)
         if rule.required and not texts:
             raise PlanError(
-                f"Stage {stage.slug!r} cannot begin: there is no {rule.type!r} to work on.",
+                f"Stage {stage.slug!r} cannot start: its input {rule.type!r} is missing.",
                 reason="nothing_to_read",
                 subject=rule.type,
             )
-        inputs.extend(label_all(scene, rule.header, texts, seed))
+        inputs.extend(label_all(context, rule.header, texts, seed))
     if not rules:
-        header = f"Outcome of iteration {scene.iteration - 1}"
-        inputs.extend(label_all(scene, header, list(scene.texts.values()), seed))
-    return build_words(scene, stage, stage.prompt_template_name, inputs=tuple(inputs))
+        header = f"Outcome of iteration {context.iteration - 1}"
+        inputs.extend(label_all(context, header, list(context.texts.values()), seed))
+    return build_words(context, stage, stage.prompt_template_name, inputs=tuple(inputs))
 
 
 def _gather_step_words(
-    scene: JobContext, stage: Stage, job_id: UUID, payload: ExecutePayload
+    context: JobContext, stage: Stage, job_id: UUID, payload: ExecutePayload
 ) -> Words:
     step = stage.load_step(payload.step_name)
     inputs: list[Item] = []
     for number, rule in enumerate(step.inputs_required):
-        given = [scene.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
-        inputs.extend(label_all(scene, rule.header, given, job_id))
-    return build_words(scene, stage, step.prompt_template_name, inputs=tuple(inputs))
+        given = [context.texts[i.contribution_id] for i in payload.inputs if i.rule == number]
+        inputs.extend(label_all(context, rule.header, given, job_id))
+    return build_words(context, stage, step.prompt_template_name, inputs=tuple(inputs))
 
 
 def build_words(
-    scene: JobContext,
+    context: JobContext,
     stage: Stage,
     template_name: str,
     *,
     inputs: tuple[Item, ...] = (),
     listing: tuple[str, ...] = (),
 ) -> Words:
-    """Build the words of one prompt: what all of them carry, and its own inputs."""
+    """Build the words of one prompt: the shared texts and its own inputs."""
     return Words(
         template_name=template_name,
-        template=scene.process.prompts[template_name],
-        domain=scene.domain,
-        guidance=scene.process.get_guidance(scene.domain, template_name),
-        request=Item("Original request", scene.request),
+        template=context.process.prompts[template_name],
+        domain=context.domain,
+        guidance=context.process.get_guidance(context.domain, template_name),
+        request=Item("Original request", context.request),
         context=tuple(
             Item(row["type"].replace("_", " ").capitalize(), row["content"])
-            for row in scene.context
+            for row in context.context
         ),
-        feedback=tuple(_gather_feedback(scene, stage)),
+        feedback=tuple(_gather_feedback(context, stage)),
         inputs=inputs,
         listing=listing,
     )
 
 
-def _select(scene: JobContext, stage: Stage, rule: InputRule) -> list[Text]:
+def _select(context: JobContext, stage: Stage, rule: InputRule) -> list[Text]:
     kind = rule.get_kind(stage)
-    return [text for text in scene.texts.values() if (text.stage_slug, text.type) == kind]
+    return [text for text in context.texts.values() if (text.stage_slug, text.type) == kind]
 
 
 def _sort(texts: Sequence[Text]) -> list[Text]:
@@ -275,60 +275,60 @@ def _place(text: Text) -> str:
     return text.path.rsplit("/", 1)[-1]
 
 
-def label_all(scene: JobContext, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
-    """Label documents neutrally, in an order of the reader's own."""
+def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: UUID) -> list[Item]:
+    """Label documents neutrally, in an order that differs for each reader."""
     by_id = {text.id: text for text in texts}
     order = [by_id[i] for i in order_for_reader(reader, [text.id for text in _sort(texts)])]
-    labels = tell_apart([_label(scene, header, text) for text in order])
+    labels = tell_apart([_label(context, header, text) for text in order])
     return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
 
 
-def _label(scene: JobContext, header: str, text: Text) -> str:
+def _label(context: JobContext, header: str, text: Text) -> str:
     return build_label(
         header,
-        session_id=scene.session_id,
-        models=len(scene.models),
+        session_id=context.session_id,
+        models=len(context.models),
         origin=text.origin,
         model_index=text.model_index,
         is_origin=text.is_origin,
     )
 
 
-# -- what the user said ---------------------------------------------------------------------------
+# -- feedback ------------------------------------------------------------------------------------
 
 
-def _gather_feedback(scene: JobContext, stage: Stage) -> list[Item]:
-    """One item per earlier stage that the user said something about, oldest first.
+def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
+    """List one item for each earlier stage with user feedback, oldest first.
 
-    An iteration begins with what was said about all stages of the one before it.
+    The first stage of an iteration reads the feedback on all stages of the previous iteration.
     """
-    position = scene.process.position(stage.slug)
+    position = context.process.position(stage.slug)
     headers = {
         rule.stage_slug: rule.header
         for rule in stage.inputs_required
         if rule.is_feedback and rule.stage_slug
     }
     items = []
-    for iteration in (scene.iteration - 1, scene.iteration):
-        for earlier in scene.process.order:
-            is_now = iteration == scene.iteration
-            if is_now and scene.process.position(earlier.slug) >= position:
+    for iteration in (context.iteration - 1, context.iteration):
+        for earlier in context.process.order:
+            is_now = iteration == context.iteration
+            if is_now and context.process.position(earlier.slug) >= position:
                 break
             entries = [
                 row
-                for row in scene.feedback
+                for row in context.feedback
                 if (row["iteration"], row["stage"]) == (iteration, earlier.slug)
             ]
             if not entries:
                 continue
             header = headers.get(earlier.slug, f"User feedback on the stage {earlier.display_name}")
             label = header if is_now else f"{header}, iteration {iteration}"
-            items.append(Item(label, "\n\n".join(_say(scene, row) for row in entries)))
+            items.append(Item(label, "\n\n".join(_say(context, row) for row in entries)))
     return items
 
 
-def _say(scene: JobContext, row: dict[str, Any]) -> str:
-    """Put one entry into words, with a neutral label for what it is about."""
+def _say(context: JobContext, row: dict[str, Any]) -> str:
+    """Render one feedback entry, with a neutral label for its target."""
     said: str = row["content"].strip()
     if row["rating"] is not None:
         said = f"Rated {row['rating']} of 5. {said}".strip()
@@ -336,8 +336,8 @@ def _say(scene: JobContext, row: dict[str, Any]) -> str:
         return said
     label = build_label(
         row["target_type"].replace("_", " ").capitalize(),
-        session_id=scene.session_id,
-        models=len(scene.models),
+        session_id=context.session_id,
+        models=len(context.models),
         origin=row["target_origin"],
         model_index=row["target_model_index"],
         is_origin=row["target_is_origin"],
@@ -360,11 +360,11 @@ def _relate(naming: Naming) -> Relation:
             return Plain()
 
 
-def _flag(scene: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
-    """Mark what a model wrote about a document of its own."""
+def _flag(context: JobContext, payload: PlanPayload | ExecutePayload) -> tuple[str, ...]:
+    """Flag a document that a model wrote about its own document."""
     match payload:
         case ExecutePayload(inputs=(one,), target_contribution_id=target):
-            is_own = scene.texts[one.contribution_id].model_index == payload.model_index
+            is_own = context.texts[one.contribution_id].model_index == payload.model_index
             return (SELF_CRITIQUE,) if is_own and one.contribution_id == target else ()
         case _:
             return ()

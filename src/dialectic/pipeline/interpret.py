@@ -1,4 +1,4 @@
-"""Follow: decide what an answer, or an error, means for the job. Pure; unknown is never success."""
+"""Decide what an answer or an error means for the job. Pure; unknown is never success."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ REPEATS_ITSELF = "repeats_itself"
 WINDOW_FULL = "window_full"
 UNCLOSED = "unclosed"
 
-# A further turn that says less, although it was given more tokens than that, is none.
+# A later turn with less text than this, although it had room for more, adds nothing.
 PROGRESS_CHARS_MIN = 20
-# An answer without words is asked for once more, not as often as others.
+# Retry an empty answer only once.
 EMPTY_RETRIES_MAX = 1
 
 BACKOFF_FIRST_S = 1.0
 BACKOFF_MAX_S = 60.0
 RETRY_AFTER_MAX_S = 3600.0
-# How soon a call looks again whether others have freed the money it needs.
+# How soon to check again whether other calls have released the money.
 HELD_S = 4.0
 THROTTLED_MAX_S = 3600.0
-# A wait is never shortened, and made a little longer by chance.
+# Jitter only lengthens a wait.
 JITTER_UP = 1.05
-# Errors that are met again and again do not pass: how often each is tried again, in a row.
+# A repeated error is unlikely to pass: the most retries in a row for each code.
 RETRIES_MAX = {ProviderMalformed.code: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Whether a cut-off answer is continued, and for how many further turns at most."""
+    """Whether a cut-off answer is continued, and the most further turns."""
 
     continues: bool
     continuations_max: int
@@ -65,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The document is what was said; `is_incomplete` when it was cut off and stays so."""
+    """The document is finished; `is_incomplete` if it was cut off and is not continued."""
 
     text: str
     is_incomplete: bool
@@ -74,23 +74,23 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The answer was cut off and is a part of the document; another turn goes on with it."""
+    """The answer was cut off; another turn continues the document."""
 
 
 def interpret(
     reply: Reply, said: Sequence[str], limits: Limits, *, has_stopped: bool = False
 ) -> Finish | Continue:
-    """Decide what an answer means, after what was said in the turns before it.
+    """Decide what an answer means, given the earlier turns.
 
-    Only an answer with text can become a document, or a part of one. `has_stopped` when one of
-    those turns ended by itself and was continued nevertheless.
+    Only an answer with text can become a document or a part of one. `has_stopped` if an earlier
+    turn ended with a regular stop and was continued because it seemed unfinished.
     """
     match reply.finish_reason:
         case FinishReason.STOP | FinishReason.LENGTH:
             if not reply.text.strip() and not said:
                 raise ProviderMalformed(
-                    f"The model ended with {reply.raw_finish_reason!r} and wrote nothing: an empty "
-                    "answer.",
+                    f"The model returned an empty answer (finish reason "
+                    f"{reply.raw_finish_reason!r}).",
                     retries_max=EMPTY_RETRIES_MAX,
                     remains=_leave(reply),
                     reason="empty_answer",
@@ -101,15 +101,14 @@ def interpret(
             return _follow_cut(reply, said, limits)
         case FinishReason.FILTER:
             raise ProviderFiltered(
-                f"The model refused: {reply.raw_finish_reason!r}.",
+                f"The model refused to answer (finish reason {reply.raw_finish_reason!r}).",
                 remains=_leave(reply),
                 reason="refused",
                 subject=reply.raw_finish_reason,
             )
         case FinishReason.TOOL | FinishReason.ERROR:
             raise ProviderMalformed(
-                f"The answer ended with {reply.raw_finish_reason!r}, which is no end of a "
-                "document.",
+                f"The model did not finish its answer (finish reason {reply.raw_finish_reason!r}).",
                 remains=_leave(reply),
                 reason="unknown_end",
                 subject=reply.raw_finish_reason,
@@ -119,12 +118,12 @@ def interpret(
 
 
 def close(said: Sequence[str], flag: str) -> Finish:
-    """Make the document of what there is, although its end was not reached."""
+    """Build an incomplete document from the turns so far."""
     return _finish(join(said), is_incomplete=True, flags=(flag,))
 
 
 def _finish(joined: Joined, *, is_incomplete: bool, flags: tuple[str, ...] = ()) -> Finish:
-    # What stood at the edge of a turn can be judged now that its neighbours are known.
+    # Clean again: a character sequence may have been split between two turns.
     text, notes = clean_text(joined.text)
     cleaned = (f"cleaned: {note}" for note in notes)
     return Finish(text, is_incomplete, (*flags, *joined.notes, *cleaned))
@@ -135,7 +134,7 @@ def _follow_end(
 ) -> Finish | Continue:
     joined = _join(reply, said)
     if is_unclosed(joined.text):
-        # It says that it is done and is not: asked once to go on, and then taken at its word.
+        # The model stopped, but the text seems unfinished: ask once to continue, then accept it.
         if limits.continues and not has_stopped and len(said) < limits.continuations_max:
             return Continue()
         return _finish(joined, is_incomplete=False, flags=(UNCLOSED,))
@@ -162,12 +161,12 @@ def _follow_cut(reply: Reply, said: Sequence[str], limits: Limits) -> Finish | C
 
 
 def _join(reply: Reply, said: Sequence[str]) -> Joined:
-    """Join an answer to what was said before it; a model that starts over may do so once."""
+    """Join an answer to the earlier turns; a model may start over once."""
     joined = join([*said, reply.text])
     if joined.restarts > 1:
         raise ProviderMalformed(
-            f"The model repeats itself: asked to go on with turn {len(said)} of its answer, it "
-            "began all over again for the second time.",
+            f"The model repeats itself: asked to continue with turn {len(said)}, it started over "
+            "for the second time.",
             remains=_leave(reply),
             reason="repeats_itself",
         )
@@ -175,7 +174,7 @@ def _join(reply: Reply, said: Sequence[str]) -> Joined:
 
 
 def _leave(reply: Reply) -> PartialResponse:
-    """What is known of a call whose answer is useless; it was paid for nevertheless."""
+    """Build the record of an unusable answer, which is charged anyway."""
     return PartialResponse(
         was_sent=True,
         partial_text=reply.text,
@@ -191,7 +190,7 @@ def _leave(reply: Reply) -> PartialResponse:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Run the job again after a while; `counts` says whether that uses up one of its tries."""
+    """Run the job again after a delay; `counts` tells whether that uses up a retry."""
 
     delay_s: float
     counts: bool
@@ -199,9 +198,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Come back when the endpoint takes calls: nothing was tried, and nothing went wrong.
+    """Run the job again when the endpoint accepts calls; this does not count as a failure.
 
-    `is_in_trouble` when the endpoint is, rather than just busy: that is not waited for without end.
+    `is_in_trouble` if the endpoint is failing and not just busy: that wait has a limit.
     """
 
     delay_s: float
@@ -223,11 +222,11 @@ class Fail:
 def decide_fate(
     job: Job, error: DialecticError, *, jitter: random.Random
 ) -> Retry | Postpone | Pause | Fail:
-    """Decide what becomes of a job that met an error."""
+    """Decide what happens to a job after an error."""
     match error.fate:
         case Fate.PAUSE:
             if isinstance(error, FundsError) and error.is_held_by_others:
-                # Calls in flight have set the money aside: what they leave of it may do.
+                # Calls in flight hold the money: what they release may be enough.
                 return Postpone(jitter.uniform(HELD_S / 2, HELD_S), is_in_trouble=False)
             return Pause()
         case Fate.FAIL:
@@ -241,14 +240,14 @@ def decide_fate(
             counts = not isinstance(error, ProviderThrottled)
             return Retry(_delay_s(job, error, jitter), counts)
         case Fate.DROP:
-            message = f"{type(error).__name__} is dropped where it is met"
+            message = f"{type(error).__name__} must be dropped by the caller"
             raise AssertionError(message)
         case unreachable:
             assert_never(unreachable)
 
 
 def _is_used_up(job: Job, error: DialecticError) -> bool:
-    """Say whether this error has come too often, or lasted too long, to be met once more."""
+    """Tell whether this error has occurred too often, or lasted too long, for another retry."""
     if isinstance(error, ProviderThrottled | CircuitOpen):
         return job.throttled_s > THROTTLED_MAX_S
     if isinstance(error, EndpointBusy):
@@ -258,15 +257,15 @@ def _is_used_up(job: Job, error: DialecticError) -> bool:
     retries_max = RETRIES_MAX.get(error.code)
     if isinstance(error, ProviderError) and error.retries_max is not None:
         retries_max = error.retries_max
-    # What was met before a person ran the job again is not held against it.
+    # Do not count errors from before a person retried the job.
     repeats = min(job.count_repeats(error.code), job.retry_count)
     return retries_max is not None and repeats >= retries_max
 
 
 def _delay_s(job: Job, error: DialecticError, jitter: random.Random) -> float:
-    """Jitter up to a ceiling that doubles; a wait that the provider names wins, if it makes sense.
+    """Compute an exponential back-off with full jitter; a valid `Retry-After` takes precedence.
 
-    All who failed together come back at any time between, so that they do not fail together again.
+    Jitter spreads the retries of jobs that failed together.
     """
     asked_s = error.retry_after_s if isinstance(error, ProviderError) else None
     if asked_s is not None and asked_s >= 0:  # false for NaN, too

@@ -1,8 +1,8 @@
-"""Look: load what one job must know, in one transaction. Reads only; decides nothing.
+"""Load what one job needs, in one transaction. Reads only; decides nothing.
 
-A plan job sees the documents and the plan jobs of its iteration; a turn gets the newest text of
-each document it was given. A version that a person edited takes the place of the model's own. A
-further turn of a document gets what was said of it so far, and with it all that it was asked.
+A plan job gets the documents and the plan jobs of its iteration. A turn gets the newest text of
+each of its inputs: a version that a person edited replaces the model's own. A later turn of a
+document gets its earlier turns and the prompt of the first one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dialectic.pipeline.strategies import Document
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A document that a turn reads: under the id of its first version, and that of this one."""
+    """A document that a turn reads, with the ids of its first version and of this version."""
 
     id: UUID
     version_id: UUID
@@ -57,14 +57,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What everything in a session has in common, and what one job has to read."""
+    """The session's shared data, and what one job reads."""
 
     session_id: UUID
     iteration: int
     project_id: UUID
     project_slug: str
     project_name: str
-    # Whether no other session of the project is older: its agreed plan has the shortest names.
+    # Whether this is the oldest session of the project: its plan files get no name prefix.
     is_first: bool
     user_id: UUID
     wallet_id: UUID
@@ -79,13 +79,13 @@ class JobContext:
     continues: bool
     max_output_tokens: int | None
     max_retries: int
-    # Stages of this iteration whose seed prompt is written.
+    # Stages of this iteration that have a seed prompt.
     seeded: frozenset[str]
     feedback: tuple[dict[str, Any], ...]
     context: tuple[dict[str, Any], ...]
     situation: Situation | None = None
     texts: Mapping[UUID, Text] = field(default_factory=dict)
-    # What was said so far of the document that the job writes.
+    # The earlier turns of the document that the job writes.
     chunks: tuple[Chunk, ...] = ()
 
     @property
@@ -93,7 +93,7 @@ class JobContext:
         return Owner(self.user_id, self.project_id)
 
     def build_folder(self, stage: Stage) -> StageFolder:
-        """Build the place of a stage's files."""
+        """Build the folder of a stage's files."""
         return StageFolder(
             project=self.project_slug,
             session=short_id(self.session_id),
@@ -107,49 +107,51 @@ async def load_job_context(engine: Engine, job: Job, payload: AnyPayload) -> Job
     """Load everything that a claimed job needs."""
 
     async def work(connection: Connection) -> JobContext:
-        scene = await load_session_context(engine, connection, job.session_id, job.iteration_number)
+        context = await load_session_context(
+            engine, connection, job.session_id, job.iteration_number
+        )
         is_turn = isinstance(payload, ExecutePayload | MergePayload)
-        is_turn = is_turn or not scene.process.load_stage(job.stage_slug).steps
-        if is_turn and job.attempt > 1:  # a turn that is saved has been claimed before
+        is_turn = is_turn or not context.process.load_stage(job.stage_slug).steps
+        if is_turn and job.attempt > 1:  # a first attempt has no saved turns
             said = await chunks.read_chunks(connection, derive_contribution_id(job.id))
             if said:
-                return replace(scene, chunks=said)
+                return replace(context, chunks=said)
         if isinstance(payload, PlanPayload):
-            return await list_siblings(connection, scene, job.stage_slug, payload.model_index)
+            return await list_siblings(connection, context, job.stage_slug, payload.model_index)
         ids = [given.contribution_id for given in payload.inputs]
         if isinstance(payload, MergePayload | CombinePayload):
-            found = await read_versions(connection, scene.session_id, ids)
-            _require(scene, ids, texts := {text.version_id: text for text in found})
-            return replace(scene, texts=texts)
-        return await read_texts(connection, scene, ids)
+            found = await read_versions(connection, context.session_id, ids)
+            _require(context, ids, texts := {text.version_id: text for text in found})
+            return replace(context, texts=texts)
+        return await read_texts(connection, context, ids)
 
     return await engine.db.transact(job.tenant_id, work)
 
 
 async def list_siblings(
-    connection: Connection, scene: JobContext, stage_slug: str, model_index: int
+    connection: Connection, context: JobContext, stage_slug: str, model_index: int
 ) -> JobContext:
-    """Load what there is to plan with, and the texts of a stage that can begin as one call."""
-    stage = scene.process.load_stage(stage_slug)
+    """Load the planning situation, and the inputs of a stage that can start as one call."""
+    stage = context.process.load_stage(stage_slug)
     if not stage.steps and not stage.list_sources():
-        ids = await list_outcomes(connection, scene) if scene.iteration > 1 else []
-        return await read_texts(connection, scene, ids)
-    situation = await read_situation(connection, scene)
-    scene = replace(scene, situation=situation)
+        ids = await list_outcomes(connection, context) if context.iteration > 1 else []
+        return await read_texts(connection, context, ids)
+    situation = await read_situation(connection, context)
+    context = replace(context, situation=situation)
     if list_missing(stage, stage.inputs_required, model_index, situation):
-        return scene
+        return context
     found = read_inputs(stage.inputs_required, stage, model_index, situation)
-    return await read_texts(connection, scene, [d.id for kind in found for d in kind.documents])
+    return await read_texts(connection, context, [d.id for kind in found for d in kind.documents])
 
 
 async def load_session_context(
     engine: Engine, connection: Connection, session_id: UUID, iteration: int
 ) -> JobContext:
-    """Load what all jobs of an iteration have in common."""
+    """Load the data that all jobs of an iteration share."""
     kinds = [kind.value for kind in ResourceKind]
     row = await connection.fetchrow(SQL["load_scene"], session_id, iteration, kinds)
     if row is None:
-        raise NotFound(f"There is no session {session_id}.")
+        raise NotFound(f"Session {session_id} does not exist.")
     process = await load_pinned(engine, connection, row["process_template_id"])
     return JobContext(
         session_id=session_id,
@@ -178,13 +180,13 @@ async def load_session_context(
 
 
 async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:
-    """Load a process as it was pinned. A version never changes, so it is read once.
+    """Load a pinned process. A version never changes, so it is cached after the first read.
 
-    Others pin the same content under ids of their own: it is built once.
+    Sessions that pin the same content under different ids share one object.
     """
     if process_id not in engine.processes:
         row = await connection.fetchrow(SQL["load_process"], process_id)
-        assert row is not None, "a session's process stays"
+        assert row is not None, "a session's process is never deleted"
         known = {process.content_hash: process for process in engine.processes.values()}
         engine.processes[process_id] = known.get(row["content_hash"]) or build_process(
             row["definition"]["file"],
@@ -195,10 +197,10 @@ async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) 
     return engine.processes[process_id]
 
 
-async def read_situation(connection: Connection, scene: JobContext) -> Situation:
-    """Read what exists in an iteration and how far its plan jobs are, all of one moment."""
-    row = await connection.fetchrow(SQL["read_situation"], scene.session_id, scene.iteration)
-    assert row is not None, "it is one row, of lists"
+async def read_situation(connection: Connection, context: JobContext) -> Situation:
+    """Read the documents and plan jobs of an iteration, in one snapshot."""
+    row = await connection.fetchrow(SQL["read_situation"], context.session_id, context.iteration)
+    assert row is not None, "the query returns one row of lists"
     progress = [Progress(**each) for each in row["progress"]]
     documents = [
         Document(
@@ -215,50 +217,52 @@ async def read_situation(connection: Connection, scene: JobContext) -> Situation
     return Situation(
         documents=documents,
         made_in={d.id: stage for d, stage in zip(documents, stages, strict=True)},
-        progress=[*progress, *_list_imported(scene, progress, row["over"])],
-        models=scene.models,
-        outline=scene.outline,
+        progress=[*progress, *_list_imported(context, progress, row["over"])],
+        models=context.models,
+        outline=context.outline,
     )
 
 
 def _list_imported(
-    scene: JobContext, progress: Sequence[Progress], over: Sequence[str]
+    context: JobContext, progress: Sequence[Progress], over: Sequence[str]
 ) -> Iterator[Progress]:
-    """A stage that came with an imported project has no jobs: that it has ended, its run says."""
+    """List the ended stages of an imported project: they have stage runs, but no jobs."""
     planned = {each.stage_slug for each in progress}
     for stage_slug in over:
         if stage_slug not in planned:
-            for model_index in range(1, len(scene.models) + 1):
+            for model_index in range(1, len(context.models) + 1):
                 yield Progress(stage_slug, model_index, current_step=1, has_ended=True)
 
 
-async def list_outcomes(connection: Connection, scene: JobContext) -> list[UUID]:
-    """List what the iteration before this one came to."""
-    rows = await connection.fetch(SQL["list_outcomes"], scene.session_id, scene.iteration - 1)
+async def list_outcomes(connection: Connection, context: JobContext) -> list[UUID]:
+    """List the final documents of the previous iteration."""
+    rows = await connection.fetch(SQL["list_outcomes"], context.session_id, context.iteration - 1)
     return [row["id"] for row in rows]
 
 
 async def read_texts(
-    connection: Connection, scene: JobContext, ids: Collection[UUID]
+    connection: Connection, context: JobContext, ids: Collection[UUID]
 ) -> JobContext:
     """Read the newest text of each of these documents."""
     if not ids:
-        return scene
-    rows = await connection.fetch(SQL["read_documents"], scene.session_id, list(ids))
+        return context
+    rows = await connection.fetch(SQL["read_documents"], context.session_id, list(ids))
     texts = {row["id"]: _build_text(row) for row in rows}
-    _require(scene, ids, texts)
-    return replace(scene, texts=texts)
+    _require(context, ids, texts)
+    return replace(context, texts=texts)
 
 
-def _require(scene: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
+def _require(context: JobContext, ids: Collection[UUID], texts: Mapping[UUID, Text]) -> None:
     if missing := [str(wanted) for wanted in ids if wanted not in texts]:
-        raise NotFound(f"Document(s) {', '.join(missing)} of session {scene.session_id} are gone.")
+        raise NotFound(
+            f"Document(s) {', '.join(missing)} of session {context.session_id} do not exist."
+        )
 
 
 async def read_versions(
     connection: Connection, session_id: UUID, ids: Collection[UUID]
 ) -> list[Text]:
-    """Read these very versions of documents, as many of them as there are, in this order."""
+    """Read exactly these versions of documents, in this order; missing ones are left out."""
     rows = await connection.fetch(SQL["read_versions"], session_id, list(ids))
     texts = {row["version_id"]: _build_text(row) for row in rows}
     return [texts[wanted] for wanted in ids if wanted in texts]

@@ -1,7 +1,7 @@
-"""Outline: which jobs a process makes for n models, and how many, before the first one runs.
+"""Compute which jobs a process creates for n models, before the first one runs. Pure.
 
-Pure. It plays the process through with placeholder documents and the very strategies that plan the
-real ones, so the figures cannot disagree with the work.
+It simulates the process with placeholder documents and the same strategies that plan the real ones,
+so the numbers always match the work.
 """
 
 from __future__ import annotations
@@ -25,33 +25,32 @@ _PLACEHOLDERS = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class StepOutline:
-    """A step in figures; a stage without steps is one step of one call per model."""
+    """The numbers of a step; a stage without steps is one step with one call per model."""
 
     stage_slug: str
     name: str
     output_type: str
-    # The most that one model makes; all make the same number unless something is left out.
+    # The most documents per model; all models have the same number unless sampling differs.
     per_model: int
     calls: int
-    # How many of one model's documents descend from one thesis, and how many of all models'
-    # together; 0 where it is not the same number for all.
+    # The documents per thesis, of one model and of all models; 0 if theses differ.
     group_own: int
     group_all: int
-    # For each model, the ranks its strategy gives when all goes well, in order.
+    # For each model, the ranks of its children if no job fails, in order.
     ranks: tuple[tuple[int, ...], ...]
 
     def group_size(self, scope: Scope) -> int:
-        """How many documents in a scope descend from one thesis; 0 if that differs."""
+        """Return the number of documents per thesis in a scope; 0 if theses differ."""
         return self.group_own if scope is Scope.OWN else self.group_all
 
     def get_ranks(self, model_index: int) -> tuple[int, ...]:
-        """Get the ranks of one model's children, in order; other ranks are left out."""
+        """Get the ranks of one model's children, in order, without those that sampling left out."""
         return self.ranks[model_index - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A process in figures, for a number of models."""
+    """The numbers of a process for n models."""
 
     models: int
     steps: tuple[StepOutline, ...]
@@ -73,7 +72,7 @@ class Outline:
 
 
 class DocumentKey(NamedTuple):
-    """The place of a document in an iteration, which is known before it exists."""
+    """The key of a document in an iteration, known before the document exists."""
 
     stage_slug: str
     output_type: str
@@ -87,7 +86,7 @@ class DocumentKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One call before it is made: the document it makes, and those it reads."""
+    """A planned call: the document it writes and those it reads."""
 
     step_name: str
     makes: DocumentKey
@@ -96,19 +95,19 @@ class PlannedCall:
 
 class _Played(NamedTuple):
     figures: StepOutline
-    # Each placeholder document, with those it was made from.
+    # Each placeholder document with its sources.
     documents: dict[Document, tuple[UUID, ...]]
 
 
-@functools.lru_cache(maxsize=64)  # tens of milliseconds for a dozen models, and every job asks
+@functools.lru_cache(maxsize=64)  # takes tens of ms for 12 models, and every job needs it
 def build_outline(process: Process, *, models: int, until: str | None = None) -> Outline:
-    """Play a process through for a number of models, up to and including a stage."""
+    """Simulate a process for n models, up to and including a stage."""
     played = _play_all(process, models, until)
     return Outline(models, tuple(each.figures for each in played.values()))
 
 
 def list_calls(process: Process, *, models: int, until: str | None = None) -> list[PlannedCall]:
-    """List every call of a process, in an order in which what is read was made before."""
+    """List every call of a process; each document comes before its readers."""
     calls: list[PlannedCall] = []
     keys: dict[UUID, DocumentKey] = {}
     for (slug, output_type), (figures, documents) in _play_all(process, models, until).items():
@@ -120,7 +119,7 @@ def list_calls(process: Process, *, models: int, until: str | None = None) -> li
 
 
 def _play_all(process: Process, models: int, until: str | None) -> dict[Kind, _Played]:
-    assert models >= 1, "a process is played by at least one model"
+    assert models >= 1, "a process needs at least one model"
     made: dict[Kind, _Played] = {}
     for stage in process.order:
         for part in stage.parts:
@@ -151,7 +150,7 @@ def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models
         if len(documents) > STEP_CALLS_MAX:
             raise PlanError(
                 f"Step {name!r} of stage {stage.slug!r} would make more than {STEP_CALLS_MAX} "
-                f"calls with {models} model(s). Take fewer models, or let the step read less.",
+                f"calls with {models} model(s). Choose fewer models, or let the step read less.",
                 reason="too_many_calls",
                 subject=name,
                 limit=STEP_CALLS_MAX,
@@ -170,7 +169,7 @@ def _play(stage: Stage, part: Stage | Step, made: Mapping[Kind, _Played], models
 
 
 def _get_common(counts: Mapping[object, int]) -> int:
-    """Get the number that all counts are; 0 if they differ."""
+    """Get the common value of all counts; 0 if they differ."""
     found = set(counts.values())
     return found.pop() if len(found) == 1 else 0
 
@@ -178,13 +177,13 @@ def _get_common(counts: Mapping[object, int]) -> int:
 def _deal(
     stage: Stage, step: Step, inputs: Sequence[InputSet], model_index: int, models: int
 ) -> list[Child]:
-    """Deal one model's part of a step out to children."""
+    """Plan the children of one model in a step."""
     dealt = deal(step.granularity_strategy, inputs, models=models)
     kept = keep_sample(step, dealt, model_index=model_index, models=models)
     if not kept:
         raise PlanError(
             f"Step {step.name!r} of stage {stage.slug!r} leaves model {model_index} of {models} "
-            "nothing to do: what it reads was left out before. Raise `readers_max` or "
+            "nothing to do: sampling left out its inputs. Raise `readers_max` or "
             "`per_source_max` of the steps it reads from.",
             reason="nothing_to_do",
             subject=step.name,

@@ -1,8 +1,8 @@
-"""Plan: a plan job deals its stage's work out to children, as soon as their inputs exist.
+"""Plan a stage: a plan job creates child jobs as soon as their inputs exist.
 
-Planning is pure (`decide_plan`); the shell loads what there is and writes what was decided, in one
-commit. It may run any number of times: children have the ids of their work, so planning again only
-adds what is new. A plan job wakes when something it awaits has arrived or a step has ended.
+Planning is pure (`decide_plan`); the caller loads the situation and saves the decision in one
+commit. Planning is idempotent: a child's id is derived from its work, so planning again only adds
+new children. A plan job wakes when an awaited document has arrived or a step has ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dialectic.pipeline.strategies import Child, Document, InputSet, deal
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one plan job of the session is."""
+    """The progress of one plan job of the session."""
 
     stage_slug: str
     model_index: int
@@ -33,7 +33,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan job sees when it looks: documents and plan jobs of its iteration."""
+    """The documents and plan jobs of an iteration, as a plan job sees them."""
 
     documents: Sequence[Document]
     made_in: Mapping[UUID, str]
@@ -44,7 +44,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChild:
-    """A child to be made: its id, its step and everything it needs."""
+    """A child job to create: its id, its step and its payload."""
 
     id: UUID
     step_number: int
@@ -63,14 +63,14 @@ class Decision:
 def read_inputs(
     rules: Sequence[InputRule], stage: Stage, model_index: int, situation: Situation
 ) -> list[InputSet]:
-    """Find the documents that rules ask for, and whether more of them are to come."""
+    """Find the documents that input rules select, and whether each set is complete."""
     return [_read(rule, stage, model_index, situation) for rule in rules if not rule.is_feedback]
 
 
 def list_missing(
     stage: Stage, rules: Sequence[InputRule], model_index: int, situation: Situation
 ) -> tuple[str, ...]:
-    """Find what is still to come of what rules ask for, by the names it is awaited by."""
+    """List the names of the inputs that are not complete yet."""
     kinds = [rule.name_awaited(model_index) for rule in rules if not rule.is_feedback]
     found = read_inputs(rules, stage, model_index, situation)
     missing = [kind for kind, has in zip(kinds, found, strict=True) if not has.is_complete]
@@ -99,21 +99,21 @@ def _read(rule: InputRule, stage: Stage, model_index: int, situation: Situation)
 
 
 def _list_done(kind: Kind, stage: Stage, situation: Situation) -> set[int]:
-    """List the models that will make no more of a kind: they have ended, or passed its step."""
+    """List the models that will write no more of a kind: they have ended or passed its step."""
     source, output_type = kind
     makers = [maker for maker in situation.progress if maker.stage_slug == source]
     if source == stage.slug:
         step = stage.list_outputs().index(output_type) + 1
         return {m.model_index for m in makers if m.has_ended or m.current_step > step}
     ended = {maker.model_index for maker in makers if maker.has_ended}
-    # One that ended short may have failed its stage: that is known when all of it has ended.
+    # A model that ended early may have failed the stage: wait until all models have ended.
     return ended if len(ended) == len(situation.models) else set()
 
 
 def decide_plan(
     plan_id: UUID, payload: PlanPayload, stage: Stage, current_step: int, situation: Situation
 ) -> Decision:
-    """Deal out everything that can begin, of the current step and of those after it."""
+    """Plan every child that can start, in the current step and in later ones."""
     children: list[PlannedChild] = []
     awaits: list[str] = []
     is_step_open = False
@@ -148,7 +148,7 @@ def decide_plan(
 def _deal_step(
     step: Step, rules: Sequence[InputRule], inputs: Sequence[InputSet], *, models: int
 ) -> list[Child]:
-    """Deal a step out, unless something it cannot do without will never come."""
+    """Plan the children of a step; none if a required input will never exist."""
     for rule, found in zip(rules, inputs, strict=True):
         if rule.required and found.is_complete and not found.documents:
             return []
@@ -163,15 +163,15 @@ def _nothing_to_do(
         for rule, found in zip(rules, inputs, strict=True)
     )
     return PlanError(
-        f"Step {step.name!r} of stage {stage.slug!r} has nothing to work on: "
-        f"{step.granularity_strategy} was given {counts}.",
+        f"Step {step.name!r} of stage {stage.slug!r} has no inputs: "
+        f"{step.granularity_strategy} found {counts}.",
         reason="nothing_to_read",
         subject=step.name,
     )
 
 
 def _list_sources(step: Step, inputs: Sequence[InputSet]) -> dict[UUID, tuple[int, Document]]:
-    """Tell for each document which rule of the step asked for it, from 0."""
+    """Map each document to the input rule that selected it, counted from 0."""
     numbers = [n for n, rule in enumerate(step.inputs_required) if not rule.is_feedback]
     return {d.id: (n, d) for n, found in zip(numbers, inputs, strict=True) for d in found.documents}
 
@@ -186,7 +186,7 @@ def _build_child(
     sources: Mapping[UUID, tuple[int, Document]],
     situation: Situation,
 ) -> PlannedChild:
-    """The one place where a child is given everything it needs."""
+    """Build a child job's payload. No other code does."""
     _, first = sources[child.sources[0]]
     figures = situation.outline.load_step(stage.slug, step.output_type)
     rank = figures.get_ranks(payload.model_index).index(child.rank) + 1

@@ -1,9 +1,9 @@
-"""Reserve: money is held for one call before it is made, and what a failed one cost is paid.
+"""Reserve money for one call before it is sent, and settle the cost of calls that failed.
 
-Jobs, chats and searches pay for their calls here. The hold is a commit of its own, the last before
-a byte leaves: a hold that is found open may have cost money. The commit that keeps the answer
-settles it. Decides how long an answer money allows, and what a call that came to nothing has cost.
-Money itself moves in `ledger`.
+Jobs, chats and searches pay for their calls here. The reservation is the last commit before the
+request is sent, so an open hold may have cost money. The commit that saves the answer settles the
+hold. This module decides how long an answer the funds allow and what a failed call has cost;
+`ledger` moves the money.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from dialectic.tokens.counting import count_request_tokens_aside, get_counter
 
 @dataclass(frozen=True, slots=True)
 class DirectCaller:
-    """Who calls a model outside any job, by a chat or a search: for its limits and its money."""
+    """The caller of a model outside any job (chat or search), for rate limits and payment."""
 
     tenant_id: UUID
     id: UUID
@@ -56,7 +56,7 @@ class DirectCaller:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A call that is paid for: what may be sent, and the key of its hold."""
+    """A reserved call: the request that may be sent, and the key of its hold."""
 
     request: Request
     key: str
@@ -73,9 +73,9 @@ async def reserve(
     key: str,
     purpose: Purpose = Purpose.CALL,
 ) -> Reservation:
-    """Set aside what a call can cost, or raise: then nothing is called.
+    """Reserve the most that a call can cost, or raise before anything is sent.
 
-    The answer may have to be shorter than was asked for, if that is what money allows.
+    If the funds allow only a shorter answer than requested, the reserved request asks for that.
     """
     counted = (await count_request_tokens_aside(request, card)).upper_tokens
     if isinstance(caller, Job) and caller.attempt > 1:
@@ -83,9 +83,9 @@ async def reserve(
             caller.tenant_id, lambda c: holds.give_up_earlier(c, caller.id, caller.attempt)
         )
 
-    def decide(purse: Funds, fraction: Decimal) -> int:
+    def decide(funds: Funds, fraction: Decimal) -> int:
         is_approved = isinstance(caller, Job) and caller.is_spend_approved
-        return decide_cap(purse, card, request, counted, fraction=fraction, is_approved=is_approved)
+        return decide_cap(funds, card, request, counted, fraction=fraction, is_approved=is_approved)
 
     build = functools.partial(build_hold, key, caller, card, wallet_id, counted, purpose=purpose)
     possible = compute_possible_output(counted, card, request.max_output_tokens)
@@ -94,10 +94,10 @@ async def reserve(
 
 
 async def reserve_fixed(engine: Engine, tenant_id: UUID, new: NewHold) -> None:
-    """Set aside exactly this, or raise: for a call that cannot be made smaller."""
+    """Reserve exactly this amount, or raise: for a call that cannot be made smaller."""
 
-    def decide(purse: Funds, fraction: Decimal) -> int:
-        check_spend(new.amount_credits, purse, fraction)
+    def decide(funds: Funds, fraction: Decimal) -> int:
+        check_spend(new.amount_credits, funds, fraction)
         return new.output_cap_tokens
 
     await _set_aside(engine, tenant_id, lambda _cap: new, new.output_cap_tokens, decide)
@@ -110,29 +110,29 @@ async def _set_aside(
     cap: int,
     decide: Callable[[Funds, Decimal], int],
 ) -> int:
-    """Hold the money of one call; return how long its answer may be for that money.
+    """Hold the money of one call; return the longest answer that it pays for.
 
-    `decide` is asked for a shorter answer if there is not enough for this one, and may raise.
+    If the funds are too low, `decide` returns a shorter length or raises.
     """
     db, fraction = engine.db, Decimal(str(engine.settings.max_spend_fraction))
     new = build(cap)
     try:
-        # As a rule there is plenty, and one question is enough.
+        # Usually the funds are sufficient, and one query is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        purse = await wallets.load_purse(
+        funds = await wallets.load_purse(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
-        cap = decide(purse, fraction)
+        cap = decide(funds, fraction)
         await holds.reserve_for(db, tenant_id, build(cap))
         return cap
     except Conflict:
-        # It was made a moment ago, although we were not told, when there was other money to go by.
+        # An earlier try committed this hold with other funds, and its confirmation was lost.
         return (await _load_own(engine, tenant_id, new.key)).output_cap_tokens
 
 
 def decide_cap(
-    purse: Funds,
+    funds: Funds,
     card: ModelCard,
     request: Request,
     counted_tokens: int,
@@ -140,13 +140,13 @@ def decide_cap(
     fraction: Decimal,
     is_approved: bool,
 ) -> int:
-    """Decide how long an answer money allows; raise if someone must put in more, or approve it."""
+    """Decide how long an answer the funds allow; raise if a person must add or approve money."""
     rates = Rates.of(card)
     cap = decide_output_cap(
-        purse, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
+        funds, rates, counted_tokens, card, request.max_output_tokens, fraction=fraction
     )
     if not is_approved:
-        check_spend(decide_hold(counted_tokens, cap, rates), purse, fraction)
+        check_spend(decide_hold(counted_tokens, cap, rates), funds, fraction)
     return cap
 
 
@@ -189,64 +189,64 @@ def build_hold(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """All that one prompt will cost: what it takes to shorten it, and the call."""
+    """The whole cost of one prompt: shortening it, and the call."""
 
     card: ModelCard
-    # The prompt as it is and as it will be sent, and the longest answer that is wanted.
+    # The prompt before and after shortening, and the longest answer requested.
     before_tokens: int
     counted_tokens: int
     output_cap: int
-    # What shortening costs, of real and of play money.
+    # The cost of shortening, in real and in play money.
     extra_credits: int = 0
     extra_play_credits: int = 0
 
 
 async def judge_ahead(engine: Engine, job: Job, outlook: Outlook, *, wallet_id: UUID) -> None:
-    """Let a prompt pass whose shortening and call can be paid for, or raise: nothing is called."""
+    """Check that the wallet can pay for shortening and the call; raise before any call."""
     fraction = Decimal(str(engine.settings.max_spend_fraction))
     for kind in (False, True):
-        purse = await wallets.load_purse(
+        funds = await wallets.load_purse(
             engine.db, job.tenant_id, wallet_id, job.session_id, is_play=kind
         )
-        judge_outlook(outlook, purse, fraction, is_approved=job.is_spend_approved)
+        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
 
 
 def judge_outlook(
-    outlook: Outlook, purse: Funds, fraction: Decimal, *, is_approved: bool = False
+    outlook: Outlook, funds: Funds, fraction: Decimal, *, is_approved: bool = False
 ) -> None:
-    """Judge what a prompt will cost of one kind of money, all together."""
+    """Check the total cost of a prompt in one kind of money."""
     card = outlook.card
-    extra = outlook.extra_play_credits if purse.is_play else outlook.extra_credits
+    extra = outlook.extra_play_credits if funds.is_play else outlook.extra_credits
     needed, what = extra, "Shortening a prompt"
-    if purse.is_play is is_play(card):
+    if funds.is_play is is_play(card):
         rates, counted = Rates.of(card), outlook.counted_tokens
         what = (
             f"Shortening a prompt of {outlook.before_tokens:,} tokens to {counted:,} "
-            f"({purse.show(extra)}) and asking {card.name} for up to "
+            f"({funds.show(extra)}) and asking {card.name} for up to "
             f"{{cap:,}} tokens ({{call}})"
         )
         try:
             cap = decide_output_cap(
-                purse.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
+                funds.build_less(extra), rates, counted, card, outlook.output_cap, fraction=fraction
             )
         except FundsError:
             cap = min(outlook.output_cap, USEFUL_OUTPUT_TOKENS)
         call = decide_hold(counted, cap, rates)
-        needed, what = extra + call, what.format(cap=cap, call=purse.show(call))
+        needed, what = extra + call, what.format(cap=cap, call=funds.show(call))
     if not needed:
         return
-    spendable = purse.spendable_credits
+    spendable = funds.spendable_credits
     if spendable is not None and needed > spendable:
-        raise build_funds_error(purse, needed, what=what)
+        raise build_funds_error(funds, needed, what=what)
     if not is_approved:
-        check_spend(needed, purse, fraction, what=what)
+        check_spend(needed, funds, fraction, what=what)
 
 
 async def _load_own(engine: Engine, tenant_id: UUID, key: str) -> Hold:
     found = await engine.db.transact(tenant_id, lambda c: holds.load_hold(c, key))
     if found.state is not HoldState.PENDING:
         raise Conflict(
-            f"The call {key} was paid for or given up already.", reason="call_ended", subject=key
+            f"Call {key} is already settled or released.", reason="call_ended", subject=key
         )
     return found
 
@@ -260,7 +260,7 @@ async def settle(
 
 
 def judge_reply(card: ModelCard, held: Reservation, reply: Reply) -> Actual:
-    """Decide by which tokens an answer is paid for."""
+    """Decide which token counts an answer is charged by."""
     usage = reply.usage
     tokens = (usage.input_tokens, usage.output_tokens)
     is_reported = usage.source is UsageSource.REPORTED
@@ -272,11 +272,11 @@ def judge_reply(card: ModelCard, held: Reservation, reply: Reply) -> Actual:
     return judge_usage(tokens if is_reported else reply.odd_usage, counted)
 
 
-# -- calls that came to nothing --------------------------------------------------------------------
+# -- failed calls ---------------------------------------------------------------------------------
 
 
 async def release(connection: Connection, job: Job) -> None:
-    """Free what an attempt has set aside for calls that were turned away."""
+    """Release the holds of an attempt for calls that the provider rejected."""
     for each in await holds.list_open(connection, job.id, job.attempt):
         await holds.void(connection, each.key)
 
@@ -284,7 +284,7 @@ async def release(connection: Connection, job: Job) -> None:
 async def release_unsent(
     connection: Connection, engine: Engine, job: Job, error: DialecticError
 ) -> None:
-    """Resolve what an attempt that failed has set aside, in the commit that ends it."""
+    """Resolve the holds of a failed attempt, in the commit that ends it."""
     for each in await holds.list_open(connection, job.id, job.attempt):
         await resolve_failed(connection, each, find_payee(engine, each.model_name), error)
 
@@ -292,14 +292,14 @@ async def release_unsent(
 async def is_funded_now(
     connection: Connection, engine: Engine, job: Job, error: DialecticError
 ) -> bool:
-    """Say whether money that was missing is there by now; if not, none comes before the commit.
+    """Tell whether missing funds have arrived. If not, none can arrive before this commit.
 
-    Behind everything else that is locked: here the wallet is.
+    Locks the wallet, so call it after all other locks are taken.
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
-    purse = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, purse, Decimal(str(engine.settings.max_spend_fraction)))
+    funds = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
 
 
 async def resolve_open(
@@ -309,10 +309,10 @@ async def resolve_open(
     card: ModelCard,
     error: BaseException | None,
 ) -> None:
-    """Resolve the holds of calls outside any job that came to nothing, in a commit of its own.
+    """Resolve the holds of failed calls outside any job, in a separate commit.
 
-    A hold that was not made, or that was paid for in a commit of which we were not told, is passed
-    over. Without an error the answers are given up.
+    Skips a hold that does not exist, or that was settled by a commit whose confirmation was lost.
+    Without an error, the answers are abandoned.
     """
 
     async def work(connection: Connection) -> None:
@@ -327,14 +327,16 @@ async def resolve_open(
 async def resolve_failed(
     connection: Connection, each: Hold, card: ModelCard | None, error: BaseException | None
 ) -> None:
-    """Resolve the hold of a call that came to nothing.
+    """Resolve the hold of a failed call.
 
-    What arrived and was not an answer is paid for; a call that left nothing behind is not. If it
-    was answered and we could not keep the answer, the operator bears the loss.
+    The tenant pays for output that arrived, even if it was unusable, but not for a call without any
+    output. If we lost a complete answer, the operator bears the cost.
     """
     actual = None if card is None else price_failure(each, card, error)
     if actual is not None:
-        assert isinstance(error, ProviderError), "only what a provider left behind has a price"
+        assert isinstance(error, ProviderError), (
+            "only a provider error has partial output to charge"
+        )
         request_id = error.remains.request_id
         await holds.settle(connection, each.key, actual, None, request_id=request_id)
     elif isinstance(error, ProviderError | ContextWindowError):
@@ -344,15 +346,15 @@ async def resolve_failed(
 
 
 def find_payee(engine: Engine, model_name: str) -> ModelCard | None:
-    """Find the facts about a model that was called, for an answer or for vectors."""
+    """Find the card of a called model, for an answer or for vectors."""
     known = engine.catalog.embeddings.get(model_name)
     return engine.catalog.cards.get(model_name) if known is None else known.card
 
 
 def price_failure(hold: Hold, card: ModelCard, error: BaseException | None) -> Actual | None:
-    """Decide what a failed call is paid for: what was reported, else what arrived; else nothing.
+    """Decide what a failed call is charged: reported usage, else what arrived, else nothing.
 
-    An answer that has begun was worked on, also if not a word of it came.
+    An answer that has started is charged even if none of its text arrived.
     """
     if not isinstance(error, ProviderError) or not error.remains.was_sent:
         return None

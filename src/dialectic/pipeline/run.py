@@ -1,29 +1,30 @@
-"""The life of a job, on one page. Read this first; each verb is a module next to it.
+"""Run one claimed job from start to finish. Read this first; each verb is a module next to it.
 
-    look        what this job must know, in one transaction
+    load        load what the job needs, in one transaction
 
-    plan        a stage's work, dealt out to children as their inputs come to exist (pure)
-    combine     documents that a child has no room for, dealt out to merges, level by level (pure)
+    plan        create a stage's child jobs as soon as their inputs exist (pure)
+    combine     split documents that exceed a child's context window into merge jobs, level by
+                level (pure)
 
-    gather      the words of one turn: its own inputs, and nothing else of the stage (pure)
-    ladder      what is done with a prompt that does not fit its model: the inputs are combined or
-                searched, if the step says so, and what is still too long is compressed
-      assemble    the request, counted in tokens (pure)
-      shorten     a shorter text, found or made once, held and paid for like a call
-    call        one attempt at the provider, when its endpoint has room; if it says that the prompt
-                is too long, one more
-      hold        money set aside for the call: a commit, the last before any byte leaves
-    follow      what the answer means for the job: done, or cut off and to be continued (pure)
+    gather      collect the texts of one turn: its own inputs, nothing else of the stage (pure)
+    ladder      shrink a prompt that does not fit its model: combine or search the inputs if the
+                step says so, then compress what is still too long
+      assemble    build the request and count its tokens (pure)
+      shorten     find or make a shorter text once; reserve and pay for it like a call
+    call        send one request when the endpoint has capacity; if the provider says that the
+                prompt is too long, send one shorter request
+      reserve     reserve money for the call: the last commit before the request is sent
+    interpret   decide what the answer means: finished, or cut off and to be continued (pure)
 
-    save        one commit: what was planned or written, the job's move, those who wait, the news,
-                the money
+    save        commit once: the plan or the document, the job's new state, the jobs it wakes,
+                the events, the payment
 
-A document that does not fit into one answer takes several turns. Each is a claim of the same job
-and a commit of its own; the last one makes the document of all of them.
+A document that does not fit into one answer takes several turns. Each turn is a claim of the same
+job with its own commit. The last turn joins all of them into the document.
 
-No transaction is open while a model thinks. A process that dies before `save` has changed nothing
-but the job's lease; after it, everything. Only shorter texts are saved before: the next attempt, or
-another job, finds them.
+No transaction is open while a model generates. If the process dies before `save` commits, only the
+job's lease has changed; after the commit, everything has. Shortened texts are the exception: they
+are saved earlier, so that the next attempt or another job can reuse them.
 """
 
 from __future__ import annotations
@@ -65,54 +66,56 @@ from dialectic.pipeline.save import (
 
 
 async def run_job(engine: Engine, job: Job) -> None:
-    """Carry out one claimed job. Returns when its outcome is saved; raises what went wrong."""
+    """Run one claimed job. Returns when its outcome is saved; raises the error otherwise."""
     engine.failpoints.reach("after_claim")
     payload = parse_payload(job.payload_json)
-    scene = await load_job_context(engine, job, payload)
+    context = await load_job_context(engine, job, payload)
     match payload:
-        case PlanPayload() if not scene.chunks:
-            await run_plan(engine, job, payload, scene)
+        case PlanPayload() if not context.chunks:
+            await run_plan(engine, job, payload, context)
         case PlanPayload() | ExecutePayload() | MergePayload():
-            await run_turn(engine, job, payload, scene)
+            await run_turn(engine, job, payload, context)
         case CombinePayload():
-            await run_combine(engine, job, payload, scene)
+            await run_combine(engine, job, payload, context)
         case unreachable:
             assert_never(unreachable)
 
 
-async def run_plan(engine: Engine, job: Job, payload: PlanPayload, scene: JobContext) -> None:
-    """One model's part in a stage: deal it out in steps, or carry it out as one turn."""
-    stage = scene.process.load_stage(job.stage_slug)
+async def run_plan(engine: Engine, job: Job, payload: PlanPayload, context: JobContext) -> None:
+    """Plan one model's part of a stage: create the jobs of its steps, or run it as one turn."""
+    stage = context.process.load_stage(job.stage_slug)
     missing: tuple[str, ...] = ()
-    if scene.situation is not None:
-        missing = list_missing(stage, stage.inputs_required, payload.model_index, scene.situation)
+    if context.situation is not None:
+        missing = list_missing(stage, stage.inputs_required, payload.model_index, context.situation)
     is_first = payload.model_index == 1 and payload.edition == 1
-    if is_first and not missing and stage.slug not in scene.seeded:
-        await save_seed(engine, job, scene, stage)
+    if is_first and not missing and stage.slug not in context.seeded:
+        await save_seed(engine, job, context, stage)
     if stage.steps:
-        assert scene.situation is not None, "a stage with steps reads something"
-        decision = decide_plan(job.id, payload, stage, job.current_step, scene.situation)
+        assert context.situation is not None, "a stage with steps has inputs"
+        decision = decide_plan(job.id, payload, stage, job.current_step, context.situation)
         await save_plan(engine, job, stage, decision)
     elif missing:
         await save_wait(engine, job, missing)
     else:
-        await run_turn(engine, job, payload, scene)
+        await run_turn(engine, job, payload, context)
 
 
-async def run_combine(engine: Engine, job: Job, payload: CombinePayload, scene: JobContext) -> None:
-    """Documents too long for their reader: merge them, and what comes of it, until they fit."""
+async def run_combine(
+    engine: Engine, job: Job, payload: CombinePayload, context: JobContext
+) -> None:
+    """Merge documents that are too long for their reader, level by level, until they fit."""
     card = engine.catalog.load_card(payload.model_name)
-    level = await plan_level(engine, job, payload, scene, card)
+    level = await plan_level(engine, job, payload, context, card)
     if level.merges:
         await save_level(engine, job, level)
     else:
         await save_combined(engine, job, level)
 
 
-async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: JobContext) -> None:
-    """One document by one model, or as much of it as fits into an answer."""
+async def run_turn(engine: Engine, job: Job, payload: TurnPayload, context: JobContext) -> None:
+    """Write one document with one model, or as much of it as fits into one answer."""
     card = engine.catalog.load_card(payload.model_name)
-    turn = await make_room(Turn(engine, job, scene, _gather(scene, job, payload), card))
+    turn = await make_room(Turn(engine, job, context, _gather(context, job, payload), card))
     if isinstance(turn, Needed):
         await save_need(engine, job, turn)
         return
@@ -122,17 +125,17 @@ async def run_turn(engine: Engine, job: Job, payload: TurnPayload, scene: JobCon
     except ContextWindowError:
         if not material.chunks:
             raise
-        # There is no room for another turn, however much is shortened. The turns so far are paid
-        # for: they are the document.
+        # Another turn does not fit, even with everything shortened. The turns so far are paid
+        # for, so save them as the document.
         await save_turn(engine, job, material, close(material.said, WINDOW_FULL))
         return
-    limits = Limits(scene.continues, engine.settings.max_continuations)
+    limits = Limits(context.continues, engine.settings.max_continuations)
     outcome = interpret(paid.answer.reply, material.said, limits, has_stopped=material.has_stopped)
     await save_turn(engine, job, material, outcome, paid)
 
 
 async def ask(turn: Turn) -> Paid:
-    """Ask the model, with a prompt that fits; once more, with less, if it says that it does not."""
+    """Call the model; if it rejects the prompt as too long, call once more with a shorter one."""
     engine, job, material, card = turn.engine, turn.job, turn.material, turn.card
     compressor = choose_compressor(turn)
     fitted = await compress(material, card, compressor)
@@ -152,7 +155,7 @@ async def ask(turn: Turn) -> Paid:
     try:
         return await send(fitted, 0)
     except ContextWindowError as error:
-        # It was turned away, so its money is free again.
+        # The provider rejected the request: release its reservation.
         await turn.transact(lambda connection: release(connection, job))
         less = decide_again(error, fitted.counted_tokens)
         try:
@@ -162,7 +165,7 @@ async def ask(turn: Turn) -> Paid:
     return await send(fitted, 1)
 
 
-def _gather(scene: JobContext, job: Job, payload: TurnPayload) -> Material:
+def _gather(context: JobContext, job: Job, payload: TurnPayload) -> Material:
     if isinstance(payload, MergePayload):
-        return gather_merge(scene, job, payload)
-    return gather(scene, job, payload)
+        return gather_merge(context, job, payload)
+    return gather(context, job, payload)

@@ -1,11 +1,11 @@
-"""Save what a job came to, in one commit, then put its files into storage.
+"""Save a job's outcome in one commit, then copy its files to storage.
 
-What is committed with a turn: the chunk, or the contribution with the documents cut out of it, the
-bytes of all their files, the job's move, whoever that wakes, the news of it, and the settlement of
-what the answer cost. With a plan: its new children, and what it waits for. If the process dies
-before the commit, nothing happened; if it dies after it, the bytes are still in their rows and any
-worker carries them to storage (see `publish`). So do the files of a chunk wait: for the last turn
-of its document, or for whoever comes by.
+A turn commits the chunk, or the contribution with its extracted documents; the bytes of their
+files; the job's new state and the jobs it wakes; the events; and the settlement of the call. A plan
+commits its new child jobs and what it waits for. If the process dies before the commit, nothing has
+changed. If it dies after the commit, the bytes are in the database and any worker copies them to
+storage (see `publish`). The files of a chunk are published with the last turn of its document, or
+earlier by any worker that publishes pending files.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from dialectic.publishing.publish import publish_files, publish_waiting
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """An answer, with whose it is and the hold it is paid out of."""
+    """An answer with its model and the reservation that pays for it."""
 
     card: ModelCard
     held: Reservation
     answer: Answer
-    # What the prompt was made of.
+    # What the prompt contained.
     manifest: Manifest
 
 
@@ -52,10 +52,10 @@ async def save_turn(
     outcome: Finish | Continue,
     paid: Paid | None = None,
 ) -> None:
-    """Save one turn, whole or not at all: `LeaseLost` if the job was taken over.
+    """Save one turn atomically; raises `LeaseLost` if another worker has taken the job over.
 
-    A turn that is cut off leaves a chunk, and its job goes on; the last one leaves the document.
-    Without an answer nothing was called, and the document is what was said before.
+    A cut-off turn saves a chunk and its job continues; the last turn saves the document. Without
+    an answer, no call was made: the document consists of the earlier turns.
     """
     answer, manifest = (None, None) if paid is None else (paid.answer, paid.manifest)
     written = write(job, material, answer, outcome, manifest)
@@ -76,7 +76,7 @@ async def save_turn(
     await engine.db.transact(job.tenant_id, work)
     engine.failpoints.reach("after_commit")
     if isinstance(outcome, Continue):
-        return  # the job may have its next claim by now, and that one is not to be kept waiting
+        return  # the job may already be claimed again: do not delay its next turn
     files = [*written.files, *(resource.as_file() for resource in written.resources)]
     await publish_files(engine, job.tenant_id, files)
     if earlier := [path for chunk in material.chunks for path in (chunk.path, chunk.raw_path)]:
@@ -87,7 +87,7 @@ async def _end_document(
     connection: Connection, job: Job, material: Material, written: Written
 ) -> None:
     contribution = written.contribution
-    assert contribution is not None, "the last turn leaves the document"
+    assert contribution is not None, "the last turn saves the document"
     owner, files = material.owner, written.files
     await records.insert_contribution(connection, job, owner.project_id, contribution, files)
     if written.chunk is not None:
@@ -102,7 +102,7 @@ async def _end_document(
         ],
         "manifest": contribution.manifest,
     }
-    # What is planned is documents of the process; those that are combined on the way are none.
+    # Progress counts only planned documents: merges are not part of the plan.
     is_planned = not isinstance(material.payload, MergePayload)
     units = 1 if is_planned and material.payload.edition == 1 else 0
     await jobs.complete(connection, job, results=results, finished_units=units)
@@ -110,12 +110,12 @@ async def _end_document(
 
 async def _go_on(connection: Connection, job: Job, material: Material, written: Written) -> None:
     new = written.chunk
-    assert new is not None, "a turn that is cut off leaves a chunk"
+    assert new is not None, "a cut-off turn saves a chunk"
     project_id = material.owner.project_id
     await records.insert_files(connection, job.tenant_id, project_id, written.files)
     await chunks.insert_chunk(connection, job, new)
     await jobs.go_on(connection, job)
-    news = {
+    event = {
         "sessionId": str(job.session_id),
         "projectId": str(project_id),
         "stageSlug": job.stage_slug,
@@ -135,7 +135,7 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
         },
     }
     await records.record_event(
-        connection, job.session_id, "contribution_generation_continued", news
+        connection, job.session_id, "contribution_generation_continued", event
     )
 
 
@@ -143,7 +143,7 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
 
 
 async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) -> None:
-    """Save the children that are new, and let the plan job wait for what is to come."""
+    """Save the new child jobs and let the plan job wait for the rest."""
     step = stage.steps[job.current_step - 1]
     has_children = any(c.step_number == job.current_step for c in decision.children)
     wait = jobs.Wait(
@@ -160,7 +160,7 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
         existing = await jobs.list_children(connection, job.id)
         if is_alone and _ends_step(job, decision, existing):
             raise _EndsStep
-        # One that is there stays, also if it was dealt from fewer inputs: a file has one author.
+        # Keep an existing child even if it was planned from fewer inputs: a file has one author.
         new = [
             jobs.NewJob(
                 id=child.id,
@@ -188,13 +188,13 @@ async def save_plan(engine: Engine, job: Job, stage: Stage, decision: Decision) 
 
 
 class _EndsStep(Exception):
-    """A plan job is about to pass a step or to fail: those beside it are locked with it."""
+    """A plan job is about to end a step or fail, so its sibling plan jobs must be locked too."""
 
 
 def _ends_step(job: Job, decision: Decision, existing: Mapping[tuple[int, int], JobStatus]) -> bool:
-    """Say whether a plan job that comes to wait for its children may find that it need not.
+    """Tell whether the current step may end in this commit, without waiting for children.
 
-    Those that are open stay so until it has committed: to end they need its row, which is locked.
+    Open children cannot end before this commit: to end, they need the plan job's locked row.
     """
     made = [status for (step, _), status in existing.items() if step == job.current_step]
     dealt = {
@@ -209,7 +209,7 @@ def _ends_step(job: Job, decision: Decision, existing: Mapping[tuple[int, int], 
 
 
 async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
-    """Let a job wait for a combine job, which is made unless it is there."""
+    """Let a job wait for a combine job; create that job unless it exists."""
     combine = jobs.NewJob(
         id=needed.id,
         session_id=job.session_id,
@@ -221,7 +221,9 @@ async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
-        await jobs.wait_for(connection, job, combine, reason="what it reads is combined first")
+        await jobs.wait_for(
+            connection, job, combine, reason="waiting for its inputs to be combined"
+        )
         engine.failpoints.reach("before_commit")
 
     await engine.db.transact(job.tenant_id, work)
@@ -229,7 +231,7 @@ async def save_need(engine: Engine, job: Job, needed: Needed) -> None:
 
 
 async def save_level(engine: Engine, job: Job, level: Level) -> None:
-    """Save the merges of a level, and let their combine job wait for them."""
+    """Save the merge jobs of a level and let their combine job wait for them."""
     new = [
         jobs.NewJob(
             id=merge.id,
@@ -247,7 +249,7 @@ async def save_level(engine: Engine, job: Job, level: Level) -> None:
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
         await jobs.insert_jobs(connection, job.tenant_id, new)
-        # It looks again after every level: how many there are, their lengths tell.
+        # The number of levels depends on the lengths of the merged texts: plan after each level.
         await jobs.wait(connection, job, jobs.Wait(total_steps=level.number + 1))
         engine.failpoints.reach("before_commit")
 
@@ -256,7 +258,7 @@ async def save_level(engine: Engine, job: Job, level: Level) -> None:
 
 
 async def save_combined(engine: Engine, job: Job, level: Level) -> None:
-    """Save what a combine job came to: whoever waits for it goes on."""
+    """Save the result of a combine job and wake the jobs that wait for it."""
     results = {"documents": [str(made) for made in level.documents]}
 
     async def work(connection: Connection) -> None:
@@ -269,7 +271,7 @@ async def save_combined(engine: Engine, job: Job, level: Level) -> None:
 
 
 async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:
-    """Let a job wait for documents that others make."""
+    """Let a job wait for documents that other jobs write."""
     wait = jobs.Wait(total_steps=1, has_children=False, awaits=missing)
 
     async def work(connection: Connection) -> None:
@@ -279,13 +281,13 @@ async def save_wait(engine: Engine, job: Job, missing: tuple[str, ...]) -> None:
     await engine.db.transact(job.tenant_id, work)
 
 
-async def save_seed(engine: Engine, job: Job, scene: JobContext, stage: Stage) -> None:
-    """Write the stage's seed prompt, unless another model's job was quicker."""
-    seed = build_seed_prompt(scene, stage)
+async def save_seed(engine: Engine, job: Job, context: JobContext, stage: Stage) -> None:
+    """Write the stage's seed prompt, unless another job has already written it."""
+    seed = build_seed_prompt(context, stage)
 
     async def work(connection: Connection) -> None:
         await jobs.hold_lease(connection, job)
-        await records.put_resources(connection, job.tenant_id, scene.owner, [seed])
+        await records.put_resources(connection, job.tenant_id, context.owner, [seed])
 
     await engine.db.transact(job.tenant_id, work)
     await publish_files(engine, job.tenant_id, [seed.as_file()])

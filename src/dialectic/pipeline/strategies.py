@@ -1,15 +1,14 @@
-"""Sample: which children of a step are left out where the recipe asks for fewer. Pure.
+"""Assign a step's inputs to child jobs, by a named strategy, and sample them. Pure.
 
-The choice depends on nothing but places, so it is the same before the work and while it is done,
-whoever is slow and whoever fails. It goes round: every model does as much as the others, every
-document is read as often as the others, and what is about a model's own work goes first.
+A strategy sees the documents that exist so far. It may create children before all documents exist,
+and those children never change when more documents arrive: planning again only adds. Each input set
+says whether it is complete; a child that needs a whole set waits for it. A child's rank among its
+siblings depends only on its sources, not on which documents arrive first or fail.
 
-Strategies: how a step's inputs are dealt out to its children. Pure functions, found by name.
-
-A strategy sees the documents that exist so far. It may deal out what is ready before all of them
-do, and what it deals out never changes when more arrive: planning again only adds. A set says
-whether it is complete; a child that needs a whole set waits for that. A child's place among its
-siblings follows from its sources alone, so it is the same whoever comes first and whoever fails.
+Sampling leaves out children where the process asks for fewer. The choice depends only on ranks, so
+it is the same before and during the work, and does not depend on delays or failures. It rotates:
+every model does equal work and every document has equally many readers. Children about a model's
+own work are left out first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dialectic.errors import PlanError
 def keep_sample(
     step: Step, children: Sequence[Child], *, model_index: int, models: int
 ) -> list[Child]:
-    """Keep those of all the children that one model could have which the step asks for."""
+    """Keep the children that the step asks for, out of all that one model could have."""
     kept = list(children)
     if step.readers_max is not None and step.readers_max < models:
         kept = [
@@ -50,10 +49,10 @@ def _keep_per_source(children: Sequence[Child], most: int, model_index: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A finished contribution, as far as planning needs to know it.
+    """A finished contribution, with the fields that planning needs.
 
-    `rank` counts its model's documents of that type, from 1, in an order that is known before any
-    of them exists; `origin` is the place of the thesis it descends from among all theses.
+    `rank` numbers its model's documents of that type, from 1, in an order that is known before any
+    of them exists. `origin` is the number of the thesis that it descends from.
     """
 
     id: UUID
@@ -66,10 +65,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class InputSet:
-    """The documents of one kind that a step reads, as far as they exist.
+    """The existing documents of one kind that a step reads.
 
-    `per_model` is how many each model makes, `group_size` how many of the set descend from one
-    thesis, when all goes well; the process tells both before anything exists.
+    `per_model` is the number of documents per model, `group_size` the number per thesis, if no job
+    fails. The process determines both before any document exists.
     """
 
     documents: tuple[Document, ...]
@@ -80,10 +79,10 @@ class InputSet:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One job of a step: what it reads, what it is about, where it descends from.
+    """One job of a step: its sources, its target and its origin.
 
-    `rank` orders it among all children its plan job could have, and no two have the same; the
-    outline counts them without gaps.
+    `rank` is unique among all children that the plan job could have. The outline renumbers the
+    ranks without gaps.
     """
 
     sources: tuple[UUID, ...]
@@ -97,7 +96,7 @@ Deal = Callable[[Sequence[InputSet], int], list[Child]]
 
 
 def deal(strategy: Strategy, inputs: Sequence[InputSet], *, models: int) -> list[Child]:
-    """Deal the inputs of a step out to children, in the order of their ranks."""
+    """Assign the inputs of a step to children, ordered by rank."""
     return sorted(STRATEGIES[strategy](inputs, models), key=lambda child: child.rank)
 
 
@@ -110,7 +109,7 @@ def _group_of(document: Document) -> UUID:
 
 
 def per_source_document(inputs: Sequence[InputSet], models: int) -> list[Child]:
-    """One child for each document: it is about that document."""
+    """Create one child for each document, which is its target."""
     del models
     return [
         Child(
@@ -125,13 +124,13 @@ def per_source_document(inputs: Sequence[InputSet], models: int) -> list[Child]:
 
 
 def pairwise_by_origin(inputs: Sequence[InputSet], models: int) -> list[Child]:
-    """One child for each document of the second kind, with its origin, which is of the first."""
+    """Create one child for each document of the second kind, paired with its origin."""
     firsts = {document.id: document for document in inputs[0].documents}
     children = []
     for second in _ordered(inputs[1].documents):
         first = firsts.get(_group_of(second))
         if first is None:
-            continue  # what it descends from is not there yet, or was not read
+            continue  # its origin does not exist yet, or is not among the inputs
         children.append(
             Child(
                 sources=(first.id, second.id),
@@ -146,7 +145,7 @@ def pairwise_by_origin(inputs: Sequence[InputSet], models: int) -> list[Child]:
 
 
 def per_source_group(inputs: Sequence[InputSet], models: int) -> list[Child]:
-    """One child for each thesis, with all documents that descend from it."""
+    """Create one child for each thesis, with all documents that descend from it."""
     del models
     groups: dict[UUID, list[Document]] = {}
     for document in _ordered(inputs[0].documents):
@@ -171,7 +170,7 @@ def per_source_group(inputs: Sequence[InputSet], models: int) -> list[Child]:
 
 
 def all_to_one(inputs: Sequence[InputSet], models: int) -> list[Child]:
-    """One child with everything, when everything is there."""
+    """Create one child with all documents, when all sets are complete."""
     del models
     documents = [d for inputs_of_kind in inputs for d in _ordered(inputs_of_kind.documents)]
     if not documents or not all(inputs_of_kind.is_complete for inputs_of_kind in inputs):

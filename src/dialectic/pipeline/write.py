@@ -1,7 +1,7 @@
-"""Write what a turn leaves: a chunk, or the document with its files and records. Pure.
+"""Build what a turn saves: a chunk, or the document with its files and records. Pure.
 
-Nothing here holds a time or knows where it will stand on a disk: the same work makes the same
-bytes. `save` commits what is written here.
+The output is deterministic: it contains no timestamps and no disk paths, so the same work gives the
+same bytes. `save` commits it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REPAIRED = "repaired"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one turn leaves behind, ready to be committed."""
+    """The rows and files of one turn, ready to commit."""
 
     chunk: NewChunk | None
     contribution: NewContribution | None
@@ -54,9 +54,9 @@ class Written:
 
     @property
     def stored_id(self) -> UUID:
-        """The id under which the answer of this turn is kept."""
+        """The id of the row that stores this turn's answer."""
         kept = self.chunk or self.contribution
-        assert kept is not None, "a turn leaves something"
+        assert kept is not None, "a turn saves a chunk or a contribution"
         return kept.id
 
 
@@ -67,7 +67,7 @@ def write(
     outcome: Finish | Continue,
     manifest: Manifest | None = None,
 ) -> Written:
-    """Write a turn down. Without an answer the document is made of what was said before."""
+    """Build the output of a turn. Without an answer, the document is the earlier turns."""
     name = replace(material.name, version=material.payload.edition)
     chunk, said, files = None, list(material.chunks), list[File]()
     if answer is not None:
@@ -104,9 +104,9 @@ def build_said(
     *,
     is_whole: bool,
 ) -> Chunk:
-    """Build one turn: what was said, what it took, what is to be known about it.
+    """Build one turn: its text, its usage and its flags.
 
-    The first of several keeps what was asked, for those that follow.
+    The first of several turns also keeps the prompt, for the turns that follow.
     """
     reply, turn = answer.reply, len(material.chunks)
     return Chunk(
@@ -126,7 +126,7 @@ def build_said(
 
 
 def build_chunk(job: Job, material: Material, said: Chunk) -> NewChunk:
-    """Build the record and the file of one turn of a document that takes several."""
+    """Build the record and the file of one turn of a multi-turn document."""
     chunk_id, contribution_id = (
         derive_chunk_id(job.id, turn=said.turn),
         derive_contribution_id(job.id),
@@ -196,10 +196,10 @@ def build_contribution(
 
 
 def list_sources(material: Material) -> tuple[UUID, ...]:
-    """List what a document was made from: what its model read, then what it was given.
+    """List a document's sources: what its model read, then its assigned inputs.
 
-    The two differ where inputs were combined, or searched and nothing of one was read: the document
-    rests on them all the same.
+    The two differ when inputs were combined, or when a search found no passage in one of them.
+    The document still depends on all of them.
     """
     read = [item.source_id for item in material.words.inputs if item.source_id is not None]
     payload = material.payload
@@ -215,7 +215,7 @@ def build_document(
     outcome: Finish,
     flags: tuple[str, ...],
 ) -> File:
-    """Build the document a person reads. It holds no time: the same work makes the same bytes."""
+    """Build the document a person reads, without timestamps, so that its bytes are reproducible."""
     about, usage = material.target_contribution_id, sum_usage(said)
     fields: dict[str, FieldValue] = {
         "contribution_id": str(derive_contribution_id(job.id)),
@@ -241,7 +241,7 @@ def build_document(
 
 
 def list_shortened(said: list[Chunk]) -> list[str]:
-    """List what did not fit and was read shortened, in any of the turns."""
+    """List the inputs that any of the turns read in shortened form."""
     manifests = [turn.manifest for turn in said if turn.manifest is not None]
     items = [item for manifest in manifests for item in manifest["items"]]
     return list(dict.fromkeys(i["label"] for i in items if i["status"] == "compressed"))
@@ -250,11 +250,11 @@ def list_shortened(said: list[Chunk]) -> list[str]:
 def build_raw(
     material: Material, name: ContributionName, answer: Answer, *, turn: int | None
 ) -> File:
-    """Build the record of a call: what was sent, and the provider's own record of the answer."""
+    """Build the record of a call: the request, and the provider's raw response."""
     record = {"request": _describe_request(answer.request), "response": answer.reply.raw}
     text = json.dumps(record, ensure_ascii=False, indent=2, sort_keys=True)
     path = build_path(RawResponse(material.folder, name, turn))
-    # Half a character, which no encoding has, stays in the record as the escape JSON knows it by.
+    # UTF-8 cannot encode a lone surrogate: keep it in the record as a JSON escape.
     return File(path, text.encode(errors="backslashreplace"), "application/json")
 
 
@@ -277,7 +277,7 @@ def build_resources(
     contribution_id: UUID,
     found: dict[str, str],
 ) -> Iterator[NewResource]:
-    """Build the documents that were cut out of an answer, and the lead's files in Pending/."""
+    """Build the documents extracted from an answer, and the lead model's files in Pending/."""
     filed = 0
     for expected in material.expected:
         if expected.key not in found:
@@ -311,7 +311,7 @@ def build_stage_document(
     contribution_id: UUID,
     model_name: str,
 ) -> NewResource:
-    """Build one of the documents that a stage promises, as it was cut out of a contribution."""
+    """Build one of a stage's expected documents, extracted from a contribution."""
     fields: dict[str, FieldValue] = {
         "document": expected.key,
         "title": expected.title,
@@ -320,7 +320,7 @@ def build_stage_document(
         "model": model_name,
         "contribution_id": str(contribution_id),
     }
-    # Its own heading has become the title.
+    # The title replaces the section's own heading, so raise the headings below it.
     body = body if expected.heading is None else raise_headings(body, _count_marks(expected) - 1)
     return NewResource(
         resource_type="document",
@@ -344,8 +344,8 @@ def build_work_items(
 ) -> Iterator[NewResource]:
     """Build the files of the agreed plan: one for each section below the document's heading.
 
-    They are counted through all documents of an answer, so that no two stand at the same place;
-    nor do they stand where another session or iteration of the project has put its own.
+    File names are unique in the project: numbers continue across all documents of an answer, and a
+    prefix names the session and the iteration.
     """
     folder = material.folder
     level = _count_marks(expected) + 1
@@ -364,5 +364,5 @@ def build_work_items(
 
 
 def _count_marks(expected: ExpectedDocument) -> int:
-    """Count the level of the heading that a document stands below in its answer."""
+    """Return the level of the heading that contains a document in its answer."""
     return len((expected.heading or "##").split(" ")[0])

@@ -1,1 +1,1 @@
-"""The worker: claims jobs, carries them out, records failures, does maintenance."""
+"""The worker: claims jobs, runs them, records failures, does maintenance."""

@@ -1,4 +1,4 @@
-"""Claims: asks for the jobs that messages name, many in one commit. Knows not what they do."""
+"""Claim the jobs that queue messages name, many in one commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GiveBack = Callable[[Job], Coroutine[Any, Any, None]]
 
 
 class Batcher(Generic[Key, Answer]):
-    """Answers keys in batches. Each answer is handed out once: a key asked twice gets it once."""
+    """Looks up keys in batches. Each answer goes to one caller, even if two ask for one key."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Batcher(Generic[Key, Answer]):
         self._returning: set[asyncio.Task[None]] = set()
 
     async def ask(self, key: Key) -> Answer | None:
-        """Ask for one key; None when there is no answer to it."""
+        """Look up one key; None if it has no answer."""
         future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((key, future))
         if self._asking is None:
@@ -45,13 +45,13 @@ class Batcher(Generic[Key, Answer]):
         try:
             return await future
         except asyncio.CancelledError:
-            # The answer may be here and its asker have been told to leave in the same moment.
+            # The answer may arrive in the moment in which its caller is cancelled.
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._return(future.result())
             raise
 
     async def settle(self) -> None:
-        """Wait until nothing is asked any more and what nobody took is given back."""
+        """Wait until no lookup runs and all unclaimed answers are given back."""
         while tasks := {*self._returning, *filter(None, [self._asking])}:
             await asyncio.wait(tasks)
 
@@ -90,7 +90,7 @@ class Batcher(Generic[Key, Answer]):
 
 
 class Claims:
-    """One worker's claims. A job that was claimed for someone who has left is given back."""
+    """One worker's claims. A job is given back if its caller was cancelled."""
 
     def __init__(
         self,
@@ -108,16 +108,16 @@ class Claims:
         )
 
     async def ask(self, key: JobKey) -> Job | None:
-        """Claim a job; once more, with patience, if it is not to be had: its row may be locked.
+        """Claim a job; if its row is locked, try once more and wait for the lock.
 
-        A plan job is locked by every child that ends. Its message would be used up in vain, and it
-        would wait for the sweeper.
+        Every child that ends locks its plan job. Without the second try, the message would be
+        lost and the job would wait for the sweeper.
         """
         if (job := await self._hasty.ask(key)) is not None:
             return job
         return await self._patient.ask(key)
 
     async def settle(self) -> None:
-        """Wait until nothing is asked any more and what nobody took is given back."""
+        """Wait until no claim runs and all unused jobs are given back."""
         await self._hasty.settle()
         await self._patient.settle()

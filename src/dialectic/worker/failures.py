@@ -1,7 +1,7 @@
-"""Fates: writes what becomes of a job whose attempt met an error. Knows no lease and no queue.
+"""Record the failure of an attempt: retry, postpone, pause or fail its job.
 
-What is decided stands in `pipeline.interpret`; here it becomes the last write of the attempt, with
-what the provider sent kept beside the error, and news of it for those who follow the session.
+`pipeline.interpret` decides which; this module makes it the last write of the attempt, with the
+provider's response and an event for the clients that follow the session.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ WriteEnd = Callable[[Connection, Job], Awaitable[None]]
 
 
 async def record_failure(engine: Engine, job: Job, error: DialecticError) -> None:
-    """Write what becomes of a job that met an error we know, and of the money set aside for it."""
+    """Record a known error: the job's next state, and what happens to its reservations."""
     if error.fate is Fate.DROP:
         logger.info("job %s: %s", job.id, error.message)
         return
-    fate = decide_fate(job, error, jitter=random.Random())  # noqa: S311  jitter is no secret
+    fate = decide_fate(job, error, jitter=random.Random())  # noqa: S311  jitter needs no secret
     code, message, raw = error.code, clean_text(error.message)[0], build_raw(error)
     remedy = build_remedy(job, error)
 
@@ -63,7 +63,7 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
                     raw=raw,
                 )
                 kind = "contribution_generation_retrying"
-                # It helps itself.
+                # The job retries by itself, so the event has no remedy.
                 await _announce(connection, job, kind, {"code": code, "message": message})
             case Postpone(delay_s, is_in_trouble):
                 await jobs.postpone(
@@ -90,9 +90,9 @@ async def record_failure(engine: Engine, job: Job, error: DialecticError) -> Non
 
 
 async def _pause(connection: Connection, engine: Engine, job: Job, error: DialecticError) -> None:
-    """Let a job wait for a person; or not at all, if what it lacks was put in a moment ago.
+    """Pause a job until a person acts; retry it at once if the missing funds have just arrived.
 
-    Whoever puts money in resumes what waits for it, and has not seen this job waiting.
+    A deposit resumes the jobs that wait for money, but it cannot see this job before the commit.
     """
     code, message = error.code, clean_text(error.message)[0]
     await jobs.hold_lease(connection, job)
@@ -102,15 +102,15 @@ async def _pause(connection: Connection, engine: Engine, job: Job, error: Dialec
         return
     raw, remedy = build_raw(error), build_remedy(job, error)
     await jobs.pause(connection, job, code=code, message=message, raw=raw, remedy=remedy)
-    told = {"code": code, "message": message, "remedy": remedy}
-    await _announce(connection, job, "contribution_generation_paused", told)
+    details = {"code": code, "message": message, "remedy": remedy}
+    await _announce(connection, job, "contribution_generation_paused", details)
 
 
 async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
-    """End a job that met an error nobody knows. What it says may hold anything, and is not kept."""
+    """Fail a job after an unknown error. Its message may contain secrets, so it is not stored."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(where.filename).name}:{where.lineno}"
-    message = f"{type(error).__name__} at {place}. This is a fault of the program."
+    message = f"{type(error).__name__} at {place}. This is a bug in Dialectic."
 
     async def write(connection: Connection, job: Job) -> None:
         await jobs.fail(connection, job, code="internal", message=message)
@@ -119,29 +119,29 @@ async def fail_on_bug(db: Database, job: Job, error: Exception) -> None:
 
 
 async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
-    """Write an attempt's end. If that is impossible the lease runs out, which ends it too."""
+    """Record the end of an attempt. If that fails, the lease expires, which ends it too."""
     try:
         await db.transact(job.tenant_id, lambda c: write(c, job))
     except LeaseLost:
-        logger.info("job %s was taken over", job.id)
+        logger.info("another worker has taken over job %s", job.id)
     except (DialecticError, asyncpg.PostgresError) as error:
-        logger.warning("the end of job %s could not be written: %s", job.id, error)
+        logger.warning("could not record the end of job %s: %s", job.id, error)
 
 
 def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
-    """Build what helps a job, as it is kept with its error; a paused one can be resumed."""
+    """Build the remedy that is stored with a job's error; a paused job can be resumed."""
     remedy = error.remedy
     if remedy is None and error.fate is Fate.PAUSE:
         remedy = Remedy(RemedyAction.RESUME)
     if remedy is not None and remedy.action is RemedyAction.TRY_AGAIN:
-        remedy = Remedy(RemedyAction.RETRY)  # a job has no request that could be sent again
+        remedy = Remedy(RemedyAction.RETRY)  # the client cannot resend a job's request
     return None if remedy is None else remedy.for_session(job.session_id).as_dict()
 
 
 def build_raw(error: DialecticError) -> jobs.Raw | None:
-    """Build the record that is kept of what a provider sent with an error: whole, or its start.
+    """Build the stored record of a provider's error response, cut if it is too long.
 
-    With it stands what had been said until then: it is no document, but it was paid for.
+    It includes the partial text: that is not a document, but it was charged.
     """
     if not isinstance(error, ProviderError):
         return None
@@ -155,7 +155,7 @@ def build_raw(error: DialecticError) -> jobs.Raw | None:
 
 
 def _make_storable(value: Any) -> Any:
-    """Take out of a JSON value what the database cannot hold."""
+    """Remove from a JSON value what PostgreSQL cannot store."""
     match value:
         case str():
             return clean_text(value)[0]

@@ -1,9 +1,9 @@
-"""Lanes: how many jobs of each kind a worker takes at a time. Knows no queue, no clock and no job.
+"""Lanes limit how many jobs of each kind a worker runs at a time. Pure state, without I/O.
 
-Each endpoint's calls have a lane of their own, so that one that hangs holds up nobody else's; so
-have plans, which call nobody. A lane takes only as many jobs as get through: whoever is turned away
-makes it narrower, by its own place, and whoever gets through makes it a little wider again. A lane
-in which nobody may call for a while is closed for that while.
+Each endpoint has its own lane, so that a hanging endpoint does not block the others. Plan jobs call
+no endpoint and have their own lane too. The width of a lane adapts: a rejected call narrows it by
+one place, and a successful call widens it a little. While an endpoint's rate limit or circuit
+breaker blocks all calls, its lane is closed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-# The first two words that dispatch.sql knows, and the beginning of all others.
+# The lane names in dispatch.sql: two fixed ones, and the prefix of all others.
 ANY, PLAN, CALL = "job", "plan", "call:"
 
 
@@ -22,7 +22,7 @@ def name_lane(endpoint: str) -> str:
 
 @dataclass(slots=True)
 class Lane:
-    """One lane: its places, how many of them it uses, and how many are taken."""
+    """One lane: its maximum and current width, and how many places are taken."""
 
     places: int
     width: float
@@ -31,7 +31,7 @@ class Lane:
 
     @property
     def free(self) -> int:
-        """How many more it takes while it is open; below zero when it has just become narrower."""
+        """The number of free places; negative if the lane has just become narrower."""
         return int(self.width) - self.taken
 
 
@@ -39,14 +39,14 @@ class Lane:
 class Lanes:
     """All lanes of one worker."""
 
-    # The places of a lane that nothing else is said about.
+    # The default and maximum number of places of a lane.
     places: int
-    # Called when a lane has room that had none: whoever has work for it was not let in before.
+    # Called when a full lane gets room: its messages are still in the queue.
     on_room: Callable[[], None] = lambda: None
     by_name: dict[str, Lane] = field(default_factory=dict)
 
     def add(self, name: str, places: int | None = None) -> None:
-        """Make a lane, unless it is there."""
+        """Add a lane, unless it exists."""
         if name in self.by_name:
             return
         count = self.places if places is None else min(places, self.places)
@@ -58,13 +58,13 @@ class Lanes:
 
     def leave(self, name: str) -> None:
         lane = self.by_name[name]
-        assert lane.taken > 0, f"nobody is in lane {name}"
+        assert lane.taken > 0, f"lane {name} is empty"
         was_full = lane.free < 1
         lane.taken -= 1
         self._tell(lane, was_full=was_full)
 
     def list_room(self, now_s: float) -> Mapping[str, int]:
-        """List how many more jobs each lane takes now; those that take none are left out."""
+        """Map each open lane to its number of free places, without full lanes."""
         return {
             name: lane.free
             for name, lane in self.by_name.items()
@@ -72,19 +72,19 @@ class Lanes:
         }
 
     def find_opening_s(self, now_s: float) -> float | None:
-        """Find in how many seconds the first lane opens that is closed now."""
+        """Find the seconds until the next closed lane opens."""
         closed = [lane.closed_until_s - now_s for lane in self.by_name.values()]
         return min((each for each in closed if each > 0), default=None)
 
     def widen(self, name: str) -> None:
-        """Note that a job got through. It takes as many of them as the lane is wide to add one."""
+        """Record a successful call. As many successes as the lane is wide add one place."""
         lane = self.by_name[name]
         was_full = lane.free < 1
         lane.width = min(lane.width + 1 / lane.width, float(lane.places))
         self._tell(lane, was_full=was_full)
 
     def narrow(self, name: str, *, until_s: float) -> None:
-        """Note that a job in the lane was turned away, and that nobody gets through until then."""
+        """Record a rejected call; the lane stays closed until `until_s`."""
         lane = self.by_name[name]
         lane.width = max(1.0, min(lane.width, lane.taken - 1))
         lane.closed_until_s = max(lane.closed_until_s, until_s)

@@ -1,7 +1,7 @@
-"""Chores: what a worker does at intervals, apart from its jobs. Knows no job.
+"""Run a worker's periodic tasks.
 
-What asks the database has a connection of its own, and opens a new one when it is lost: a full
-pool never keeps it waiting.
+`repeat` gives its task a dedicated connection and reconnects when that is lost, so a full pool
+never delays the task.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Look = Callable[[Connection], Awaitable[None]]
 
 
 async def repeat(address: Address, look: Look, *, interval_s: float, patience_s: float) -> None:
-    """Do something at an interval, for as long as we live.
+    """Run a task at an interval until cancelled.
 
-    A server that is silent for longer than patience has it is hung up on: the line may be dead, and
-    another one would not be. After a failure it is soon tried again, since a lease may depend on
-    it; but what goes on failing is not tried without a rest.
+    If the server does not answer within `patience_s`, drop the connection, which may be dead, and
+    open a new one. Retry soon after a failure, because a lease may depend on it, with a growing
+    back-off for repeated failures.
     """
     delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
     while True:
@@ -56,28 +56,28 @@ async def repeat(address: Address, look: Look, *, interval_s: float, patience_s:
                     delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
                     await asyncio.sleep(interval_s)
             except (*CONNECTION_LOST, asyncpg.PostgresError, DialecticError) as error:
-                logger.warning("interrupted: %s", error)
+                logger.warning("a periodic task failed and will be retried: %s", error)
             finally:
                 connection.terminate()
         await asyncio.sleep(min(next(delays), interval_s))
 
 
 async def publish(engine: Engine, *, interval_s: float) -> None:
-    """Carry files to storage that others left, and take out those of deleted projects.
+    """Copy pending files to storage, and remove the files of deleted projects.
 
-    Storage may hang, and only this waits.
+    A separate loop: if storage hangs, only this loop waits.
     """
     while True:
         for finish in (publish_left_behind, delete_left_behind):
             try:
                 await finish(engine)
             except (DialecticError, asyncpg.PostgresError) as error:
-                logger.warning("files wait in the database: %s", error)
+                logger.warning("could not copy pending files to storage: %s", error)
         await asyncio.sleep(interval_s)
 
 
 async def prune(engine: Engine) -> None:
-    """Remove old events from time to time; some at once, and the next soon if there were any."""
+    """Delete old events in batches; the next batch follows soon if this one was not empty."""
     settings = engine.settings
     while True:
         count = 0
@@ -86,5 +86,5 @@ async def prune(engine: Engine) -> None:
                 engine.db, kept_days=settings.events_kept_days, kept_max=settings.events_kept_max
             )
         except (DialecticError, asyncpg.PostgresError) as error:
-            logger.warning("old events stay: %s", error)
+            logger.warning("could not delete old events: %s", error)
         await asyncio.sleep(PRUNE_NEXT_S if count else PRUNE_INTERVAL_S)

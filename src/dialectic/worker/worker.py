@@ -1,11 +1,11 @@
-"""A worker: takes messages from the queue, claims the jobs they name, carries them out.
+"""A worker takes messages from the queue, claims the jobs they name and runs them.
 
-Owns leases and lanes; knows nothing of what a job does. Five loops share its life:
-listen (messages in), beat (leases out), sweep (what is stuck is set going), publish (files that
-others left behind), prune (events that are old). The first three have a connection of their own
-each and open a new one when it is lost, so a full pool, a slow sweep or a storage that hangs never
-costs a lease. A loop that dies ends the worker, loudly. A job goes on while the server is away; if
-it is away for too long the job is someone else's, and the fence at the end of `save` says so.
+It owns leases and lanes; `pipeline` knows what a job does. Five loops run at the same time: listen
+(receive messages), beat (extend leases), sweep (restart stuck jobs), publish (copy pending files to
+storage) and prune (delete old events). The first three have a dedicated connection each and
+reconnect, so a full pool, a slow sweep or a hanging storage never costs a lease. If a loop dies,
+the worker logs it and ends. A job continues while PostgreSQL is unreachable. If its lease expires
+meanwhile, another worker takes it over, and the lease check in `save` rejects the late result.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ RECONNECT_FIRST_S = 0.05
 RECONNECT_MAX_S = 1.0
 DRAIN_S = 30.0
 RELEASE_S = 3.0
-# How long a server may take to answer a heartbeat, for leases however short, and a sweep.
+# The least timeout of a heartbeat, even for short leases, and the timeout of a sweep.
 BEAT_MIN_S = 3.0
 SWEEP_MAX_S = 15.0
-# A closed lane is looked at again after so long: others may have opened it.
+# Check a closed lane again after this time: another worker may have found it open.
 LANE_CLOSED_MAX_S = 5.0
 
 RunJob = Callable[[Engine, Job], Awaitable[None]]
@@ -64,7 +64,7 @@ def name_worker() -> str:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One worker of one process. `run` until `stop`; what it holds is finished or given back."""
+    """One worker of a process. After `stop`, `run` finishes its jobs or gives them back."""
 
     engine: Engine
     # How many jobs run at a time in each lane.
@@ -98,10 +98,10 @@ class Worker:
         )
 
     async def run(self) -> None:
-        """Work until told to stop; then finish what is held, or give it back after `drain_s`.
+        """Work until `stop`; then finish the running jobs, or give them back after `drain_s`.
 
-        Raises `SchemaChanged` when the database is no longer the one this program fits, and
-        whatever one of the loops died of.
+        Raises `SchemaChanged` if another version has upgraded the database, and the error of a
+        loop that died.
         """
         address, terms = self.engine.address, self._terms
         helpers = [
@@ -128,7 +128,7 @@ class Worker:
             ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
                 if not task.cancelled() and task.exception() is not None:
-                    logger.critical("the worker ends: its %s died", task.get_name())
+                    logger.critical("the worker stops because its %s failed", task.get_name())
                 await task
         finally:
             self._stopping.set()
@@ -146,7 +146,7 @@ class Worker:
             await asyncio.wait(self._tasks)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Take no more work. With `at_once`, give back what is held without finishing it."""
+        """Take no more work. With `at_once`, give back the running jobs unfinished."""
         self._stopping.set()
         if self._manager is not None:
             self._manager.shutdown.set()
@@ -167,33 +167,33 @@ class Worker:
 
     @property
     def held_sessions(self) -> list[UUID]:
-        """The session of each job that is being carried out."""
+        """The session of each running job."""
         return [job.session_id for job, _ in self._held.values()]
 
-    # -- messages in ------------------------------------------------------------------------------
+    # -- messages ---------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Listen, and again whenever the connection is lost, which an unasked return is too."""
+        """Listen, and reconnect whenever the connection is lost or the listener returns."""
         delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
         while not self._stopping.is_set():
             try:
                 await self._listen_once()
                 delays = iterate_delays(RECONNECT_FIRST_S, RECONNECT_MAX_S)
             except (*CONNECTION_LOST, OSError, asyncpg.PostgresError, PgqException) as error:
-                logger.warning("the queue is out of reach: %s", error)
+                logger.warning("cannot reach the queue: %s", error)
             if not self._stopping.is_set():
                 await self._nap(next(delays))
 
     async def _listen_once(self) -> None:
-        # Messages are hints: those that a server forgot to take away come once more.
+        # Messages are hints, so asynchronous commit is safe: a redelivered message is harmless.
         connection = await asyncpg.connect(
             **self.engine.address.connect_arguments(WORKER_ROLE, waits_for_disk=False)
         )
         lost = asyncio.Event()
 
         async def on_message(message: Message) -> None:
-            # The job does not end with the connection that brought it: when that is lost, only
-            # the waiting ends, and a new connection can be opened while the jobs run.
+            # A job outlives the connection that delivered its message: if that is lost, stop
+            # waiting, so that the listener can reconnect while the job runs.
             task = self._begin(message)
             waiting = asyncio.create_task(lost.wait())
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -237,7 +237,7 @@ class Worker:
                 yield name, endpoint.max_concurrency
 
     async def _limit_drain(self) -> None:
-        """Give back what is not finished some time after we were told to stop."""
+        """Give back unfinished jobs `drain_s` after `stop`."""
         await self._stopping.wait()
         await asyncio.sleep(self.drain_s)
         self.stop(at_once=True)
@@ -245,7 +245,7 @@ class Worker:
     # -- one job ----------------------------------------------------------------------------------
 
     def _begin(self, message: Message) -> asyncio.Task[None]:
-        """Begin the job that a message names, in a place of its lane."""
+        """Start the job that a message names, in its lane."""
         lane = message.entrypoint
         task = asyncio.create_task(self._work(message))
         self._tasks.add(task)
@@ -259,18 +259,18 @@ class Worker:
         return task
 
     def _wake(self) -> None:
-        """Look at the queue now: only lanes with room are asked about, and there is more of it."""
+        """Poll the queue now: a lane has new room, and full lanes are not polled."""
         if self._manager is not None:
             self._manager.wake()
 
     async def _work(self, message: Message) -> None:
         tenant_id, job_id = (UUID(part) for part in (message.payload or b"").decode().split())
         if self._stopping.is_set():
-            return  # it stays due, and the sweeper sends another message
+            return  # the job stays due, and the sweeper sends another message
         try:
             job = await self._claims.ask((tenant_id, job_id))
         except (DialecticError, asyncpg.PostgresError) as error:
-            logger.warning("job %s could not be claimed: %s", job_id, error)
+            logger.warning("could not claim job %s: %s", job_id, error)
             await self._is_outdated(error)
             return  # the sweeper sends another message
         if job is None:
@@ -292,10 +292,10 @@ class Worker:
                 del self._held[job.key]
 
     def _hold(self, job: Job, task: asyncio.Task[None]) -> None:
-        """Keep a job's lease from now on; an older attempt that we still make is in vain."""
+        """Extend a job's lease from now on; cancel an older attempt of it in this worker."""
         if job.key in self._held:
             older, its_task = self._held[job.key]
-            logger.warning("attempt %d of job %s was lost to ourselves", older.attempt, job.id)
+            logger.warning("this worker lost attempt %d of job %s to itself", older.attempt, job.id)
             _cancel_once(its_task)
         self._held[job.key] = (job, task)
 
@@ -309,19 +309,19 @@ class Worker:
             self._lanes.widen(lane)
             return
         if isinstance(refusal, TextBusy):
-            return  # it waits for another job, and its endpoint takes as many calls as before
+            return  # it waits for another job; the endpoint's capacity has not changed
         closed_s = min(max(0.0, refusal.closed_s - PATIENCE_S), LANE_CLOSED_MAX_S)
         self._lanes.narrow(lane, until_s=asyncio.get_running_loop().time() + closed_s)
 
     async def _give_back(self, job: Job) -> None:
-        # Without the server the lease simply runs out; a worker that leaves does not wait for it.
+        # If PostgreSQL does not answer, stop waiting: the lease expires by itself.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(record_end(self.engine.db, job, jobs.release), timeout=RELEASE_S)
 
     async def _attempt(self, job: Job) -> EndpointBusy | None:
-        """Run a job and turn what goes wrong into its fate. The one broad `except` stands here.
+        """Run a job and record its error, if any. This is the only broad `except`.
 
-        Returns what it must wait for, if it could not call yet.
+        Returns the refusal if the endpoint did not accept the call yet.
         """
         try:
             with self.engine.telemetry.span("job", _describe_attempt(job), kind="CONSUMER"):
@@ -333,28 +333,28 @@ class Worker:
             if await self._is_outdated(error):
                 await self._give_back(job)
                 return None
-            logger.exception("job %s met a bug", job.id)
+            logger.exception("job %s failed because of a bug", job.id)
             await fail_on_bug(self.engine.db, job, error)
         return None
 
     async def _is_outdated(self, error: Exception) -> bool:
-        """Find out whether a statement failed because the database is not ours any more."""
+        """Tell whether a statement failed because another version has upgraded the database."""
         if has_code(error, *WRONG_STATEMENT):
             with contextlib.suppress(DialecticError, asyncpg.PostgresError):
                 self._meet(await find_upgrade(self.engine.db.fetch))
         return self._outdated is not None
 
     def _meet(self, upgrade: str | None) -> None:
-        """Take no more work from a database that another version has upgraded."""
+        """Stop the worker if another version has upgraded the database."""
         if upgrade is not None and self._outdated is None:
             self._outdated = SchemaChanged(
-                f"The database was upgraded by another version of Dialectic ({upgrade}). This "
-                "worker takes no more work: start it again with that version."
+                f"Another version of Dialectic has upgraded the database ({upgrade}). This worker "
+                "stops. Start it again with that version."
             )
             logger.error("%s", self._outdated.message)
             self.stop()
 
-    # -- leases out, and what is stuck ------------------------------------------------------------
+    # -- leases and stuck jobs --------------------------------------------------------------------
 
     async def _beat(self, connection: Connection) -> None:
         held = dict(self._held)
@@ -365,21 +365,21 @@ class Worker:
         if not gone:
             return
         for key in await jobs.list_taken(connection, gone):
-            logger.info("job %s was taken away", held[key][0].id)
+            logger.info("another worker has taken job %s, or it was cancelled", held[key][0].id)
             _cancel_once(held[key][1])
 
     async def _sweep(self, connection: Connection) -> None:
         self._meet(await find_upgrade(connection.fetch))
         count = await jobs.sweep(connection, self._terms)
         if count:
-            logger.info("%d stuck job(s) set going", count)
+            logger.info("restarted %d stuck job(s)", count)
         lost = await holds.sweep_lost(connection)
         if lost:
-            logger.warning("%d call(s) were paid for and their answers lost", lost)
+            logger.warning("%d call(s) were charged but their answers were lost", lost)
         await sweep_accounts(connection)
         await figures.flush_counters(connection.fetch, self.engine.counters)
         for lane in await jobs.list_lanes(connection):
-            self._lanes.add(lane)  # an endpoint that is not ours: its jobs fail, but do not wait
+            self._lanes.add(lane)  # also unknown endpoints: their jobs must fail, not wait
 
     async def _nap(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -396,7 +396,7 @@ def _describe_attempt(job: Job) -> dict[str, Value]:
 
 
 def _cancel_once(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks, but none a second time: what it does on its way out must not be cancelled."""
+    """Cancel tasks, but never twice: a second cancel would interrupt their cleanup."""
     for task in tasks:
         if not task.cancelling():
             task.cancel()

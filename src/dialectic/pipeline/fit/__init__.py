@@ -1,1 +1,1 @@
-"""Make a request fit its window: compress, combine, retrieve."""
+"""Make a request fit its model's context window: compress, combine, retrieve."""

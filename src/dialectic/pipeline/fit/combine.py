@@ -1,9 +1,8 @@
-"""Combine: jobs merge documents into fewer and shorter ones, until their reader has room for all.
+"""Combine documents: merge jobs write fewer, shorter ones until they fit their reader.
 
-Documents are merged in groups that fit into one call, level by level: what one level makes is
-merged on the next. No call is asked to keep less than a quarter of what it reads, which makes a
-tree and not one hasty summary. Which documents belong together, and how long a merge may
-be, pure functions decide from sizes alone.
+Documents are merged in groups that fit into one call, level by level: each level merges the output
+of the previous one. A merge keeps at least a quarter of its input, so the result is a tree and not
+one hasty summary. Pure functions decide the groups and their lengths from sizes alone.
 """
 
 from __future__ import annotations
@@ -47,41 +46,41 @@ from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
-# With less room than this, for a reader or for a call, nothing is combined.
+# With less room than this, for the reader or for a merge, do not combine.
 ROOM_TOKENS_MIN = 512
 # The shortest answer that is worth asking for.
 BUDGET_TOKENS_MIN = 64
-# How much of what it reads a call keeps at least, if its answer has room for it.
+# The share of its input that a merge keeps at least, if its answer has room for it.
 KEPT_MIN = Fraction(1, 4)
-# Models do not count words well: this much of the reader's room is aimed at.
+# Models count words badly: aim for this share of the reader's room.
 AIM = Fraction(4, 5)
 
-# No prompt of a process can have this name: it would be a path.
+# A process prompt cannot have this name, because it contains a slash.
 TEMPLATE_NAME = "shared/merge"
 TEMPLATE = load_words("merge")
 SYSTEM = load_words("merge_system")
-# About right in most languages and with most tokenizers; rather too few words than too many tokens.
+# Approximate for most languages and tokenizers; low, because too many tokens do not fit.
 WORDS_PER_TOKEN = 0.65
 
 
 @dataclass(frozen=True, slots=True)
 class Combiner:
-    """Replaces the inputs of a turn by what a combine job has made of them."""
+    """Replaces the inputs of a turn by the result of a combine job."""
 
     turn: Turn
     reader: ExecutePayload
 
     async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:  # noqa: ARG002
-        return None  # each merge is a job that holds its own money
+        return None  # each merge job reserves its own money
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
-        """Find what the inputs were combined into, or the job to wait for; None without room."""
-        scene, job = self.turn.scene, self.turn.job
-        cap = compute_output_cap(scene.max_output_tokens, self.turn.card)
+        """Find the combined inputs, or the job to wait for; None if there is too little room."""
+        context, job = self.turn.scene, self.turn.job
+        cap = compute_output_cap(context.max_output_tokens, self.turn.card)
         if measure_merge(self.turn.card, cap) < ROOM_TOKENS_MIN:
             return None
         versions = [
-            Input(contribution_id=scene.texts[given.contribution_id].version_id, rule=given.rule)
+            Input(contribution_id=context.texts[given.contribution_id].version_id, rule=given.rule)
             for given in self.reader.inputs
         ]
         needed = build_combine(job.session_id, job.stage_slug, self.reader, versions, budget_tokens)
@@ -108,7 +107,7 @@ class Combiner:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a combine job does next: merges of a level, or, without any, the documents it leaves."""
+    """The next merges of a combine job or, if it has none left, its final documents."""
 
     number: int
     merges: tuple[PlannedMerge, ...]
@@ -116,19 +115,18 @@ class Level:
 
 
 async def plan_level(
-    engine: Engine, job: Job, payload: CombinePayload, scene: JobContext, card: ModelCard
+    engine: Engine, job: Job, payload: CombinePayload, context: JobContext, card: ModelCard
 ) -> Level:
-    """Find the first level that is not made yet.
+    """Find the first level that is not complete.
 
-    Every level follows from the texts of the one before it, which never change: however often this
-    is asked, the same merges result.
+    Deterministic: each level depends only on the texts of the previous one, which never change.
     """
-    rules = scene.process.load_stage(job.stage_slug).load_step(payload.step_name).inputs_required
-    texts = [scene.texts[given.contribution_id] for given in payload.inputs]
+    rules = context.process.load_stage(job.stage_slug).load_step(payload.step_name).inputs_required
+    texts = [context.texts[given.contribution_id] for given in payload.inputs]
     headers = [rules[given.rule].header for given in payload.inputs]
-    cap = compute_output_cap(scene.max_output_tokens, card)
+    cap = compute_output_cap(context.max_output_tokens, card)
     room = Room(payload.room_tokens, measure_merge(card, cap), cap)
-    items = label_documents(scene, headers, texts, job.id)
+    items = label_documents(context, headers, texts, job.id)
     sizes = await asyncio.to_thread(measure_items, items, card)
     level, made, levels_max = 1, 0, count_levels_max(sizes, room)
     while level <= levels_max and (nodes := decide_level(sizes, room)):
@@ -152,7 +150,7 @@ async def plan_level(
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much there is room for: in the reader's prompt, in that of a merge, in its answer."""
+    """The room in the reader's prompt, in a merge's prompt and in its answer, in tokens."""
 
     reader_tokens: int
     call_tokens: int
@@ -161,7 +159,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One merge: the documents of its level from `start` to before `stop`; how long it is to be."""
+    """One merge: the documents `[start:stop]` of its level, and the length of the result."""
 
     start: int
     stop: int
@@ -169,9 +167,9 @@ class Node:
 
 
 def decide_level(sizes: Sequence[int], room: Room) -> tuple[Node, ...]:
-    """Decide which neighbours are merged; nothing, if the reader has room for all.
+    """Decide which neighbours to merge; none if all documents fit the reader.
 
-    A document that is larger than a call has room for is a node of its own.
+    A document that is too large for one call is a separate node.
     """
     total = sum(sizes)
     if total <= room.reader_tokens:
@@ -191,14 +189,14 @@ def decide_level(sizes: Sequence[int], room: Room) -> tuple[Node, ...]:
 
 
 def _takes(size: int, members: int, kept: Fraction, room: Room) -> bool:
-    """Say whether a node takes one more: it must fit, and beyond a pair so must the answer."""
+    """Tell whether a node can take one more: it must fit, and beyond a pair so must the answer."""
     if size > room.call_tokens:
         return False
     return members < 2 or size * kept <= room.answer_tokens
 
 
 def decide_tree(sizes: Sequence[int], room: Room) -> tuple[tuple[Node, ...], ...]:
-    """Decide all levels, as they are if every answer is as long as it was asked to be."""
+    """Decide all levels, assuming that every answer has the requested length."""
     levels = []
     while nodes := decide_level(sizes, room):
         levels.append(nodes)
@@ -207,9 +205,9 @@ def decide_tree(sizes: Sequence[int], room: Room) -> tuple[tuple[Node, ...], ...
 
 
 def count_levels_max(sizes: Sequence[int], room: Room) -> int:
-    """Count the levels that documents get at most: one more than they need if all goes well.
+    """Compute the maximum number of levels: one more than needed if every answer is short enough.
 
-    Models that do not shorten as they were asked to are not asked for ever.
+    The limit stops a model that does not shorten from being asked forever.
     """
     return 1 + len(decide_tree(sizes, room))
 
@@ -224,7 +222,7 @@ def build_combine(
     versions: Sequence[Input],
     room_tokens: int,
 ) -> Needed:
-    """The one place where a combine job is given everything it needs."""
+    """Build a combine job's id and payload. No other code does."""
     return Needed(
         derive_combine_job_id(
             session_id,
@@ -248,7 +246,7 @@ def build_combine(
 
 @dataclass(frozen=True, slots=True)
 class PlannedMerge:
-    """A merge to be made within a combine job."""
+    """A merge job to create within a combine job."""
 
     id: UUID
     payload: MergePayload
@@ -259,7 +257,7 @@ class PlannedMerge:
 
 
 def _find_group(text: Text) -> UUID | None:
-    """Find the origin of a document; what was combined from several has none."""
+    """Find the origin of a document; a document combined from several origins has none."""
     return text.source_group if text.type == COMBINED else text.source_group or text.id
 
 
@@ -273,7 +271,7 @@ def build_merges(
     *,
     made: int,
 ) -> list[PlannedMerge]:
-    """The one place where merges are given everything they need; `made` is how many there were."""
+    """Build the payloads of merges; `made` is the number of earlier merges."""
     merges = []
     for number, node in enumerate(nodes, start=made + 1):
         read = texts[node.start : node.stop]
@@ -300,13 +298,13 @@ def build_merges(
 # -- the words of a merge: pure -------------------------------------------------------------------
 
 
-def gather_merge(scene: JobContext, job: Job, payload: MergePayload) -> Material:
-    """Gather what one merge is made of: its documents under their labels, and nothing else."""
-    stage = scene.process.load_stage(job.stage_slug)
+def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Material:
+    """Gather the material of one merge: its labelled documents and nothing else."""
+    stage = context.process.load_stage(job.stage_slug)
     return Material(
         payload=payload,
-        owner=scene.owner,
-        folder=scene.build_folder(stage),
+        owner=context.owner,
+        folder=context.build_folder(stage),
         name=ContributionName(
             model=slugify_name(payload.model_name, fallback="model"),
             n=payload.ordinal,
@@ -314,47 +312,47 @@ def gather_merge(scene: JobContext, job: Job, payload: MergePayload) -> Material
             relation=Combining(short_id(payload.combine_id)),
         ),
         system=SYSTEM,
-        words=_gather_words(scene, payload),
+        words=_gather_words(context, payload),
         output_type=payload.output_type,
         is_intermediate=True,
         is_lead=False,
-        is_first_session=scene.is_first,
+        is_first_session=context.is_first,
         rank=payload.ordinal,
         origin=payload.model_index,
         source_group=payload.source_group,
         target_contribution_id=None,
         flags=(),
         expected=(),
-        max_output_tokens=scene.max_output_tokens,
-        chunks=scene.chunks,
+        max_output_tokens=context.max_output_tokens,
+        chunks=context.chunks,
     )
 
 
-def _gather_words(scene: JobContext, payload: MergePayload) -> Words:
-    if scene.chunks:
-        opening = scene.chunks[0].opening
-        assert opening is not None, "the first turn keeps what it was asked"
-        return Words.from_opening(opening, scene.process, TEMPLATE)
+def _gather_words(context: JobContext, payload: MergePayload) -> Words:
+    if context.chunks:
+        opening = context.chunks[0].opening
+        assert opening is not None, "the first turn keeps its prompt"
+        return Words.from_opening(opening, context.process, TEMPLATE)
     items = []
     for given in payload.inputs:
-        text = scene.texts[given.contribution_id]
+        text = context.texts[given.contribution_id]
         items.append(Item(given.label, text.content, text.id))
-    return build_merge_words(scene.domain, items, budget_tokens=payload.budget_tokens)
+    return build_merge_words(context.domain, items, budget_tokens=payload.budget_tokens)
 
 
 def label_documents(
-    scene: JobContext, headers: Sequence[str], texts: Sequence[Text], reader: UUID
+    context: JobContext, headers: Sequence[str], texts: Sequence[Text], reader: UUID
 ) -> list[Item]:
-    """Label documents as they are labelled everywhere in the session, in the order given."""
+    """Label documents with their labels in this session, in the given order."""
     labelled: dict[UUID | None, Item] = {}
     for header in dict.fromkeys(headers):
         own = [text for asked, text in zip(headers, texts, strict=True) if asked == header]
-        labelled |= {item.source_id: item for item in label_all(scene, header, own, reader)}
+        labelled |= {item.source_id: item for item in label_all(context, header, own, reader)}
     return [labelled[text.id] for text in texts]
 
 
 def label_combined(texts: Sequence[Text]) -> list[Item]:
-    """Label what documents were combined into; which documents those were, its text tells."""
+    """Label combined documents; their text names the originals."""
     return [
         Item(f"Combined documents, part {number} of {len(texts)}", text.content, text.id)
         for number, text in enumerate(texts, start=1)
@@ -378,7 +376,7 @@ def build_merge_words(domain: str, items: Sequence[Item], *, budget_tokens: int)
 
 
 def count_prompt(system: str, prompt: str, card: ModelCard) -> int:
-    """Count a prompt, at most, as its model's provider may."""
+    """Count a prompt: the most tokens that its provider may report."""
     request = Request(
         model=card.name,
         system=system,
@@ -389,11 +387,11 @@ def count_prompt(system: str, prompt: str, card: ModelCard) -> int:
 
 
 def measure_items(items: Sequence[Item], card: ModelCard) -> list[int]:
-    """Measure what each item takes in a prompt, at most."""
+    """Measure the most tokens that each item takes in a prompt."""
     return [count_prompt("", build_block(item.label, item.text), card) for item in items]
 
 
 def measure_merge(card: ModelCard, output_cap: int) -> int:
-    """Measure how much room a merge by this model has for documents."""
+    """Measure a merge's room for documents with this model."""
     prompt = compose_prompt(build_merge_words("", (), budget_tokens=output_cap))
     return compute_input_max(card, output_cap) - count_prompt(SYSTEM, prompt, card)

@@ -1,18 +1,17 @@
 """Compress: make a prompt fit its model by shortening what matters least, one text at a time.
 
-    measure     does it fit? Then nothing is shortened, and nothing costs anything; if not: what
-                may be shortened and is long enough for it
-    goal        how long the prompt may be, and the least share of each text that reaches it
-    judge       the cost of everything that follows, compared with the wallet before any call
-    value       older turns are worth less; so is what has less to do with the task
-    apply       shorten the text that is worth least, by what is still missing; count only it;
-                continue while the prompt is too long
-    check       the whole request, counted once more
+    measure     count the prompt; if it fits, stop without any cost; if not, list the texts that
+                may be shortened and are long enough
+    goal        decide the target length, and the share that each text keeps at least
+    judge       compare the cost of all following calls with the wallet, before any call
+    value       score the texts: older turns and less relevant texts are worth less
+    apply       shorten the least valuable text by the missing tokens; count only that text;
+                repeat while the prompt is too long
+    check       count the whole request once more
 
-Which text gives way, and to how many tokens, pure functions decide here. How a text becomes
-shorter, and who pays for it, the shortener knows. The same prompt is always made of the same texts:
-budgets are steps of a ladder, so that retries, later turns and siblings ask for the same shorter
-text and find it.
+Pure functions in this module decide which text to shorten, and to how many tokens. The shortener
+knows how, and who pays. The result is reproducible: budgets are rounded to fixed steps, so that
+retries, later turns and siblings ask for the same shortened text and reuse it.
 """
 
 from __future__ import annotations
@@ -49,16 +48,16 @@ from dialectic.tokens.counting import (
     limit_tokens,
 )
 
-# Fewer tokens than these say nothing.
+# A text with fewer tokens than this is useless.
 FLOOR_TOKENS = 64
-# Every text keeps at least the largest of these shares with which the prompt fits. Below the last
-# of them an extract says nothing.
+# Every text keeps at least the largest of these shares with which the prompt fits. An extract
+# below the last share is useless.
 SHARES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 40))
-# From one step of the ladder of budgets to the next.
+# The ratio between neighbouring budget steps.
 STEP = Fraction(7, 8)
-# Texts that touch are counted a little differently from each by itself.
+# Adjacent texts have slightly different token counts together than alone.
 SLACK_TOKENS = 8
-# If a provider refuses what should have fitted, this much of it is sent the next time.
+# If a provider rejects a prompt that should fit, send this share of it next.
 AGAIN = Fraction(9, 10)
 
 T = TypeVar("T")
@@ -66,7 +65,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How long a prompt may be, and the share of each text that is kept at least."""
+    """The target length of a prompt, and the share that each text keeps at least."""
 
     tokens: int
     share: Fraction
@@ -74,7 +73,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A request that fits, and what was done so that it does."""
+    """A request that fits, with the manifest of what was shortened."""
 
     request: Request
     manifest: Manifest
@@ -84,9 +83,9 @@ class Fitted:
 async def compress(
     material: Material, card: ModelCard, shortener: TextShortener, *, tokens_max: int | None = None
 ) -> Fitted:
-    """Make one complete request that fits the model, or raise `ContextWindowError` with figures.
+    """Build one request that fits the model, or raise `ContextWindowError`.
 
-    `tokens_max` is what a provider is known to take, if that is less than we thought.
+    `tokens_max` is the provider's real limit, if it is lower than the model card's.
     """
     draft = await _aside(material, lambda: measure(material, card, tokens_max=tokens_max))
     goal = None if draft.fits else decide_goal(draft)
@@ -94,7 +93,7 @@ async def compress(
         return _finish(draft, {}, {}, draft.tokens, 0)
     await shortener.judge(expect_victims(draft, goal), draft.tokens, goal.tokens)
     values = await weigh(draft, shortener)
-    # Counted as a whole it may be a little longer than in parts: then all give way a little more.
+    # The whole may have slightly more tokens than its parts: then shorten a little more.
     shorter: dict[PartKey, Replacement] = {}
     tokens = draft.tokens
     for share in (share for share in SHARES if share <= goal.share):
@@ -116,7 +115,7 @@ class Candidate:
 
     part: Part
     tokens: int
-    # What it takes in the prompt as it is, and what is around a shorter text in its place.
+    # Its tokens in the prompt, and those of the markup of a shortened text.
     placed_tokens: int
     frame_tokens: int
 
@@ -124,19 +123,19 @@ class Candidate:
         return max(FLOOR_TOKENS, ceil(self.tokens * share))
 
     def count_gain(self, share: Fraction) -> int:
-        """Find by how much the prompt gets shorter if this becomes as short as it may."""
+        """Compute how many tokens the prompt loses if this text gets its minimum length."""
         return max(0, self.placed_tokens - self.frame_tokens - self.count_floor(share))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A prompt as it would be with nothing shortened."""
+    """A prompt before shortening."""
 
     material: Material
     card: ModelCard
     request: Request
     tokens: int
-    # How many tokens it may have with the whole answer, and with the least answer of use.
+    # Its token limits with the whole answer, and with the shortest useful one.
     tokens_max: int
     tokens_limit: int
     candidates: tuple[Candidate, ...] = ()
@@ -146,17 +145,17 @@ class Draft:
         return self.tokens <= self.tokens_max
 
     def count_least(self, share: Fraction) -> int:
-        """Find how long it is if every text is left with this share of it."""
+        """Compute the prompt's length if every text keeps only this share."""
         return self.tokens - sum(each.count_gain(share) for each in self.candidates)
 
     def count(self, shorter: Shorter) -> int:
-        """Count the whole of it, with these texts in their places."""
+        """Count the whole prompt with these shortened texts."""
         request = build_request(self.material, self.card, shorter)
         return count_request_tokens(request, self.card).tokens
 
 
 def measure(material: Material, card: ModelCard, *, tokens_max: int | None = None) -> Draft:
-    """Count a prompt as it is; if that is too long, each text of it that may be shortened."""
+    """Count a prompt; if it is too long, also count each text that may be shortened."""
     request = build_request(material, card, {})
     cap = request.max_output_tokens
     most, limit = (
@@ -185,10 +184,10 @@ def measure(material: Material, card: ModelCard, *, tokens_max: int | None = Non
 
 
 def decide_goal(draft: Draft) -> Goal | None:
-    """Decide how long the prompt shall be; None if it is sent as it is, with a shorter answer.
+    """Decide the target length; None to send the prompt unchanged with a shorter answer.
 
-    Where there is no room for the whole answer, it becomes as short as it may. Raises before
-    anything is paid for if that is still too long.
+    If the whole answer does not fit, allow the shortest useful one. Raises, before anything costs
+    money, if the prompt is still too long.
     """
     reached = {share: draft.count_least(share) + SLACK_TOKENS for share in SHARES}
     for share, tokens in reached.items():
@@ -203,7 +202,7 @@ def decide_goal(draft: Draft) -> Goal | None:
 
 
 def decide_budget(candidate: Candidate, missing_tokens: int, share: Fraction) -> int:
-    """Decide how long a text may stay: what is still missing shorter, on a step of the ladder."""
+    """Decide a text's budget: its length minus the missing tokens, rounded to a step."""
     least = candidate.count_floor(share)
     wanted = candidate.placed_tokens - candidate.frame_tokens - missing_tokens
     step = candidate.tokens * STEP
@@ -213,19 +212,19 @@ def decide_budget(candidate: Candidate, missing_tokens: int, share: Fraction) ->
 
 
 def score_turn(position: int, turns: int) -> float:
-    """Score what was said: the older, the less it is worth."""
+    """Score earlier turns by age: older turns are worth less."""
     return position / turns
 
 
 def order_candidates(
     candidates: Sequence[Candidate], values: Mapping[PartKey, float]
 ) -> list[Candidate]:
-    """Order what may be shortened: what is worth least first, and of equals the first."""
+    """Order the candidates by value, lowest first; equals keep their order."""
     return sorted(candidates, key=lambda c: values.get(c.part.key, 0.0))
 
 
 def decide_again(error: ContextWindowError, counted_tokens: int) -> int:
-    """Decide how long a prompt may be that a provider refused at this length, by our count."""
+    """Decide the new length of a prompt that a provider rejected at this length."""
     less = floor(counted_tokens * AGAIN)
     if error.had_tokens and error.max_tokens and error.max_tokens < error.had_tokens:
         return min(less, floor(counted_tokens * Fraction(error.max_tokens, error.had_tokens)))
@@ -233,9 +232,9 @@ def decide_again(error: ContextWindowError, counted_tokens: int) -> int:
 
 
 def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
-    """Expect which texts must be shortened; all of them, where their values decide.
+    """Predict which texts must be shortened; all of them if their values decide.
 
-    Turns are expected to become as short as they may, the oldest first.
+    Turns are predicted to get their minimum length, the oldest first.
     """
     if any(c.part.kind is not Kind.TURN for c in draft.candidates):
         return [candidate.part for candidate in draft.candidates]
@@ -252,7 +251,7 @@ def expect_victims(draft: Draft, goal: Goal) -> list[Part]:
 
 
 async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
-    """Find what each candidate is worth; where there is no choice, nothing is asked."""
+    """Score each candidate; skip the scoring if only one order is possible."""
     if len(draft.candidates) < 2:
         return {}
     turns = len(draft.material.chunks)
@@ -266,7 +265,7 @@ async def weigh(draft: Draft, shortener: TextShortener) -> dict[PartKey, float]:
 async def squeeze(
     draft: Draft, goal: Goal, values: Mapping[PartKey, float], shortener: TextShortener
 ) -> tuple[dict[PartKey, Replacement], int]:
-    """Shorten one text after the other until the prompt fits; return how long it is then."""
+    """Shorten one text after the other until the prompt fits; return its new length."""
     count, said = get_counter(draft.card.tokenizer), draft.material.said
     shorter: dict[PartKey, Replacement] = {}
     total = draft.tokens
@@ -287,7 +286,7 @@ async def squeeze(
     return shorter, total
 
 
-# -- what comes of it ------------------------------------------------------------------------------
+# -- result ---------------------------------------------------------------------------------------
 
 
 def _finish(
@@ -297,7 +296,7 @@ def _finish(
     tokens: int,
     spent_credits: int,
 ) -> Fitted:
-    """Build the request and say what was done; it fits, or this program is wrong."""
+    """Build the request and its manifest. It must fit; otherwise this is a bug."""
     if shorter:
         request = assemble(draft.material, draft.card, _texts(shorter))
     else:
@@ -337,13 +336,13 @@ def _give_up(draft: Draft) -> ContextWindowError:
     card, cap = draft.card, draft.request.max_output_tokens
     least = draft.count_least(SHARES[-1])
     shortened = (
-        f"and {least:,} with {len(draft.candidates)} text(s) of it as short as makes sense"
+        f"{least:,} with {len(draft.candidates)} text(s) shortened to the minimum"
         if draft.candidates
-        else "and nothing in it may be shortened"
+        else "and no part of it may be shortened"
     )
     return ContextWindowError(
-        f"The prompt has {draft.tokens:,} tokens, {shortened}; {card.name} takes "
-        f"{draft.tokens_max:,} beside an answer of {cap:,}. Shorten the request, lower "
+        f"The prompt is too long: it has {draft.tokens:,} tokens ({shortened}), and {card.name} "
+        f"accepts {draft.tokens_max:,} with an answer of {cap:,}. Shorten the request, lower "
         "--max-output-tokens, or choose a model with a larger window.",
         reason="cannot_shorten",
         subject=card.name,
@@ -357,7 +356,7 @@ def _texts(shorter: Mapping[PartKey, Replacement]) -> dict[PartKey, str]:
 
 
 async def _aside(material: Material, work: Callable[[], T]) -> T:
-    """Do what takes long with long texts in a thread: leases must be kept meanwhile."""
+    """Run slow text work in a thread, so that the heartbeat keeps the leases."""
     words = material.words
     items = (words.request, *words.context, *words.feedback, *words.inputs)
     chars = sum(len(item.text) for item in items) + sum(map(len, material.said))

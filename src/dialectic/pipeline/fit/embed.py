@@ -1,8 +1,8 @@
-"""Embed: the vectors of a text, found or made once and paid for. Knows nothing of prompts.
+"""Embed texts: load their vectors, or make and pay for them once. Independent of prompts.
 
-A text is known by its hash. Its vectors are found in the database; otherwise one job makes them,
-and others that need the same wait for it. What costs money is held, made, and saved in the commit
-that settles it; the built-in embedders cost nothing.
+The hash of a text is its key. If its vectors are not in the database, one job makes them and other
+jobs wait for it. Vectors that cost money are saved in the commit that settles their hold; the
+built-in embedders are free.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The pieces of a text and their vectors; what they cost if they were made just now."""
+    """The pieces of a text and their vectors, with their cost if they are new."""
 
     pieces: tuple[Piece, ...]
     rows: Matrix
@@ -53,7 +53,7 @@ class Library:
         return self.turn.engine.embedder
 
     async def estimate(self, texts: Sequence[str]) -> int:
-        """Estimate what the vectors of these texts cost at most that are not made yet."""
+        """Estimate the maximum cost of the vectors that do not exist yet."""
         embedder = self.embedder
         if embedder.card is None:
             return 0
@@ -64,17 +64,17 @@ class Library:
         missing = [text for name, text in by_hash.items() if name not in known]
 
         def bound(text: str) -> int:
-            # Headings are read once more with each piece, and may take a quarter of it.
+            # Headings are embedded again with each piece, and may be a quarter of it.
             return embedder.count(text) * 4 // 3 + 1
 
         tokens = await asyncio.to_thread(lambda: sum(map(bound, missing)))
-        # Each text is a call of its own, and rounded up by itself.
+        # Each text is a separate call, and its cost is rounded up.
         return Rates.of(embedder.card).cost(tokens, 0) + len(missing) if tokens else 0
 
     async def load(self, text: str) -> Vectors:
-        """Load the vectors of a text; those that do not exist are made now, and say their cost.
+        """Load the vectors of a text, or make them and return their cost.
 
-        Raises `TextBusy` if a job elsewhere is making them.
+        Raises `TextBusy` if another job is making them.
         """
         name = hash_text(text)
         if (known := self._known.get(name)) is not None:
@@ -83,7 +83,7 @@ class Library:
         tenant_id = self.turn.job.tenant_id
         async with self.turn.engine.turns.lock((tenant_id, self.embedder.name, name)):
             made = await self._find(text, key) or await self._make(text, key)
-        # They say their cost once, however often they are needed.
+        # Report the cost only once.
         self._known[name] = replace(made, cost_credits=0)
         return made
 
@@ -106,7 +106,7 @@ class Library:
                 return found
 
         def read() -> tuple[tuple[Piece, ...], list[str]]:
-            # What costs money is cut as the index cuts it: neither reads what the other has read.
+            # Cut paid texts as the search index does, so that each can reuse the other's vectors.
             pieces = (cut if card is not None else cut_evenly)(text, embedder)
             return pieces, [build_reading(piece, embedder) for piece in pieces]
 
@@ -124,7 +124,7 @@ class Library:
             async def save(connection: Connection, paid: Paid) -> UUID:
                 made = pack(pieces, rows, got.tokens)
                 row_id = await compressions.save_vectors(connection, turn.job, key, made, paid)
-                assert row_id is not None, "the claim is ours as long as the lease is"
+                assert row_id is not None, "we hold the claim while we hold the lease"
                 return row_id
 
             return Vectors(pieces, rows, await save_paid(turn, hold_key, actual, save))
@@ -134,7 +134,7 @@ class Library:
         return Vectors(pieces, rows)
 
     async def _find_indexed(self, readings: Sequence[str]) -> dict[str, Any]:
-        """Find the vectors of texts that the index of a search has already."""
+        """Find the vectors that the search index already has."""
         by_hash = {hash_text(each): each for each in readings}
         name, dimensions = self.embedder.name, self.embedder.dimensions
         found = await self.turn.transact(
@@ -145,7 +145,7 @@ class Library:
     async def _buy(
         self, card: ModelCard, key: VectorsKey, readings: list[str]
     ) -> tuple[Embedded, str, Actual]:
-        """Hold money and ask; return the vectors, and the hold with what it is settled by."""
+        """Reserve money and embed; return the vectors, the hold's key and the usage to settle."""
         turn, embedder = self.turn, self.embedder
         job = turn.job
         counted = await asyncio.to_thread(lambda: sum(map(embedder.count, readings)))
@@ -169,17 +169,17 @@ class Library:
         return got, hold_key, judge_usage((got.tokens, 0), Counted(counted, 0, 0))
 
 
-# -- as they are kept -----------------------------------------------------------------------------
+# -- storage format -------------------------------------------------------------------------------
 
 
 def name_reading(embedder: Embedder) -> str:
-    """Name what vectors depend on apart from the text: embedder, size, how the text is cut."""
+    """Name what vectors depend on besides the text: embedder, dimensions, cutting method."""
     way = f"cut/{CUT_VERSION}" if embedder.card is not None else f"even/{CUT_VERSION}"
     return f"{embedder.name} {embedder.dimensions} {way}"
 
 
 def pack(pieces: Sequence[Piece], rows: Matrix, tokens: int) -> StoredVectors:
-    """Pack vectors for the database: numbers as bytes, pieces by their places."""
+    """Pack vectors for the database: floats as bytes, pieces as offsets."""
     places: list[Any] = [[p.start, p.end, list(p.heading_path), p.tokens] for p in pieces]
     return StoredVectors(places, rows.astype("<f4").tobytes(), tokens)
 
@@ -197,7 +197,7 @@ def unpack(stored: StoredVectors, text: str, dimensions: int) -> Vectors:
 
 
 def _stack(readings: Sequence[str], vectors: Mapping[str, Any]) -> Matrix:
-    """Put vectors into the order of what was read."""
+    """Stack vectors in the order of the readings."""
     import numpy as np
 
     rows = [vectors[each] for each in readings]
@@ -211,7 +211,7 @@ def _no_rows() -> Matrix:
 
 
 def score_likeness(one: Matrix, other: Matrix) -> float:
-    """Score how much two texts are about the same, from 0 to 1, by the vectors of their pieces."""
+    """Score the similarity of two texts, from 0 to 1, by the mean vectors of their pieces."""
     import numpy as np
 
     if not len(one) or not len(other):

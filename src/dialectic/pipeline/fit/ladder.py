@@ -1,14 +1,14 @@
-"""The ladder: what is done with a prompt that does not fit its model, on one page.
+"""The ladder: how to make a prompt fit its model, from no change to refusal.
 
-    as it is    the prompt is counted; one that fits is sent, and nothing below happens
-    combine     jobs merge the documents first, and this job waits for them  } if the step says so
-    retrieve    the passages of all documents that matter most are found     } and reads several
-    compress    one text after the other gets shorter, the least valuable first:
-      extract     by passages of its own
-      abstract    by the words of a model, if the process says so; by an extract if none comes
-    refuse      `ContextWindowError`, before anything costs money
+    unchanged   count the prompt; if it fits, send it and skip the rest
+    combine     other jobs merge the documents first; this job waits       } if the step says so
+    retrieve    find the most relevant passages of all documents           } and has several inputs
+    compress    shorten one text after the other, the least valuable first:
+      extract     keep some of its passages
+      abstract    let a model summarise it, if the process says so; fall back to an extract
+    refuse      raise `ContextWindowError` before anything costs money
 
-`shortener` has the port that all four ways implement, and what they share.
+`shortener` has the protocol that all four methods implement, and their shared code.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from dialectic.tokens.counting import count_request_tokens
 
 
 async def make_room(turn: Turn) -> Turn | Needed:
-    """Make the inputs of a turn fit together, as its step says; what remains is compressed.
+    """Combine or search the inputs of a turn, as its step says; `compress` does the rest.
 
-    Returns the combine job that the turn must wait for, if it needs one.
+    Returns the combine job that the turn must wait for, if any.
     """
     shortener = choose_overflow(turn)
     if shortener is None:
@@ -65,10 +65,10 @@ async def make_room(turn: Turn) -> Turn | Needed:
 
 
 def choose_overflow(turn: Turn) -> Shortener | None:
-    """Choose what shortens the inputs of a turn together; None if they are compressed one by one.
+    """Choose what shortens all inputs of a turn together; None to compress them one by one.
 
-    Only the steps of a process choose. A single input has nothing to be combined with, and a
-    document that has begun continues as it began.
+    Only a step can choose a method. It does not apply to a single input, nor to the later turns of
+    a document, which reuse the prompt of the first one.
     """
     payload, material = turn.material.payload, turn.material
     is_begun, is_single = bool(material.chunks), len(material.words.inputs) < 2
@@ -85,22 +85,22 @@ def choose_overflow(turn: Turn) -> Shortener | None:
 
 
 def choose_compressor(turn: Turn) -> Extractor:
-    """Choose what shortens the texts of a turn one by one, as the process says."""
+    """Choose what shortens single texts of a turn, as the process says."""
     library, purpose = Library(turn), build_purpose(turn.material.words)
     if turn.material.compressor is Compressor.EXTRACT:
         return Extractor(turn, library, purpose)
-    # One model writes abstracts for all, so that all read the same and pay once.
+    # The lead model writes the abstracts for all models, so that they are paid for once.
     lead = turn.scene.models[turn.scene.lead_model_index - 1]
     return Abstractor(turn, library, purpose, writer=turn.engine.catalog.load_card(lead))
 
 
 def measure_room(material: Material, card: ModelCard) -> int | None:
-    """Measure how much room a prompt has for its inputs; None if they fit as they are."""
+    """Measure a prompt's room for its inputs; None if they fit unchanged."""
     request = build_request(material, card, {})
     input_max = compute_input_max(card, request.max_output_tokens)
     if count_request_tokens(request, card).upper_tokens <= input_max:
         return None
     empty = replace(material.words, inputs=())
     room = input_max - count_prompt(material.system, compose_prompt(empty), card)
-    # Inputs that do not fit together are larger than the room, however they are counted.
+    # The inputs do not fit, so they exceed the room; keep that true despite rounding.
     return min(room, sum(measure_items(material.words.inputs, card)) - 1)

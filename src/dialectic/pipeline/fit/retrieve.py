@@ -1,8 +1,8 @@
-"""Retrieve: of all inputs of a turn together, the passages that matter most for its task.
+"""Retrieve the most relevant passages from all inputs of a turn.
 
-The task asks from several angles; what answers it best and says different things is taken as long
-as there is room, in the order of the documents, each under its own label and headings. Vectors are
-made once and paid for by `embed`; searching costs nothing.
+The task is turned into several queries. The passages that match best and differ from each other
+fill the room, in document order, each under its document's label and headings. `embed` makes and
+pays for the vectors once; searching is free.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from dialectic.tokens.counting import get_counter
 if TYPE_CHECKING:
     from dialectic.retrieval.base import Matrix
 
-# No more passages than this are chosen; each has up to some hundred tokens.
+# The most passages to choose; each has up to a few hundred tokens.
 PASSAGES_MAX = 500
-# What a passage takes at least, with its label and the marks around it.
+# The fewest tokens that a passage takes, with its label and markup.
 PASSAGE_TOKENS_MIN = 40
 LABEL = "{label}, passages"
-# The way it is done, as the manifest names it.
+# The method's name in the manifest.
 RETRIEVE = "retrieve/1"
 SEPARATOR = " > "
 
@@ -45,14 +45,14 @@ Measure = Callable[[Sequence[Item]], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A document that is searched: the item it is in a prompt, and the version it is known by."""
+    """A searched document: its item in the prompt and its version id."""
 
     version_id: UUID
     item: Item
 
 
 class Retriever:
-    """Replaces the inputs of a turn by their passages that matter most."""
+    """Replaces the inputs of a turn by their most relevant passages."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -88,7 +88,7 @@ class Retriever:
             choose_passages, found, searched, budget_tokens, lambda some: measure_items(some, card)
         )
         if not items:
-            # Where nothing is found, as in texts without words, they are shortened like any other.
+            # Nothing was found, as in texts without words: `compress` shortens them instead.
             return Replacement(inputs, spent_credits=asking_credits + sum(costs.values()))
         name = f"{RETRIEVE} {embedder.name}"
         entries = await asyncio.to_thread(enter_passages, searched, items, costs, name, card)
@@ -102,13 +102,13 @@ class Retriever:
         return self._queries
 
     async def _index(self, searched: Sequence[Searched]) -> dict[UUID, int]:
-        """Index the documents that are not, one by one; tell what the vectors of each cost."""
+        """Index the documents that are not indexed yet; return the cost of each one's vectors."""
         import numpy as np
 
-        scene, embedder = self._turn.scene, self._turn.engine.embedder
+        context, embedder = self._turn.scene, self._turn.engine.embedder
         db, tenant_id = self._turn.engine.db, self._turn.job.tenant_id
         sources = [
-            Source(each.version_id, scene.project_id, scene.session_id, each.item.text)
+            Source(each.version_id, context.project_id, context.session_id, each.item.text)
             for each in searched
         ]
         missing = await prepare(db, tenant_id, embedder, sources)
@@ -131,7 +131,7 @@ class Retriever:
         return costs
 
     async def _ask(self, queries: Sequence[Query]) -> tuple[Matrix, int]:
-        """Load the vectors of questions, one for each, and tell what they cost."""
+        """Load one vector for each query; return them with their cost."""
         import numpy as np
 
         asked, spent = [], 0
@@ -149,9 +149,9 @@ class Retriever:
 def choose_passages(
     found: Sequence[Match], searched: Sequence[Searched], room_tokens: int, measure: Measure
 ) -> list[Item]:
-    """Choose as many passages as there is room for, best first; tell them in reading order.
+    """Choose the best passages that fit the room; return them in reading order.
 
-    The best that fit are found by halving: what fits stays when less is chosen.
+    Binary search on their number works because fewer passages always take fewer tokens.
     """
     by_id = {each.version_id: each.item for each in searched}
     order = [each.version_id for each in searched]
@@ -170,7 +170,7 @@ def choose_passages(
 
 
 def build_passages(found: Sequence[Match], items: Mapping[UUID, Item]) -> list[Item]:
-    """Build one item for each document of which there are passages, in the order they are given."""
+    """Build one item for each document with passages, in the given order."""
     by_source: dict[UUID, list[Match]] = {}
     for piece in found:
         by_source.setdefault(piece.source_id, []).append(piece)
@@ -184,7 +184,7 @@ def enter_passages(
     name: str,
     card: ModelCard,
 ) -> tuple[Entry, ...]:
-    """Enter for the manifest what is told of each document that was searched; of some nothing."""
+    """Build the manifest entry of each searched document, with or without passages."""
     count = get_counter(card.tokenizer)
     told = {item.source_id: item for item in items}
 
@@ -204,7 +204,7 @@ def enter_passages(
 
 
 def _tell(item: Item, pieces: Sequence[Match]) -> Item:
-    """Tell the passages of a document; one that is told completely is told as it is."""
+    """Render the passages of a document; if they cover it all, return it unchanged."""
     text = render_passages(item.text, pieces)
     if len(text) >= len(item.text.strip()):
         return item
@@ -212,7 +212,7 @@ def _tell(item: Item, pieces: Sequence[Match]) -> Item:
 
 
 def render_passages(text: str, pieces: Sequence[Match]) -> str:
-    """Render passages of a text in its order: neighbours together, gaps marked, headings named."""
+    """Render passages in text order: join neighbours, mark gaps, name headings."""
     runs: list[list[Match]] = []
     for piece in pieces:
         if runs and runs[-1][-1].position + 1 == piece.position:

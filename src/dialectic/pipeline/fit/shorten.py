@@ -1,8 +1,8 @@
-"""Shorten: one text made shorter, from itself alone and for one task; found or made once.
+"""Shorten one text for one task; the result is stored and reused.
 
-An extract keeps passages of the text (`retrieval.extract`), an abstract is written by a model. What
-was made is stored under everything that it depends on, so retries, later turns and sibling models
-find it. Which text is shortened, and how far, `compress` decides.
+An extract keeps passages of the text (`retrieval.extract`); a model writes an abstract. The storage
+key contains everything that the result depends on, so retries, later turns and sibling models reuse
+it. `compress` decides which text to shorten, and how far.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from dialectic.tokens.counting import (
     limit_tokens,
 )
 
-# The ways texts are shortened; a change of one gets another name, and old results are not used.
+# The methods, with a version: raise it on a change, so that old results are not reused.
 EXTRACT, ABSTRACT = "extract/2", "abstract/1"
 GAP = "\n[…]\n"
 
 TEMPLATE_NAME = "abstract"
 TEMPLATE = load_words(TEMPLATE_NAME)
-# A writer is told a length in words, and keeps to it roughly.
+# The prompt gives the length in words; models follow it only roughly.
 WORDS_PER_TOKEN = 0.6
-# What a model that thinks first may use for that.
+# The budget for reasoning tokens.
 THINKING_TOKENS = 4_000
 SLACK_TOKENS = 16
 
@@ -74,7 +74,7 @@ class Extractor:
     # -- before anything is shortened ------------------------------------------------------------
 
     async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
-        """Raise if shortening and the call cost more than may be spent."""
+        """Raise if shortening and the call exceed the spending limit."""
         counted = bound_tokens(tokens, self.turn.card.tokenizer)
         cost = await self.estimate(parts, tokens)
         await judge(self.turn, cost, before_tokens=before_tokens, counted_tokens=counted)
@@ -87,7 +87,7 @@ class Extractor:
         return await self.library.estimate([*texts, self.purpose]) if texts else 0
 
     async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
-        """Tell how much each text has to do with the task."""
+        """Score the relevance of each text to the task."""
         aim = await self.library.load(self.purpose)
         self.spent_credits += aim.cost_credits
         values = dict[PartKey, float]()
@@ -100,7 +100,7 @@ class Extractor:
     # -- shorter texts ---------------------------------------------------------------------------
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Find one text made shorter, or make it."""
+        """Find the shortened version of one text, or make it."""
         (part,) = parts
         key = CompressionKey(
             content_hash=hash_text(part.text),
@@ -131,7 +131,7 @@ class Extractor:
         return await self.turn.transact(lambda c: compressions.find_compression(c, tenant_id, key))
 
     async def _make(self, part: Part, key: CompressionKey) -> tuple[Compressed, int]:
-        """Make and save a shorter text; return it with what it cost."""
+        """Make and save a shorter text; return it with its cost."""
         made, cost = await self._cut(part.text, key.budget_tokens, self.turn.card.tokenizer)
         await self.turn.transact(
             lambda c: compressions.save_compression(c, self.turn.job, key, made, Paid(cost))
@@ -139,7 +139,7 @@ class Extractor:
         return made, cost
 
     async def _cut(self, text: str, budget_tokens: int, tokenizer: str) -> tuple[Compressed, int]:
-        """Make an extract; return it with what the vectors for it cost just now."""
+        """Make an extract; return it with the cost of its new vectors."""
         vectors, aim = await self.library.load(text), await self.library.load(self.purpose)
         count = get_counter(tokenizer)
 
@@ -161,7 +161,7 @@ class Extractor:
 
 @dataclass(kw_only=True)
 class Abstractor(Extractor):
-    """Asks one model for abstracts, each held and settled like any call; else it extracts."""
+    """Asks one model for abstracts, each paid like any call; falls back to extracts."""
 
     writer: ModelCard
 
@@ -170,14 +170,14 @@ class Abstractor(Extractor):
         return f"{ABSTRACT} {self.writer.name}"
 
     async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost:
-        # Vectors tell only what a text is worth, where there are several and age does not tell it.
+        # Vectors only score relevance: not needed for a single text, nor for turns (scored by age).
         weighed = [part for part in parts if len(parts) > 1 and part.kind is not Kind.TURN]
         reading = await self._estimate_vectors(weighed)
         writing = await self._estimate_writing([part.text for part in parts], tokens)
         return Cost(reading, writing) if is_play(self.writer) else Cost(reading + writing)
 
     async def _estimate_writing(self, texts: Sequence[str], tokens: int) -> int:
-        """Estimate what abstracts of these texts cost that are not made yet, to whatever length."""
+        """Estimate the cost of the abstracts that do not exist yet, at any length."""
         by_hash = {hash_text(text): text for text in texts}
         known = await self.turn.transact(
             lambda c: compressions.list_known_compressions(
@@ -203,16 +203,16 @@ class Abstractor(Extractor):
     async def _make(self, part: Part, key: CompressionKey) -> tuple[Compressed, int]:
         text, spent = part.text, 0
         room = await self._measure_room(part.label, key.budget_tokens)
-        if room < key.budget_tokens:  # the writer would read less than it has to write
+        if room < key.budget_tokens:  # the writer could read less than it should write
             return await super()._make(part, key)
         if await asyncio.to_thread(get_counter(self.writer.tokenizer), text) > room:
-            # Even the writer cannot read the whole text.
+            # The whole text does not fit the writer either: extract from it first.
             shorter, spent = await self._cut(text, room, self.writer.tokenizer)
             text = shorter.text
         try:
             spent += await self._write(part, text, key)
         except ContextWindowError:
-            # The writer counts differently. It has not read the text, so its money is free again.
+            # The writer rejected the prompt as too long: release its reservation.
             await self.turn.transact(lambda c: release(c, self.turn.job))
         if (found := await self._find(key)) is not None:
             return found, spent
@@ -220,16 +220,16 @@ class Abstractor(Extractor):
         return made, cost + spent
 
     async def _measure_room(self, label: str, budget_tokens: int) -> int:
-        """Measure how long a text may be that the writer can read, with room for its answer."""
+        """Measure the longest text that the writer can read, with room for its answer."""
         request = self._build_request(label, "", budget_tokens)
         framed = await asyncio.to_thread(count_request_tokens, request, self.writer)
         most = compute_input_max(self.writer, request.max_output_tokens)
         return limit_tokens(most, self.writer.tokenizer) - framed.tokens - SLACK_TOKENS
 
     async def _write(self, part: Part, text: str, key: CompressionKey) -> int:
-        """Have an abstract written and save it, if it is of use; return what it cost.
+        """Let the writer write an abstract, save it if it is usable, and return its cost.
 
-        Raises `TextBusy` if a job elsewhere has it written.
+        Raises `TextBusy` if another job is making it.
         """
         turn, count = self.turn, get_counter(self.turn.card.tokenizer)
         engine, job = turn.engine, turn.job
@@ -283,7 +283,7 @@ class Abstractor(Extractor):
 
 
 def trim(answer: Answer, budget_tokens: int, count: Callable[[str], int]) -> str:
-    """Take the abstract out of an answer, whole lines of it if it is too long; "" if it is none."""
+    """Get the abstract from an answer, cut at a line or sentence end; "" if it is unusable."""
     if answer.reply.finish_reason not in (FinishReason.STOP, FinishReason.LENGTH):
         return ""
     text = answer.reply.text.strip()

@@ -1,7 +1,7 @@
-"""The port of everything that makes texts shorter, and what its implementations share.
+"""The protocol of everything that shortens texts, and the code its implementations share.
 
-They share the turn they work for, the judgement whether there is money for it, the claim on what
-costs money, and the one commit that saves a result and pays for it. Knows no implementation.
+They share the turn, the check of the funds, the claim on a text that costs money, and the one
+commit that saves a result and pays for it. Independent of any implementation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.pipeline.load import JobContext
 from dialectic.pipeline.reserve import Outlook, judge_ahead
 
-# When to look again whether another job has made what this one needs.
+# When to check again whether another job has made the text.
 BUSY_S = 1.0
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a job, on its way to a request that fits."""
+    """One turn of a job, before its request fits."""
 
     engine: Engine
     job: Job
@@ -51,13 +51,13 @@ class Turn:
         return await self.engine.db.transact(self.job.tenant_id, work)
 
     def derive_hold_key(self, what: str) -> str:
-        """Derive the key of a hold for something other than the call itself."""
+        """Derive the key of a hold for shortening."""
         return derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What shortening costs at most, in real money and in play money."""
+    """The maximum cost of shortening, in real money and in play money."""
 
     credits: int = 0
     play_credits: int = 0
@@ -65,16 +65,16 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Shorter texts that replace longer ones, and what the manifest says about them."""
+    """Shorter texts that replace longer ones, with their manifest entries."""
 
     items: tuple[Item, ...]
     entries: tuple[Entry, ...] = ()
-    # What was spent and is in no entry.
+    # Costs that are not in any entry.
     spent_credits: int = 0
     notes: tuple[str, ...] = ()
 
     def put_into(self, material: Material) -> Material:
-        """Build what a turn is made of with these in the place of its inputs."""
+        """Build the turn's material with these texts as its inputs."""
         return replace(
             material,
             words=replace(material.words, inputs=self.items),
@@ -93,39 +93,39 @@ class Needed:
 
 
 class Shortener(Protocol):
-    """One way to make texts of a prompt shorter."""
+    """One method that shortens texts of a prompt."""
 
     async def estimate(self, parts: Sequence[Part], tokens: int) -> Cost | None:
-        """Estimate what it costs at most to shorten these to so few tokens; calls nothing.
+        """Estimate the maximum cost of shortening these to this many tokens, without any call.
 
-        None if others pay for it.
+        None if other jobs pay for it.
         """
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement | Needed | None:
-        """Replace these by texts that have no more tokens together; None if it cannot."""
+        """Replace these by texts within the budget; None if that is impossible."""
 
 
 class TextShortener(Protocol):
-    """A shortener of single texts, each from itself alone, that also tells their value."""
+    """A shortener of single texts that also scores their relevance."""
 
     async def judge(self, parts: Sequence[Part], before_tokens: int, tokens: int) -> None:
-        """Raise `FundsError` if shortening these and the call cost more than may be spent."""
+        """Raise `FundsError` if shortening and the call exceed the spending limit."""
 
     async def weigh(self, parts: Sequence[Part]) -> Mapping[PartKey, float]:
-        """Tell how much each of these texts has to do with the task, from 0 to 1."""
+        """Score the relevance of each text to the task, from 0 to 1."""
 
     async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Replace one text by one that is no longer than this, in tokens of its reader."""
+        """Replace one text by a shorter one within the budget, in tokens of its reader."""
 
     @property
     def spent_credits(self) -> int:
-        """What was spent until now, on shorter texts and to tell what texts are worth."""
+        """What was spent so far on shortening and on scoring."""
 
 
 def build_purpose(words: Words) -> str:
-    """Build what texts are shortened for: the prompt's own words, without any other text.
+    """Build the purpose of shortening: the prompt's own words, without any other text.
 
-    Every turn of a document has the same, and so has every model that is asked the same.
+    It is the same for every turn of a document and for every model with the same prompt.
     """
     return compose_prompt(replace(words, context=(), feedback=(), inputs=(), listing=()))
 
@@ -134,7 +134,7 @@ def build_purpose(words: Words) -> str:
 
 
 async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: int) -> None:
-    """Raise if shortening and the call cost more than may be spent; nothing is called before."""
+    """Raise, before any call, if shortening and the call exceed the spending limit."""
     outlook = Outlook(
         card=turn.card,
         before_tokens=before_tokens,
@@ -151,14 +151,14 @@ async def claim_or_find(
     claim: Callable[[Connection], Awaitable[bool]],
     find: Callable[[], Awaitable[T | None]],
 ) -> T | None:
-    """Claim the making of something that costs money; return it if another job has made it.
+    """Claim a text that costs money; return the text instead if another job has made it.
 
-    Raises `TextBusy` if another job is making it.
+    Returns None if the claim is ours. Raises `TextBusy` if another job holds the claim.
     """
     if await turn.transact(claim):
         return None
     if (found := await find()) is None:
-        raise TextBusy("Another job is making a text that this one needs.", wait_s=BUSY_S)
+        raise TextBusy("Another job is making a text that this job needs.", wait_s=BUSY_S)
     return found
 
 
@@ -169,13 +169,13 @@ async def save_paid(
     save: Callable[[Connection, Paid], Awaitable[UUID | None]],
     request_id: str | None = None,
 ) -> int:
-    """Save what was bought in the commit that pays for it; return what the wallet paid."""
+    """Save a result in the commit that pays for it; return what the wallet paid."""
 
     async def work(connection: Connection) -> int:
         await jobs.hold_lease(connection, turn.job)
         hold = await holds.load_hold(connection, hold_key)
         if hold.state is HoldState.POSTED:
-            # An earlier try of this commit went through, and only its confirmation was lost.
+            # An earlier try of this commit succeeded, but its confirmation was lost.
             return hold.charged_credits or 0
         cost = hold.rates.cost(actual.input_tokens, actual.output_tokens)
         row_id = await save(connection, Paid(min(cost, hold.amount_credits), hold_key))
