@@ -1,7 +1,6 @@
 """Authenticates each request once, from its headers. Stores no secret.
 
 Accepts a bearer token, a browser's cookie, or the owner on the local machine.
-
 Caches the account of each user.
 """
 

@@ -1,7 +1,6 @@
 """The OpenAPI document and the page that shows it.
 
 Describes tags, authentication, and the problems each route may return.
-
 Clients are generated from it, so it must be exact. The page loads nothing from other hosts.
 """
 
