@@ -1,4 +1,4 @@
-"""Answers of the API as what the engine itself would have given. Pure."""
+"""Converts API responses to the engine's types. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FINISH, SOURCE, ORIGIN = TypeAdapter(FinishReason), TypeAdapter(UsageSource), Ty
 
 
 def revive(record: dict[str, Any]) -> dict[str, Any]:
-    """Give the ids and times of a record their kinds again."""
+    """Parse the ids and times of a record."""
     return {key: _revive(key, value) for key, value in record.items()}
 
 
@@ -53,16 +53,16 @@ def _revive(key: str, value: Any) -> Any:
 def _parse_id(text: str) -> UUID | str:
     try:
         return UUID(text)
-    except ValueError:  # a provider's own id, for one
+    except ValueError:  # for example a provider's own id
         return text
 
 
 def check_path(path: str) -> str:
-    """Refuse a path that would lead out of a folder: a server is believed, but not with that."""
+    """Reject a path that leaves its folder: the server is not trusted with paths."""
     if not all(map(is_part, path.split("/"))):
         raise ConfigurationError(
-            f"The server names a file {path[:200]!r}, which would not stay in the folder it is "
-            "written to. Nothing was written. Is it the server that you mean?",
+            f"The server sent the file path {path[:200]!r}, which leaves the target folder. "
+            "Nothing was written. Check the server's address.",
             reason="leads_out",
             subject=path,
         )
@@ -70,7 +70,7 @@ def check_path(path: str) -> str:
 
 
 def list_given(ask: RunRequest) -> list[dict[str, str]]:
-    """List what is given beside a prompt, as the API takes it."""
+    """List the resources of a run in the API's format."""
     return [
         {"kind": given.kind.value, "name": given.name, "text": given.text}
         for given in ask.resources
@@ -78,7 +78,7 @@ def list_given(ask: RunRequest) -> list[dict[str, str]]:
 
 
 def build_quoted(told: contract_sessions.RunQuote) -> QuotedRun:
-    """Build the quote of a run that nobody has started."""
+    """Build the quote of a run that has not started."""
     return QuotedRun(
         quote=QUOTE.validate_python(told.lines),
         models=tuple(told.models),
@@ -94,12 +94,12 @@ def build_quoted(told: contract_sessions.RunQuote) -> QuotedRun:
 
 
 def build_session_quote(told: contract_sessions.SessionDetail) -> SessionQuote:
-    """Build the quote of what is left of a session."""
+    """Build the quote of a session's remaining work."""
     return SESSION_QUOTE.validate_python(told.quote)
 
 
 def build_overview(told: contract_sessions.SessionDetail) -> Overview:
-    """Build what there is of a session, as records."""
+    """Build the overview of a session from records."""
     return Overview(
         session=revive(told.session),
         stages=[revive(row) for row in told.stages],
@@ -109,12 +109,12 @@ def build_overview(told: contract_sessions.SessionDetail) -> Overview:
 
 
 def read_credits(dollars: str) -> int:
-    """Read exact dollars as millionths."""
+    """Convert exact dollars to credits (millionths)."""
     return int(Decimal(dollars) * CREDITS_PER_USD)
 
 
 def show_usd(amount_credits: int) -> str:
-    """Write millionths as exact dollars."""
+    """Convert credits (millionths) to exact dollars."""
     return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
 
 
@@ -150,7 +150,7 @@ def build_transfer(told: contract_accounts.Transaction) -> Transfer:
 
 
 def build_cost(told: contract_accounts.Cost) -> Cost:
-    """Build one line of what a session has cost. What was not charged is the server's affair."""
+    """Build one cost line of a session. The API does not report uncharged costs."""
     return Cost(
         stage_slug=told.stage,
         model_name=told.model,
@@ -168,7 +168,7 @@ def build_cost(told: contract_accounts.Cost) -> Cost:
 
 
 def build_imported(told: contract_projects.ImportedProject) -> Imported:
-    """Build what came of an import."""
+    """Build the result of an import."""
     return Imported(
         project_id=told.project_id,
         slug=told.slug,
@@ -181,7 +181,7 @@ def build_imported(told: contract_projects.ImportedProject) -> Imported:
 
 
 def build_reply(told: contract_chats.ChatReply) -> Reply:
-    """Build what came of a question."""
+    """Build a chat reply."""
     return Reply(
         chat_id=told.chat_id,
         question_id=told.question_id,
@@ -201,7 +201,7 @@ def build_reply(told: contract_chats.ChatReply) -> Reply:
 
 
 def build_results(told: contract_projects.SearchResults) -> Results:
-    """Build what a search found."""
+    """Build search results."""
     hits = [
         Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
     ]
@@ -209,14 +209,14 @@ def build_results(told: contract_projects.SearchResults) -> Results:
 
 
 def build_process_of(told: contract_accounts.ProcessDetail) -> Process:
-    """Build a process of its definition."""
+    """Build a process from its definition."""
     written = told.definition
     overlays = list(written["overlays"].values())
     return build_process(written["file"], written["prompts"], overlays, place=told.name)
 
 
 def build_row(told: contract_accounts.Model) -> Row:
-    """Build one model as it is listed."""
+    """Build one row of the model list."""
     state, facts = State[told.state.upper()], told.model_extra or {}
     if told.origin == "listed":
         listed = ListedModel(told.name.split("/", 1)[1])
