@@ -106,7 +106,7 @@ def remove(organization: str, name: str, acting: str) -> None:
         if name not in members:
             raise NotFound(f"{name!r} is not a member of {organization!r}.")
         await accounts.remove_member(db, caller, members[name].user_id)
-        say(f"{name!r} is no longer a member of {organization!r}.")
+        say(f"Removed {name!r} from {organization!r}.")
         return ExitCode.DONE
 
     run_local(act)

@@ -1,7 +1,4 @@
-"""`dialectic search, export, import`: search, export and import projects.
-
-Each works on whole projects.
-"""
+"""`dialectic search, export, import`: search, export and import projects."""
 
 from __future__ import annotations
 

@@ -207,9 +207,7 @@ def _check_fit(run_options: RunOptions, ask: RunRequest, quoted: QuotedRun) -> N
         f"to cost more than the budget of {budget}."
     )
     if run_options.dry_run:
-        say(
-            f"{reason} The run would be rejected; with --yes it starts, and pauses when the budget is used."
-        )
+        say(f"{reason} Without --yes it is rejected; with --yes it pauses at the budget.")
     elif not run_options.yes:
         raise FundsError(
             f"{reason} Use --dry-run to see the costs. With --yes it starts, and pauses when the "

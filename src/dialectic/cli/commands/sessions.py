@@ -141,7 +141,7 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
     yield f"Status    {overview.session['status']}"
     yield f"Models    {', '.join(overview.session['model_names'])}"
     if not overview.session["continue_until_complete"]:
-        yield "Truncated responses are not continued (--no-continue)"
+        yield "Cut off   truncated responses are not continued (--no-continue)"
     for row in overview.stages:
         done = f"{row['finished_units']} of {row['planned_units']} documents"
         number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
