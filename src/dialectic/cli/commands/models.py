@@ -122,7 +122,7 @@ def show_price(price: Decimal) -> str:
 @models.command()
 @click.argument("endpoint", required=False)
 def sync(endpoint: str | None) -> None:
-    """Fetch the model list of ENDPOINT, or of every endpoint that can list models."""
+    """Fetch the list of models from ENDPOINT, or from all endpoints."""
     sys.exit(run_async(_sync(load_settings(), endpoint)))
 
 
