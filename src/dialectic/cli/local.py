@@ -209,8 +209,8 @@ class LocalBackend:
                     session_id=session_id,
                     heartbeat_s=LOOK_S,
                 )
-                async with contextlib.aclosing(follower.follow()) as told:
-                    async for part in told:
+                async with contextlib.aclosing(follower.follow()) as parts:
+                    async for part in parts:
                         seq = follower.seq
                         events = [] if isinstance(part, State) else [one.body for one in part]
                         yield News(seq, events)

@@ -72,12 +72,12 @@ from dialectic.storage.archive import open_archive
 LOOK_S = 1.0
 
 
-async def show_events(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
     """Yield events as they arrive, and an empty page after a timeout without any."""
     coming: asyncio.Task[Any] | None = None
     try:
         while True:
-            coming = coming or asyncio.ensure_future(anext(told))
+            coming = coming or asyncio.ensure_future(anext(events))
             done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
             if not done:
                 yield News(seq, [])
@@ -93,7 +93,7 @@ async def show_events(told: AsyncGenerator[Event, None], seq: int) -> AsyncGener
             coming.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
                 await coming
-        await told.aclose()
+        await events.aclose()
 
 
 async def follow_to_end(
@@ -176,8 +176,8 @@ class RemoteBackend:
             lists_smaller=lists_smaller,
             **_list_options(wanted),
         )
-        told = await self._client.quote_run(request)
-        return build_quoted(told)
+        quote = await self._client.quote_run(request)
+        return build_quoted(quote)
 
     async def create(self, wanted: Wanted) -> UUID:
         ask = wanted.ask
@@ -299,8 +299,8 @@ class RemoteBackend:
         tenant_id = (await self._client.get_me()).tenant_id
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
         await self._load_cards()
-        told = self._client.events(after=after, session=session_id)
-        async with contextlib.aclosing(show_events(told, seq)) as news:
+        events = self._client.events(after=after, session=session_id)
+        async with contextlib.aclosing(show_events(events, seq)) as news:
             async for one in news:
                 yield one
 

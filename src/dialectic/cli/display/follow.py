@@ -220,8 +220,8 @@ class _Following:
         show: Callable[[dict[str, Any]], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
-        async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as told:
-            async for news in told:
+        async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as pages:
+            async for news in pages:
                 self.seq = news.seq
                 for event in news.events:
                     show(event)
