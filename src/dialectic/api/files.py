@@ -117,7 +117,7 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
 
 
 async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
-    """Run slow work one after the other: in parallel, each would only be slower."""
+    """Run slow work when a slot is free: too many at once only slow each other down."""
     try:
         async with turns:
             return await work

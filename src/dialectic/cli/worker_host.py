@@ -67,7 +67,7 @@ async def run_with_worker(
             worker.drain_s = math.inf
             worker.stop()
             # A paused session may still have turns in flight.
-            while session_id in worker.held_sessions:  # noqa: ASYNC110  one job's end sends no signal
+            while session_id in worker.held_sessions:  # noqa: ASYNC110  no signal exists
                 await asyncio.sleep(POLL_S)
             return await conclude(code) if conclude else code
 
