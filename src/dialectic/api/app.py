@@ -33,8 +33,8 @@ LOOPBACK = "127.0.0.1"
 # At shutdown, how long chat calls whose clients have disconnected may continue.
 DRAIN_S = 30.0
 EXPORTS_AT_ONCE = 4
-# Each export is a process that may use a gigabyte of memory and a whole CPU, and it holds a thread
-# of the shared pool.
+# Each document upload is a process that may use a gigabyte of memory and a whole CPU, and it holds
+# a thread of the shared pool.
 DOCUMENTS_READ_AT_ONCE = 2
 
 
