@@ -130,7 +130,7 @@ async def test_own_documents_come_first_and_calls_of_others_are_finished_without
         command, other = await work_until_only_others_are_left(backend, said)
     stdout = capsys.readouterr().out
     assert stdout.count("skeptic_1_thesis.md") == 1, "before the others' calls are finished"
-    assert "Finishing 1 call of other sessions; ^C leaves them to others." in said.getvalue()
+    assert "Finishing 1 call of other sessions; press ^C to release them." in said.getvalue()
     await asyncio.wait({command}, timeout=5 * LIMIT_S)
     assert not command.done()
     provider.let_go.set()

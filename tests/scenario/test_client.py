@@ -188,7 +188,7 @@ def test_a_server_that_is_away_and_one_that_is_something_else_are_told_apart() -
     with socket.create_server(("127.0.0.1", 0)) as other:
         answering = asyncio.run(ask_something_else(other))
 
-    assert "does not answer as Dialectic does" in answering
+    assert "sent an unknown response" in answering
 
 
 async def answer_in_turn(
@@ -497,10 +497,10 @@ def test_a_story_is_the_same_here_and_at_a_server(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("worker",), 2, "acts on this machine alone"),
-        (("wallet", "topup", "5"), 2, "acts on this machine alone"),
-        (("db", "url"), 2, "acts on this machine alone"),
-        (("simulate",), 2, "on this machine alone"),
+        (("worker",), 2, "works only on this machine"),
+        (("wallet", "topup", "5"), 2, "works only on this machine"),
+        (("db", "url"), 2, "works only on this machine"),
+        (("simulate",), 2, "only on this machine"),
         (("run", "x", "--process", "./mine"), 2, "by its name"),
     ],
 )

@@ -591,6 +591,6 @@ def test_a_run_that_is_not_to_go_on_leaves_what_it_got(home: Home) -> None:
 
 def test_a_run_says_when_an_answer_goes_on(undisturbed: Run) -> None:
     said = undisturbed.said
-    assert f"thesis: {SKEPTIC} was cut off and goes on, turn 1: " in said
-    assert said.count(" goes on, turn ") == undisturbed.turns - 1
+    assert f"thesis: {SKEPTIC} was cut off and continues, turn 1: " in said
+    assert said.count(" continues, turn ") == undisturbed.turns - 1
     assert said.count("1 of 1 documents") == 1

@@ -154,7 +154,7 @@ def test_one_job_is_paused_resumed_and_cancelled_by_the_beginning_of_its_id(home
     watched = home.tell("watch", session)
     assert (watched.code, f"resume {session[:8]}" in watched.stderr) == (3, True)
     assert "is complete" not in watched.stderr, "its stage is in the middle"
-    assert f"`dialectic resume {session[:8]}` goes on" in home.tell("status", session).stdout
+    assert f"`dialectic resume {session[:8]}` continues" in home.tell("status", session).stdout
     assert home.tell("resume", session, *only, "--detach").code == 0
     assert "is cancelled" in home.tell("cancel", session, *only).stderr
     result = home.tell("pause", session, *only)
@@ -191,12 +191,12 @@ def test_one_model_is_one_model(home: Home) -> None:
 def test_a_list_that_leaves_something_out_says_so(made_home: Path, tmp_path: Path) -> None:
     with copy_home(made_home, tmp_path / "home") as home:
         detach(home)
-        assert "more than these" not in home.tell("status").stderr
+        assert "Only the latest" not in home.tell("status").stderr
         with embedded.join_server(home.path) as server:
             asyncio.run(execute_as_superuser(server, COPY_SESSION, "dialectic"))
         shown = home.tell("status")
         assert len(shown.stdout.splitlines()) == 50
-        assert "more than these 50" in shown.stderr
+        assert "Only the latest 50" in shown.stderr
         assert json.loads(home.tell("status", "--json").stdout)["has_more"] is True
 
 

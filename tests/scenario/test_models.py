@@ -191,8 +191,8 @@ def test_an_endpoint_that_fails_is_named_and_what_was_known_of_it_stays(
     [
         ([], 4, "Set one of: OPENAI_API_KEY (openai), ANTHROPIC_API_KEY (anthropic), GEMINI_API"),
         (["openai"], 4, "Set one of: OPENAI_API_KEY (openai)."),
-        (["nobody"], 2, "There is no endpoint 'nobody'. Known here: openai, anthropic, google."),
-        (["offline"], 2, "There is no endpoint 'offline'."),
+        (["nobody"], 2, "Endpoint 'nobody' does not exist. Known: openai, anthropic, google."),
+        (["offline"], 2, "Endpoint 'offline' does not exist."),
     ],
 )
 def test_whom_one_cannot_ask_is_said_with_the_remedy(

@@ -68,7 +68,7 @@ def test_whoever_leaves_a_run_is_told_that_it_goes_on_and_so_it_does(terminal: T
     left = wait_for(process)
     command = f"dialectic --server {terminal.remote_server.url}"
 
-    assert (left.code, "the server goes on" in left.stderr) == (130, True), left.stderr
+    assert (left.code, "the server continues" in left.stderr) == (130, True), left.stderr
     assert f"{command} watch {session[:8]}" in left.stderr
     assert "paralysis: complete" in terminal.tell("watch", session).stderr
 
@@ -79,7 +79,7 @@ def test_a_session_that_waits_says_for_what_and_is_ended_for_good(terminal: Term
     waits = terminal.tell("watch", session, code=3)
 
     assert f"next {session[:8]}" in waits.stderr
-    assert f"next {session[:8]}` goes on" in terminal.tell("status", session).stdout
+    assert f"next {session[:8]}` continues" in terminal.tell("status", session).stdout
     assert "cancelled." in terminal.tell("cancel", session).stderr
     assert "cancelled already" in terminal.tell("cancel", session[:13]).stderr
     assert "cancelled" in terminal.tell("watch", session, code=1).stderr
@@ -95,7 +95,7 @@ def test_who_watches_may_leave_at_any_time(terminal: Terminal) -> None:
     watching.send_signal(signal.SIGINT)
     left = wait_for(watching)
 
-    assert "begins iteration 2" in again.stderr
+    assert "starts iteration 2" in again.stderr
     assert first["session_id"] == session
     # It may have come to its end before it was told to leave.
     assert left.code in (130, 0), left.stderr
@@ -163,7 +163,7 @@ def test_money_and_processes_are_those_of_the_server(terminal: Terminal) -> None
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("show", "ffffffff"), 2, "no contribution and no session"),
+        (("show", "ffffffff"), 2, "No contribution or session"),
         (("diff", "ffffffff", "eeeeeeee"), 2, "no contribution"),
         (("resume", "ffffffff"), 2, "no session"),
         (("cancel", "tea"), 2, "is not the id of a session"),

@@ -220,12 +220,10 @@ def test_an_edit_is_a_file_of_its_own_and_the_old_one_stays(
 
 
 def test_later_prompts_read_the_edit_and_never_the_old_text(
-    steered_session: SteeredSession,
-) -> None:
-    result = steered_session.home.tell("show", steered_session.edited["id"])
-    assert result.code == 0, result.stderr
-    assert "there is a newer version of it" in result.stderr
-    old = result.stdout.strip()
+    told = story.home.tell("show", story.edited["id"])
+    assert told.code == 0, told.stderr
+    assert "a newer version exists" in told.stderr
+    old = told.stdout.strip()
     assert old
     critiques = steered_session.list_prompts("antithesis")
     assert sum(EDITED.strip() in prompt for prompt in critiques) == 2
@@ -417,7 +415,7 @@ WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     "a next stage by a slip": (["next", "{session:.3}"], 2, ["too short", "4 characters"]),
     "a rating by a slip": (["rate", "{thesis:.3}", "3"], 2, ["too short", "4 characters"]),
     "nothing to retry": (["retry", "{session}"], 2, ["nothing failed"]),
-    "nothing to show": (["show", NOBODY], 2, ["no contribution and no session"]),
+    "nothing to show": (["show", NOBODY], 2, ["No contribution or session"]),
     "nothing to show by that word": (["show", "latest"], 2, ["latest"]),
     "nothing to compare": (["diff", "{thesis}", NOBODY], 2, ["no contribution"]),
     "nothing to list": (["list", NOBODY], 2, ["no session"]),

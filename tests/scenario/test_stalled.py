@@ -45,7 +45,7 @@ async def open_desks(api: Api) -> AsyncIterator[dict[str, Backend]]:
         token = Secret(api.anna.token)
         settings = replace(api.engine.settings, server=running.url, token=token)
         async with open_remote_backend(settings) as remote:
-            yield {"dialectic resume": local, "Whoever runs the server": remote}
+            yield {"dialectic resume": local, "The server's operator": remote}
 
 
 async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours(
@@ -70,4 +70,4 @@ async def test_what_to_do_is_said_where_no_worker_runs_and_not_where_one_is_ours
                         await api.engine.db.fetch("select 1")
                 await api.anna.post(f"/sessions/{session_id}/cancel")
                 assert {await ours, await others} == {ExitCode.FAILED}
-            assert said.getvalue().count("no worker runs") == 1
+            assert said.getvalue().count("no worker is running") == 1

@@ -157,7 +157,7 @@ def test_wrong_books_are_told_and_fail_the_command(home: Home) -> None:
         (("costs", "nothing"), "'nothing' is not the id of a session"),
         (("history", "--limit", "0"), "--limit"),
         (("topup", "5", "--as", "nobody"), "no user 'nobody'"),
-        (("verify", "--all", "--as", "local"), "--all names everyone"),
+        (("verify", "--all", "--as", "local"), "--all covers everyone"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

@@ -1,1 +1,1 @@
-"""The HTTP API: everything the engine does, for programs and people, under /api/v1."""
+"""The HTTP API of the engine, under /api/v1."""

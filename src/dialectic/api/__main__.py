@@ -1,4 +1,4 @@
-"""Prints the description of the API, of which clients are made: `python -m dialectic.api`."""
+"""Prints the OpenAPI document, for client generators: `python -m dialectic.api`."""
 
 from __future__ import annotations
 

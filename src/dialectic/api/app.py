@@ -1,6 +1,6 @@
-"""The application: routes, errors, guards and documents put together around an engine.
+"""The ASGI application: routes, error handlers and middleware around an open engine.
 
-The engine is open for longer than the application. Knows nothing of ports and signals.
+The engine outlives the application. Ports and signals belong to `server`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from dialectic.uploads import kinds as uploads
 
 PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"
-# How long questions whose clients are gone may still take when the server stops.
+# At shutdown, how long chat calls whose clients have disconnected may continue.
 DRAIN_S = 30.0
 EXPORTS_AT_ONCE = 4
-# Each is a process that may take a gigabyte and the whole of a processor, and a thread that others
-# need.
+# Each document upload is a process that may use a gigabyte of memory and a whole CPU, and it holds
+# a thread of the shared pool.
 DOCUMENTS_READ_AT_ONCE = 2
 
 
 def build_app(
     engine: Engine, hub: Hub, *, listens_at: str = LOOPBACK, api: FastAPI | None = None
 ) -> ASGIApp:
-    """Build the application around an engine and a hub of events that are open.
+    """Build the application around an open engine and an open event hub.
 
-    `api` is what `build_api` has built, if that is at hand; it belongs to this application alone.
+    `api` is a result of `build_api`, if the caller has one; do not share it between applications.
     """
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
@@ -59,14 +59,14 @@ def build_app(
 
 
 def build_limits(settings: Settings) -> Limits:
-    """Build what may come in at most."""
-    # A form's file lies on disk, and an archive in a form twice.
+    """Build the limits on request bodies."""
+    # A form's file is written to disk, and an archive in a form is written twice.
     archive = Upload(LIMITS.archive_bytes_max + OVERHEAD_BYTES, at_once_max=4, of_tenant_max=2)
     document = Upload(
         uploads.LIMITS.file_bytes_max + OVERHEAD_BYTES, at_once_max=32, of_tenant_max=8
     )
     return Limits(
-        # A text may be twice as long in JSON, with all its quotes and line ends.
+        # JSON escapes of quotes and line breaks may double the length of a text.
         json_bytes_max=2 * settings.max_prompt_bytes + OVERHEAD_BYTES,
         uploads={
             "/projects/import": archive,
@@ -77,7 +77,7 @@ def build_limits(settings: Settings) -> Limits:
 
 
 def build_api() -> FastAPI:
-    """Build the routes and their description, without anything to work with."""
+    """Build the routes and the OpenAPI document, without an engine."""
     app = FastAPI(
         title="Dialectic",
         version=__version__,
@@ -85,7 +85,7 @@ def build_api() -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
-        # Behind a proxy that does TLS it would lead a client, and its token, away from it.
+        # Behind a TLS proxy a redirect would send the client and its token to plain HTTP.
         redirect_slashes=False,
         openapi_tags=TAGS,
         generate_unique_id_function=name_operation,
@@ -104,12 +104,12 @@ def build_api() -> FastAPI:
 
 
 def name_operation(route: APIRoute) -> str:
-    """Name an operation by its function: clients are made of these names."""
+    """Name an operation after its function: client generators use these names."""
     return route.name
 
 
 @asynccontextmanager
 async def _finish_work(app: FastAPI) -> AsyncIterator[None]:
-    """Let what goes on without its client come to its end before the engine is closed."""
+    """Wait for calls without a connected client before the engine closes."""
     yield
     await app.state.undertakings.close(DRAIN_S)

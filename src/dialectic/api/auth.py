@@ -1,8 +1,7 @@
-"""Who asks: found once per request, by what its headers carry. Keeps no secret.
+"""Authenticates each request once, from its headers. Stores no secret.
 
-Lets requests in: by a bearer token, by a browser's cookie, or as the owner at their machine.
-
-Knows no routes. Whoever was let in once has their wallet looked up once.
+Accepts a bearer token, a browser's cookie, or the owner on the local machine.
+Caches the account of each user.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from dialectic.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever a request acts for, and the account they act with."""
+    """The caller of a request and the account it acts on."""
 
     caller: Caller
     account: Account
 
 
-# Finds who sent a request, or raises what is wrong with what it carries.
+# Returns the sender of a request, or raises if its credentials are invalid.
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal]]
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -38,7 +37,7 @@ ACCOUNTS_KEPT_MAX = 10_000
 
 
 class Authenticator:
-    """Finds out who sent a request."""
+    """Authenticates requests."""
 
     def __init__(self, engine: Engine, *, listens_at: str) -> None:
         self._engine, self._listens_at = engine, listens_at
@@ -47,7 +46,7 @@ class Authenticator:
         self._accounts: dict[tuple[UUID, UUID], Account] = {}
 
     async def authenticate(self, request: HTTPConnection) -> Principal:
-        """Find who sent a request, or raise what is wrong with what it carries."""
+        """Find the sender of a request; raise if its credentials are invalid."""
         caller = await self._identify(request)
         return Principal(caller, await self._load_account(caller))
 
@@ -56,8 +55,8 @@ class Authenticator:
         if "authorization" in headers:
             token = parse_authorization(headers["authorization"])
             return await accounts.authenticate(db, token, requests_per_minute=self._per_minute)
-        knock = RequestOrigin.read(headers, request.scope.get("scheme", "http"))
-        cookie = find_cookie(headers.get("cookie"), knock)
+        origin = RequestOrigin.read(headers, request.scope.get("scheme", "http"))
+        cookie = find_cookie(headers.get("cookie"), origin)
         if cookie is not None:
             return await accounts.authenticate_browser(
                 db,
@@ -66,7 +65,7 @@ class Authenticator:
                 is_safe=request.scope["method"] in SAFE_METHODS,
                 requests_per_minute=self._per_minute,
             )
-        return await accounts.enter_without_token(db, self._listens_at, knock)
+        return await accounts.enter_without_token(db, self._listens_at, origin)
 
     async def _load_account(self, caller: Caller) -> Account:
         key = (caller.tenant_id, caller.user_id)

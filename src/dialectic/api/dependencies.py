@@ -1,7 +1,7 @@
-"""What a route works with: the engine, who asks, and, for what changes something, under which name.
+"""FastAPI dependencies: the engine, the caller, and the idempotency key of a write.
 
-Everything runs in transactions of the caller's tenant. What changes something is done once for each
-`Idempotency-Key`: the answer is kept in the commit of its effect, and given again.
+Everything runs in transactions of the caller's tenant. A write runs once per `Idempotency-Key`: its
+response is stored in the same commit and replayed for a repeated request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The engine, in the name of whoever asks."""
+    """The engine, acting for the authenticated caller."""
 
     engine: Engine
     visitor: Principal
@@ -75,7 +75,7 @@ class WriteRequest:
 
     context: RequestContext
     key: str | None
-    # What was asked: a second request of the same name must ask the same.
+    # Hash of the request: a second request with the same key must be identical.
     fingerprint: bytes
 
     @property
@@ -111,7 +111,7 @@ class WriteRequest:
 
 
 def build_response(answer: StoredResponse, then: Then | None = None) -> Response:
-    """Build the response of an answer; one that is told again says so."""
+    """Build the HTTP response; a replayed one has a header that says so."""
     headers = {**answer.headers, **build_replay_header(answer)}
     media_type = headers.pop("content-type", JSON)
     behind = None if then is None else run_after_response(then)
@@ -119,21 +119,21 @@ def build_response(answer: StoredResponse, then: Then | None = None) -> Response
 
 
 def build_replay_header(answer: StoredResponse) -> dict[str, str]:
-    """Build the header of an answer that was given before."""
+    """Build the header that marks a replayed response."""
     return {REPLAYED: "true"} if answer.is_repeated else {}
 
 
 def run_after_response(then: Then) -> BackgroundTask:
-    """Let something be done when the answer is sent, which holds whatever becomes of it.
+    """Run a follow-up after the response is sent; its failure does not change the response.
 
-    Files that stay are carried by workers.
+    Workers retry files that it could not write.
     """
 
     async def behind() -> None:
         try:
             await then()
         except DialecticError as error:
-            logger.warning("what an answer leaves to do was not done: %s", error.code)
+            logger.warning("the follow-up of a response failed: %s", error.code)
 
     return BackgroundTask(behind)
 
@@ -143,7 +143,7 @@ def _build_context(request: Request) -> RequestContext:
 
 
 def allow(scope: Scope) -> Callable[[Request], RequestContext]:
-    """Build the dependency of routes that need a scope and change nothing."""
+    """Build the dependency of routes that read and need a scope."""
 
     def open_context(request: Request) -> RequestContext:
         context = _build_context(request)
@@ -160,14 +160,14 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="A name for this request: sent again with it, it is done once.",
+        description="Makes a retry safe: requests with the same key run once.",
         examples=["7b1f0e9c-2f64-4c55-9a3e-0d2a6f0f5b11"],
     ),
 ]
 
 
 def allow_act(scope: Scope) -> Callable[[Request, str | None], WriteRequest]:
-    """Build the dependency of routes that need a scope and change something."""
+    """Build the dependency of routes that write and need a scope."""
 
     def open_act(request: Request, key: Key = None) -> WriteRequest:
         context = _build_context(request)

@@ -1,8 +1,7 @@
-"""`GET /events`: a follower's events as a stream that a browser or a program can resume.
+"""`GET /events`: live events as a resumable server-sent event stream.
 
-Owns the form of the stream on the wire; who is asking is found by others. What is sent was rendered
-by the hub, once for everyone. What goes wrong before the first byte is raised, for the app's own
-handlers.
+Owns the wire format; the hub renders each event once for all clients. Errors before the first byte
+are raised, so that the application's handlers turn them into problem responses.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from dialectic.errors import UsageError
 from dialectic.events.hub import Hub
 from dialectic.events.stream import PAGE, Follower, Told
 
-# Clients come back after a while that differs from one to the next: not all at once.
+# Random, so that clients do not all reconnect at once.
 RETRY_MIN_MS = 1000
 RETRY_MAX_MS = 3000
-# The token of whoever is at the machine itself, as long as nobody has one.
+# Stands for the local owner, who needs no token until one exists.
 NO_TOKEN = UUID(int=0)
 ID_MAX_CHARS = 100
 
@@ -47,12 +46,11 @@ FindCaller: TypeAlias = Callable[[Request], Awaitable[Account]]
 class Pace:
     """How fast a client must read."""
 
-    # How long it may take for one piece. One that is stuck takes none at all, and what it missed
-    # would be held ready for it for ever.
+    # Timeout for one write. Without it, a stuck client would keep its backlog in memory for ever.
     send_max_s: float = 30.0
-    # What one that was too slow has for reading the end of its stream.
+    # How long a client that was too slow has to read the end of its stream.
     end_max_s: float = 5.0
-    # How many events of those that it missed are one piece.
+    # How many missed events one write holds.
     page: int = PAGE
 
 
@@ -60,11 +58,11 @@ PACE = Pace()
 
 
 class _TooSlow(Exception):
-    """The client does not read."""
+    """The client did not read in time."""
 
 
 class EventStream(Response):
-    """A response that lasts: events until the client leaves, is too slow, or the server ends."""
+    """Streams events until the client disconnects, is too slow, or the server stops."""
 
     media_type = "text/event-stream"
 
@@ -80,7 +78,7 @@ class EventStream(Response):
         was_ended = has_left = False
 
         def end() -> None:
-            """Also a write that the client does not read is given up."""
+            """Cancel the pump, including a write that the client does not read."""
             nonlocal was_ended
             if not was_ended:
                 was_ended = True
@@ -108,8 +106,8 @@ class EventStream(Response):
 
     async def _pump(self, send: Send) -> None:
         tenant_id = self._follower.account.tenant_id
-        async with contextlib.aclosing(self._follower.follow()) as told:
-            async for part in told:
+        async with contextlib.aclosing(self._follower.follow()) as parts:
+            async for part in parts:
                 await self._write(send, self._render(tenant_id, part))
 
     async def _write(self, send: Send, data: bytes) -> None:
@@ -120,7 +118,7 @@ class EventStream(Response):
             raise _TooSlow from None
 
     async def _open(self, send: Send) -> bytes:
-        """Begin the response if it has not begun; return what its first piece begins with."""
+        """Start the response if it has not started; return the prefix of its first write."""
         if self._has_started:
             return b""
         self._has_started = True
@@ -128,9 +126,9 @@ class EventStream(Response):
         return render_retry()
 
     async def _finish(self, send: Send) -> None:
-        """End the response; for a client that does not read, the server hangs up after a while.
+        """End the response; after a timeout the server closes the connection.
 
-        A stream that is ended before it has begun says nothing but when to come back.
+        A stream that ends before its first event sends only the reconnect delay.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._pace.end_max_s):
@@ -156,7 +154,7 @@ def _chunk(data: bytes) -> Message:
 
 
 def render_retry() -> bytes:
-    """Build the line that says when to come back."""
+    """Build the line that sets the client's reconnect delay."""
     pause_ms = random.randint(RETRY_MIN_MS, RETRY_MAX_MS)  # noqa: S311  no secret
     return f"retry: {pause_ms}\n".encode()
 
@@ -170,9 +168,9 @@ def build_stream(
     token_id: UUID | None = None,
     pace: Pace = PACE,
 ) -> EventStream:
-    """Build the stream a request asks for: from `Last-Event-ID` or `?after=`, of `?session=`.
+    """Build the stream of a request from `Last-Event-ID` or `?after=`, and `?session=`.
 
-    It ends with the token that the request came with.
+    The stream ends when the request's token expires or is revoked.
     """
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     follower = Follower(
@@ -188,19 +186,19 @@ def build_stream(
 
 
 def parse_session(text: str | None) -> UUID | None:
-    """Parse the id of a session; nothing given is all of them."""
+    """Parse the id of a session; None means all sessions."""
     if not text:
         return None
     try:
         return UUID(text)
     except ValueError:
-        raise UsageError("`session` is not an id. Give one that `GET /sessions` shows.") from None
+        raise UsageError("`session` is not an id. Use an id from `GET /sessions`.") from None
 
 
 def build_routes(
     engine: Engine, hub: Hub, find_caller: FindCaller, *, pace: Pace = PACE
 ) -> list[Route]:
-    """Build the routes of live events for an app, which knows who is calling."""
+    """Build the route of live events for an app that authenticates its callers."""
 
     async def events(request: Request) -> EventStream:
         return build_stream(engine, hub, await find_caller(request), request, pace=pace)

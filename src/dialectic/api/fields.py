@@ -1,4 +1,4 @@
-"""Kinds of values that requests and answers share. Pure."""
+"""ETags. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 
 
 def build_etag(body: bytes) -> str:
-    """Build the name of one state of a thing: equal bytes, equal name."""
+    """Build an ETag: equal bytes, equal tag."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def matches(header: str | None, etag: str) -> bool:
-    """Say whether a list of names in If-Match or If-None-Match has this one."""
+    """Return whether an If-Match or If-None-Match header contains this ETag."""
     if header is None:
         return False
     names = [name.strip().removeprefix("W/") for name in header.split(",")]

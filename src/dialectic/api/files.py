@@ -1,7 +1,6 @@
-"""Files on the wire: forms and archives as they come in, archives as they go out.
+"""Upload and download of files: forms and archives.
 
-What is large lies on disk and never in memory. Knows nothing of what files mean, and tells nobody
-where they lie.
+Large files are on disk, never in memory. Responses never contain their paths.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def open_form(request: Request) -> AsyncIterator[FormData]:
-    """Open a form with one file, which lies on disk if it is large."""
+    """Open a form with one file; a large file is on disk."""
     try:
         with blaming_disk():
             form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
     except UnicodeError:
-        raise HTTPException(400, "The form is in an encoding that nobody knows.") from None
+        raise HTTPException(400, "The form has an unknown character encoding. Use UTF-8.") from None
     try:
         yield form
     finally:
@@ -50,21 +49,21 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 
 @contextmanager
 def blaming_disk() -> Iterator[None]:
-    """Say that this machine has no room for a file; where it would lie is our own affair."""
+    """Turn a full disk into a problem response, without its path."""
     try:
         yield
     except (OSError, UsageError) as error:
         if isinstance(error, UsageError) and not isinstance(error.__cause__, OSError):
             raise
         raise StorageUnavailable(
-            "The server has no room for this file just now. Whoever runs it must make some, where "
-            "temporary files are kept.",
+            "The server's disk is full, so it cannot take this file. Its operator must free space "
+            "for temporary files.",
             reason="no_room",
         ) from error
 
 
 def take_file(form: FormData) -> UploadFile:
-    """Take the file out of a form, or say that there is none."""
+    """Return the file of a form; raise if it has none."""
     file = form.get("file")
     if not isinstance(file, UploadFile):
         missing = {
@@ -88,7 +87,7 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 
 @asynccontextmanager
 async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
-    """Receive an archive into a file of its own, which is gone afterwards; with its hash."""
+    """Receive an archive into a temporary file; yield its path and hash."""
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
         with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
@@ -118,7 +117,7 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
 
 
 async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
-    """Do what takes long when it is its turn: many at once only make each other slow."""
+    """Run slow work when a slot is free: too many at once only slow each other down."""
     try:
         async with turns:
             return await work
@@ -127,9 +126,9 @@ async def in_turn(turns: asyncio.Semaphore, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Do what takes long before the first byte, or give it up when its client has left: None.
+    """Run work that precedes the first byte; cancel it and return None if the client disconnects.
 
-    A client that lost its patience asks again, and what nobody takes would be made many times over.
+    An impatient client retries; without the cancellation, abandoned work would pile up.
     """
     doing = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_wait_until_gone(request))
@@ -148,7 +147,7 @@ async def _wait_until_gone(request: Request) -> None:
 
 
 async def read_pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Read a file to its end, piece by piece."""
+    """Read a file to its end in chunks."""
     with file:
         while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
             yield piece

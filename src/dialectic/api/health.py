@@ -1,7 +1,7 @@
-"""For operators and their tools: whether it lives, whether it is ready, its figures.
+"""Routes for operators: liveness, readiness, Prometheus metrics.
 
-Nobody needs a token for it, so nobody can make it ask the database and storage more than once a
-second, however often it is asked.
+They need no token. Results are cached for a second, so a flood of requests does not reach the
+database and storage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Glance(Generic[T]):
-    """Looks for everyone who asks while it looks, and for a moment after it."""
+    """A check whose result is shared by concurrent callers and cached for a moment."""
 
     def __init__(self, look: Callable[[], Awaitable[T]], *, kept_s: float = KEPT_S) -> None:
         self._look, self._kept_s = look, kept_s
@@ -41,7 +41,7 @@ class Glance(Generic[T]):
         self._seen: tuple[float, T] | None = None
 
     async def take(self) -> T:
-        """Say what was seen just now, or look."""
+        """Return the cached result, or run the check."""
         clock = asyncio.get_running_loop().time
         async with self._looking:
             if self._seen is None or clock() > self._seen[0] + self._kept_s:
@@ -52,14 +52,14 @@ class Glance(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Glances:
-    """What operators look at."""
+    """The cached checks of the operator routes."""
 
     readiness: Glance[dict[str, str]]
     figures: Glance[Exposition | DialecticError]
 
 
 def open_glances(engine: Engine, hub: Hub, metrics: Metrics) -> Glances:
-    """Open what operators look at, on an engine that is open."""
+    """Build the cached checks for an open engine."""
 
     async def expose() -> Exposition | DialecticError:
         try:
@@ -75,13 +75,13 @@ def open_glances(engine: Engine, hub: Hub, metrics: Metrics) -> Glances:
 
 @router.api_route("/healthz", methods=METHODS)
 async def healthz() -> Response:
-    """Say that the process lives. Asks nobody."""
+    """Respond `ok` while the process runs. Checks nothing else."""
     return PlainTextResponse("ok\n")
 
 
 @router.api_route("/readyz", methods=METHODS)
 async def readyz(request: Request) -> Response:
-    """Say whether requests can be served: database, schema, storage, streams of events."""
+    """Report whether requests can be served: database, schema, storage, event streams."""
     checks = await request.app.state.glances.readiness.take()
     if all(said == "ok" for said in checks.values()):
         return JSONResponse({"status": "ready", "checks": checks})
@@ -108,7 +108,7 @@ async def _check_storage(engine: Engine) -> bool:
 
 
 async def _try(check: Coroutine[Any, Any, Any]) -> str:
-    """Say `ok`, or the code of what is wrong: more is nobody's business who has no token."""
+    """Return `ok` or an error code. Callers have no token, so they get no details."""
     try:
         said = await asyncio.wait_for(check, CHECK_TIMEOUT_S)
     except TimeoutError:
@@ -121,7 +121,7 @@ async def _try(check: Coroutine[Any, Any, Any]) -> str:
 
 @router.api_route("/metrics", methods=METHODS)
 async def metrics(request: Request) -> Response:
-    """Give the figures as Prometheus reads them."""
+    """Return the metrics in Prometheus text format."""
     found = await request.app.state.glances.figures.take()
     if isinstance(found, DialecticError):
         return PlainTextResponse(f"{found.code}\n", 503, {"Retry-After": str(RETRY_AFTER_S)})

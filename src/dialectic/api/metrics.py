@@ -1,6 +1,6 @@
-"""Figures for Prometheus: requests as they are counted here, work as the database has it.
+"""Prometheus metrics: requests counted in this process, work counted in the database.
 
-A registry of its own; labels are names of routes, methods and statuses, never ids or texts.
+Uses its own registry. Labels are routes, methods and statuses, never ids or texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Exposition: TypeAlias = tuple[bytes, str]
 
 
 class _Kept(Collector):
-    """What all processes have counted together, as the database keeps it."""
+    """Counters of all processes, as stored in the database."""
 
     def __init__(self) -> None:
         self.found: Statistics | None = None
@@ -36,27 +36,27 @@ class _Kept(Collector):
         tallies = found.tallies if found else {}
         yield CounterMetricFamily(
             "dialectic_finish_reasons_unknown",
-            "Answers that ended with a word which no provider is known to use.",
+            "Responses with an unknown finish reason.",
             value=tallies.get(CounterName.FINISH_REASON_UNKNOWN, 0),
         )
         yield CounterMetricFamily(
             "dialectic_usages_doubted",
-            "Calls whose reported usage was not believed.",
+            "Calls whose reported usage was implausible.",
             value=found.usages_doubted if found else 0,
         )
         yield CounterMetricFamily(
             "dialectic_overruns",
-            "Calls that cost more than was held for them.",
+            "Calls that cost more than their reservation.",
             value=found.overruns if found else 0,
         )
         yield CounterMetricFamily(
             "dialectic_overrun_credits",
-            "What they cost beyond that, of real money.",
+            "Real credits charged beyond the reservations.",
             value=found.overrun_credits if found else 0,
         )
         collisions = CounterMetricFamily(
             "dialectic_database_collisions",
-            "Transactions that met another one and were tried again.",
+            "Transactions retried after a conflict with another one.",
             labels=("kind",),
         )
         for kind in COLLISIONS:
@@ -65,48 +65,48 @@ class _Kept(Collector):
 
 
 class Metrics:
-    """What one process counts."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "dialectic_http_requests",
-            "Requests that were answered.",
+            "HTTP requests answered.",
             ("method", "route", "status"),
             registry=self.registry,
         )
         self._seconds = Histogram(
             "dialectic_http_request_seconds",
-            "How long they took.",
+            "Duration of HTTP requests.",
             ("method", "route"),
             buckets=BUCKETS_S,
             registry=self.registry,
         )
         self._jobs = Gauge(
             "dialectic_jobs",
-            "Jobs that are neither ended nor paused.",
+            "Jobs that are neither finished nor paused.",
             ("status",),
             registry=self.registry,
         )
         self._holds = Gauge(
-            "dialectic_holds_pending", "Calls that money is set aside for.", registry=self.registry
+            "dialectic_holds_pending", "Calls with a pending reservation.", registry=self.registry
         )
         self._files = Gauge(
-            "dialectic_files_waiting", "Files that wait for storage.", registry=self.registry
+            "dialectic_files_waiting", "Files not yet written to storage.", registry=self.registry
         )
         self._discarded = Gauge(
             "dialectic_files_discarded",
-            "Files of deleted projects that are still in storage.",
+            "Files of deleted projects still in storage.",
             registry=self.registry,
         )
         self._events = Gauge(
             "dialectic_events_unnumbered",
-            "Events that nobody has read yet.",
+            "Events not yet numbered, so not yet delivered.",
             registry=self.registry,
         )
         self._pool = Gauge(
             "dialectic_pool_connections",
-            "Connections to the database.",
+            "Database connections in the pool.",
             ("state",),
             registry=self.registry,
         )
@@ -114,13 +114,13 @@ class Metrics:
         self.registry.register(self._kept)
 
     def count_request(self, method: str, route: str, status: int, elapsed_s: float) -> None:
-        """Count a request; what strangers make up is one name."""
+        """Count a request; unknown methods and paths share one label."""
         method = method if method in METHODS else "other"
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(elapsed_s)
 
     async def expose(self, engine: Engine) -> Exposition:
-        """Ask the database how the work stands and write all figures down."""
+        """Read the database counters and render all metrics."""
         fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
         await figures.flush_counters(fetch, engine.counters)
         found = await figures.load_statistics(engine.db)

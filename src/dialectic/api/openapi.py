@@ -1,8 +1,7 @@
-"""The page that shows the description of the API: our own, nothing comes from elsewhere.
+"""The OpenAPI document and the page that shows it.
 
-The description of the API: tags, how one comes in, and which problems every route may answer.
-
-Clients are made of it, so it says nothing that does not hold.
+Describes tags, authentication, and the problems each route may return.
+Clients are generated from it, so it must be exact. The page loads nothing from other hosts.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ASSETS = {
     "/docs/docs.css": ("docs.css", "text/css; charset=utf-8"),
     "/docs/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
 }
-# What everyone may read; the description itself tells nothing that is anybody's.
+# Public: the document contains no tenant's data.
 DOCUMENT_PATHS = frozenset({"/api/v1/openapi.json"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -31,7 +30,7 @@ POLICY = (
 
 
 def add_documents(app: FastAPI) -> None:
-    """Serve the page and what it needs."""
+    """Serve the page and its assets."""
     for path, (name, media_type) in ASSETS.items():
         app.add_api_route(
             path,
@@ -53,33 +52,33 @@ def _serve(name: str, media_type: str) -> Callable[[], Awaitable[Response]]:
 
 
 TAGS: list[dict[str, Any]] = [
-    {"name": "projects", "description": "What is argued about, and what is given to it."},
-    {"name": "sessions", "description": "Who argues, how far, and what it costs."},
-    {"name": "acting", "description": "Starting, steering and stopping sessions."},
-    {"name": "contributions", "description": "What models wrote, and your versions of it."},
-    {"name": "documents", "description": "Documents cut out of answers, prompts, feedback."},
-    {"name": "events", "description": "What happens, live, and messages to you."},
-    {"name": "chat", "description": "Questions to one model."},
-    {"name": "account", "description": "Who you are, your money, models and processes."},
-    {"name": "access", "description": "Tokens, browsers, organisations and their members."},
+    {"name": "projects", "description": "Projects: a prompt and its resources."},
+    {"name": "sessions", "description": "Sessions: models, progress and costs."},
+    {"name": "acting", "description": "Start, steer and stop sessions."},
+    {"name": "contributions", "description": "Texts written by models, and your edits."},
+    {"name": "documents", "description": "Documents extracted from responses, prompts, feedback."},
+    {"name": "events", "description": "Live events, and messages to you."},
+    {"name": "chat", "description": "Chats with one model."},
+    {"name": "account", "description": "Your user, wallet, models and processes."},
+    {"name": "access", "description": "Tokens, browser sessions, organisations and members."},
 ]
-# In the order in which they can happen to a request.
+# In the order in which they can occur.
 PROBLEMS = {
-    400: "The request makes no sense.",
-    401: "It is not known who asks.",
-    403: "This may not be done with this token.",
-    404: "There is no such thing, or it belongs to someone else.",
-    409: "The thing is not in a state in which this can be done.",
-    408: "The body came too slowly.",
+    400: "The request is malformed.",
+    401: "Authentication is missing or invalid.",
+    403: "The token does not allow this.",
+    404: "Not found, or not visible to this account.",
+    409: "The current state does not allow this.",
+    408: "The body arrived too slowly.",
     413: "The body is too large.",
-    415: "The body is not of a kind that is taken here.",
-    422: "The request has not the form described here.",
-    429: "Too many requests; `Retry-After` says when to come back.",
-    503: "Something the server needs is away; `Retry-After` says when to come back.",
+    415: "The body's media type is not supported.",
+    422: "The request does not match the schema.",
+    429: "Too many requests. Retry after `Retry-After` seconds.",
+    503: "A service the server needs is unavailable. Retry after `Retry-After` seconds.",
 }
 MORE = {
-    402: "There is not enough money.",
-    412: "The thing has changed since it was read.",
+    402: "The wallet has too few credits.",
+    412: "It has changed since you read it.",
     502: "The model's provider failed.",
 }
 BEARER = {"type": "http", "scheme": "bearer", "description": "A token: `dlk_…`."}
@@ -91,17 +90,17 @@ def build_response(description: str) -> dict[str, Any]:
 
 
 def problem_responses() -> dict[int | str, dict[str, Any]]:
-    """Build what every route may answer instead of what was asked for."""
+    """Describe the problems that every route may return."""
     return {status: build_response(words) for status, words in PROBLEMS.items()}
 
 
 def more_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Build what some routes may answer beside that."""
+    """Describe additional problems that some routes may return."""
     return {status: build_response(MORE[status]) for status in statuses}
 
 
 def describe(app: FastAPI) -> None:
-    """Finish the description: problems have their own media type, tokens their scheme."""
+    """Finish the document: the media type of problems, the security scheme of tokens."""
     build = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -109,7 +108,7 @@ def describe(app: FastAPI) -> None:
             app.openapi_schema = _finish(build())
         return app.openapi_schema
 
-    # The way that the framework's own documentation shows for changing a description.
+    # FastAPI documents this way of changing the schema.
     app.__dict__["openapi"] = openapi
 
 

@@ -1,6 +1,6 @@
-"""Pages of lists: cursors that clients hand back unread, and how a page is answered.
+"""Pagination with opaque cursors.
 
-Knows not what is listed: that is fetched and shown by functions it is given.
+Callers pass the functions that fetch rows and build views.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ DIGITS_MAX = 19
 
 Cursor = Annotated[
     str | None,
-    Query(description="`next_cursor` of the page before this one.", max_length=200),
+    Query(description="`next_cursor` of the previous page.", max_length=200),
 ]
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Maximum number of items.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page a client asks for."""
+    """The page that a client requests."""
 
     cursor: str | None
     limit: int
@@ -49,13 +49,13 @@ Paging: TypeAlias = Annotated[PageRequest, Depends(_read_wanted)]
 
 
 def build_cursor(kind: str, *key: datetime | UUID | int) -> str:
-    """Build a cursor of a row's key; the kind of list keeps those of others away."""
+    """Build a cursor from a row's key; it is valid only for its kind of list."""
     parts = [part.isoformat() if isinstance(part, datetime) else str(part) for part in key]
     return base64.urlsafe_b64encode(json.dumps([kind, *parts]).encode()).decode().rstrip("=")
 
 
 def parse_cursor(kind: str, cursor: str) -> list[str]:
-    """Read the parts of a key out of a cursor of this kind of list."""
+    """Parse the key of a cursor for this kind of list."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -69,7 +69,7 @@ def parse_cursor(kind: str, cursor: str) -> list[str]:
 
 
 def parse_number(kind: str, cursor: str) -> int:
-    """Read the number out of a cursor of a list that has numbers."""
+    """Parse the number of a cursor for a numbered list."""
     match parse_cursor(kind, cursor):
         case [number] if number.isascii() and number.isdecimal() and len(number) < DIGITS_MAX:
             return int(number)
@@ -78,7 +78,7 @@ def parse_number(kind: str, cursor: str) -> int:
 
 
 def build_page(kind: str, cursor: str | None, limit: int) -> PageQuery:
-    """Build the page that a client asks for; one row more tells whether there is another."""
+    """Build the query of a page; one extra row shows whether another page follows."""
     if cursor is None:
         return PageQuery(limit + 1)
     match parse_cursor(kind, cursor):
@@ -98,7 +98,7 @@ def build_page(kind: str, cursor: str | None, limit: int) -> PageQuery:
 def build_listing(
     kind: str, rows: Sequence[dict[str, Any]], limit: int
 ) -> tuple[Sequence[dict[str, Any]], str | None]:
-    """Cut what was fetched to a page, with the cursor of the next one if there is more."""
+    """Cut the fetched rows to a page; add the next cursor if there are more."""
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]
@@ -114,7 +114,7 @@ async def list_page(
     *,
     within: Callable[[Transaction], Awaitable[object]] | None = None,
 ) -> Page[T]:
-    """Answer with a page of rows by their time and id; `within` raises if there is no such list."""
+    """Return a page ordered by time and id; `within` raises if the parent does not exist."""
     page = build_page(kind, wanted.cursor, wanted.limit)
 
     async def read(tx: Transaction) -> Rows:
@@ -133,7 +133,7 @@ async def list_numbered(
     fetch: Callable[[Connection, int | None, int], Awaitable[Rows]],
     build: Callable[[dict[str, Any]], T],
 ) -> Page[T]:
-    """Answer with a page of rows by their number, the highest first."""
+    """Return a page ordered by number, highest first."""
     limit = wanted.limit
     before = None if wanted.cursor is None else parse_number(kind, wanted.cursor)
     rows = await context.transact(lambda connection: fetch(connection, before, limit + 1))
@@ -142,5 +142,5 @@ async def list_numbered(
 
 
 def list_whole(items: Sequence[T]) -> Page[T]:
-    """Answer with all there is of a list that is never long."""
+    """Return a short list as one page."""
     return Page(items=list(items), next_cursor=None)

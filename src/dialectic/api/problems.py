@@ -1,7 +1,7 @@
-"""What goes wrong, as the client is told it: problem+json, from the one tree of errors.
+"""Maps errors to problem+json responses.
 
-The only place that maps errors to answers. A detail never repeats what was sent, since that may
-hold a secret, and an unexpected error tells nothing but the id of its request.
+This is the only place that does so. A detail never repeats input, which may hold a secret. An
+unexpected error shows only its request id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MEDIA_TYPE = "application/problem+json"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 RETRY_AFTER_S = 2.0
 ERRORS_SHOWN_MAX = 20
-# What HTTP itself refuses, by its status; all else has its code in the tree of errors.
+# Codes of errors raised by HTTP itself; all others are in `dialectic.errors`.
 CODES = {
     400: "invalid_request",
     404: "not_found",
@@ -63,36 +63,36 @@ CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """What a problem tells programs besides its code."""
+    """The machine-readable reason and remedy of a problem."""
 
     reason: str | None = None
     remedy: ProblemRemedy | None = None
 
 
 def build_problem(request: Request, error: DialecticError) -> Response:
-    """Build the answer to a request that met an error of the tree."""
+    """Build the response for a `DialecticError`."""
     kind = type(error)
     headers = {}
     if (wait_s := find_wait(error)) is not None:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if kind.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-        knock = RequestOrigin.read(request.headers, request.scope.get("scheme", "http"))
-        if (removal := build_removal(request.headers, knock)) is not None:
+        origin = RequestOrigin.read(request.headers, request.scope.get("scheme", "http"))
+        if (removal := build_removal(request.headers, origin)) is not None:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
-    told = (kind.status, kind.code, title)
-    return _build(request, told, _tell(error, title), headers, help_with=build_help(error))
+    summary = (kind.status, kind.code, title)
+    return _build(request, summary, _tell(error, title), headers, help_with=find_help(error))
 
 
 UNEXPECTED = (
-    "Something unexpected happened. This is a fault of the program; nothing that was saved is "
-    "lost. The request's id finds it in the logs."
+    "An unexpected error occurred. This is a bug in Dialectic; saved data is not affected. Search "
+    "the logs for the request id."
 )
 OVERTAKEN = (
-    "Something that this belongs to was changed or deleted at the same moment. Look at it again."
+    "Another request changed or deleted a related record at the same time. Reload and try again."
 )
-# What these say names hosts, folders and statements, for the operator.
+# Their messages name hosts, folders and SQL, which only the operator may see.
 OF_THE_OPERATOR = (
     DatabaseBusy,
     DatabaseFull,
@@ -104,16 +104,16 @@ OF_THE_OPERATOR = (
 
 
 def _tell(error: DialecticError, title: str) -> str:
-    """Tell an error's own words, unless they name what is nobody's business."""
+    """Return an error's message, unless it holds internal details."""
     if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return UNEXPECTED
     if isinstance(error, OF_THE_OPERATOR):
-        return f"{title} Nothing that was saved is lost. Try again a little later."
+        return f"{title} Saved data is not affected. Try again later."
     return error.message
 
 
 def build_help(error: DialecticError) -> Help:
-    """Build the reason of an error and what helps, without what is for the operator alone."""
+    """Return the reason and remedy of an error, without details for the operator."""
     if type(error).status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return Help()
     if isinstance(error, OF_THE_OPERATOR):
@@ -124,7 +124,7 @@ def build_help(error: DialecticError) -> Help:
 
 
 def find_wait(error: DialecticError) -> float | None:
-    """Find after how long it makes sense to ask again; None if that depends on something else."""
+    """Return the delay before a retry makes sense; None if waiting does not help."""
     match error:
         case EndpointBusy():
             return error.wait_s or RETRY_AFTER_S
@@ -176,38 +176,38 @@ def _render(
         remedy=help_with.remedy,
         errors=errors,
     )
-    told = problem.model_dump(mode="json")
+    body = problem.model_dump(mode="json")
     if problem.remedy is not None:
-        told["remedy"] = problem.remedy.model_dump(mode="json", exclude_none=True)
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+        body["remedy"] = problem.remedy.model_dump(mode="json", exclude_none=True)
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def render_broken(detail: str) -> bytes:
-    """Build the answer to what is no request: nobody knows what it asks for."""
+    """Build the response to malformed HTTP, which has no path and no request id."""
     return _render((400, CODES[400], "Bad Request"), detail, ("", ""), [], Help())
 
 
 def build_unexpected(request: Request) -> Response:
-    """Build the answer to what nobody foresaw."""
+    """Build the response for an unexpected error."""
     return _build(request, (500, "internal", "Internal Server Error"), UNEXPECTED)
 
 
 def build_refusal(request: Request, error: HTTPException) -> Response:
-    """Build the answer to what HTTP itself refuses: an unknown path, a method, a size."""
+    """Build the response for an HTTP error: unknown path, wrong method, body too large."""
     status, headers = error.status_code, dict(error.headers or {})
     code = CODES.get(status, "internal" if status >= 500 else "invalid_request")
     title = HTTPStatus(status).phrase
     detail = str(error.detail)
     if status == HTTPStatus.NOT_FOUND and detail == title:
-        detail = "There is nothing at this path. `/docs` shows what there is."
+        detail = "This path does not exist. See `/docs` for all paths."
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_list_methods(request))
-        detail = f"Only {headers['Allow']} can be done here. `/docs` shows what there is."
+        detail = f"This path supports only {headers['Allow']}. See `/docs` for all paths."
     return _build(request, (status, code, title), detail, headers)
 
 
 def _list_methods(request: Request) -> list[str]:
-    """List what can be done at a path: the framework names the methods of its first route alone."""
+    """List the methods of a path: Starlette names only those of its first route."""
     routes = request.app.router.routes
     return [
         method
@@ -219,7 +219,7 @@ def _list_methods(request: Request) -> list[str]:
 
 
 def build_invalid(request: Request, error: RequestValidationError) -> Response:
-    """Build the answer to a request that has not its form; no value is repeated."""
+    """Build the response for a failed validation; it repeats no value."""
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
         return _build(request, (400, "invalid_json", "Bad Request"), "The body is not valid JSON.")
@@ -228,7 +228,7 @@ def build_invalid(request: Request, error: RequestValidationError) -> Response:
         for one in found[:ERRORS_SHOWN_MAX]
     ]
     detail = "; ".join(f"{one.path}: {one.message}" for one in errors[:3])
-    title = "The request has not the form that the API describes."
+    title = "The request does not match the API's schema."
     return _build(request, (422, "validation_failed", title), detail, None, errors)
 
 
@@ -237,13 +237,13 @@ def _build_path(places: tuple[Any, ...]) -> str:
 
 
 def _describe(error: Any) -> str:
-    """Take pydantic's words; they tell limits, and never the value."""
+    """Return pydantic's message: it names limits, never the value."""
     message = str(error["msg"])
     return message.removeprefix("Value error, ")
 
 
 def install(app: FastAPI) -> None:
-    """Let an application answer every error as a problem."""
+    """Install the handlers that turn every error into a problem response."""
 
     async def on_known(request: Request, error: Exception) -> Response:
         assert isinstance(error, DialecticError)
@@ -258,17 +258,17 @@ def install(app: FastAPI) -> None:
         return build_invalid(request, error)
 
     async def on_unstorable(request: Request, error: Exception) -> Response:
-        del error  # its words may repeat the value
+        del error  # its message may repeat the value
         return build_problem(request, InvalidValue("A value of the request cannot be stored."))
 
     async def on_broken_rule(request: Request, error: Exception) -> Response:
         assert isinstance(error, asyncpg.IntegrityConstraintViolationError)
-        # Services look before they write. What they saw was there then and is not any more.
-        logger.warning("a rule of the database was broken: %s", error.constraint_name)
+        # Services check before they write; a concurrent request changed the row in between.
+        logger.warning("a database constraint was violated: %s", error.constraint_name)
         return build_problem(request, Conflict(OVERTAKEN))
 
     async def on_unexpected(request: Request, error: Exception) -> Response:
-        del error  # told by `trace`, without its words
+        del error  # `trace` logs it, without its message
         return build_unexpected(request)
 
     app.add_exception_handler(DialecticError, on_known)

@@ -1,8 +1,7 @@
-"""The application on a port: started, told to stop, drained. Nothing else of the API knows uvicorn.
+"""Runs the application on a port with uvicorn: start, stop, drain.
 
-Signals are left to whoever started it. When it stops, streams of events end at once, requests have
-a while to be answered, and then the listener is gone. Nobody who connects and says nothing is
-waited for for ever.
+The caller handles signals. On stop, event streams end at once and requests get a grace period. A
+client that connects and sends nothing is disconnected after a timeout.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ KEEP_ALIVE_S = 75
 DRAIN_S = 30
 BACKLOG = 2048
 HEAD_MAX_S = 20.0
-# Every stream is a socket; what a shell allows is far less than the streams of one tenant.
+# Every stream is a socket; the usual shell limit is far below the streams of one tenant.
 FILES_MAX = 65_536
 
 
 class _Quiet(uvicorn.Server):
-    """A server that says when it is ready, and leaves signals alone."""
+    """A uvicorn server that reports when it is ready and handles no signals."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -48,10 +47,9 @@ class _Quiet(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """HTTP as uvicorn speaks it, with an end to what it would wait for without one."""
+    """uvicorn's HTTP protocol with timeouts where it has none."""
 
-    # How long a client may take for the head of a request, and for the rest of one that was
-    # answered.
+    # Timeout for the head of a request, and for the rest of a body after its response.
     head_max_s: ClassVar[float] = HEAD_MAX_S
     _giving_up: asyncio.TimerHandle | None = None
 
@@ -61,7 +59,7 @@ class _Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # Between two requests uvicorn waits as long as it does for an idle connection.
+        # Between requests uvicorn's keep-alive timeout applies.
         self._expect()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -69,7 +67,7 @@ class _Protocol(H11Protocol):
         self._forget()
 
     def _expect(self) -> None:
-        """Wait for the client only so long, unless it is the client who waits for us."""
+        """Start the timeout, unless the client is waiting for our response."""
         if self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY):
             self._forget()
         elif self._giving_up is None:
@@ -81,7 +79,7 @@ class _Protocol(H11Protocol):
             self._giving_up = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, or has far too much of a head, as all else that is refused."""
+        """Respond to malformed HTTP and oversized heads with problem+json."""
         body = render_broken(msg)
         headers = [("Content-Type", MEDIA_TYPE), ("Connection", "close")]
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -92,20 +90,20 @@ class _Protocol(H11Protocol):
 
 
 class Running:
-    """A server that answers."""
+    """A running server."""
 
     def __init__(self, server: _Quiet, task: asyncio.Task[Any], hub: Hub, url: str) -> None:
         self._server, self._task, self._hub = server, task, hub
         self.url = url
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Take no more requests and finish those under way, or break them off."""
+        """Accept no more requests; finish those in progress, or abort them."""
         self._hub.close_streams()
         self._server.should_exit = True
         self._server.force_exit = self._server.force_exit or at_once
 
     async def wait(self) -> None:
-        """Wait until it has stopped."""
+        """Wait until the server has stopped."""
         await asyncio.wait({self._task})
 
 
@@ -113,7 +111,7 @@ class Running:
 async def open_server(
     app: ASGIApp, hub: Hub, *, host: str, port: int, head_max_s: float = HEAD_MAX_S
 ) -> AsyncIterator[Running]:
-    """Open a server that answers from here on; port 0 lets the system choose one."""
+    """Start a server; with port 0 the system chooses a free port."""
     _allow_many_files()
     with contextlib.closing(bind(host, port)) as listening:
         server = _Quiet(_configure(app, head_max_s))
@@ -128,11 +126,11 @@ async def open_server(
         finally:
             running.stop()
             await running.wait()
-    await task  # what made it end by itself, if anything did
+    await task  # raises if the server crashed
 
 
 def _allow_many_files() -> None:
-    """Let this process have as many sockets as it needs, if the system lets it."""
+    """Raise the limit of open files as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = FILES_MAX if hard == resource.RLIM_INFINITY else min(FILES_MAX, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -144,13 +142,13 @@ def _configure(app: ASGIApp, head_max_s: float) -> uvicorn.Config:
         app,
         interface="asgi3",
         loop="none",
-        # Whatever else is installed: this one has a limit for the heads of requests.
+        # Always h11, even if httptools is installed: it limits the size of request heads.
         http=type("_Protocol", (_Protocol,), {"head_max_s": head_max_s}),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
-        # Whoever stands behind a proxy is told from its owner by these headers: they stay.
+        # Keep these headers: they distinguish a client behind a proxy from the local owner.
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,

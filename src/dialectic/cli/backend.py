@@ -1,7 +1,7 @@
-"""The seam of the command line: what commands need, whoever does it.
+"""The interface between commands and the place where they run.
 
-A command is written once, for a `Backend`. `local` does it with an engine in this process, `remote`
-asks a server. What is shown and how a command leaves is the command's own affair.
+A command is written once, for a `Backend`. `local` uses an engine in this process, `remote` calls a
+server. Output and exit codes belong to the commands.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from dialectic.settings import Settings
 
 Record: TypeAlias = dict[str, Any]
 OnText: TypeAlias = Callable[[str], None]
-# So many characters of an id are no accident.
+# An id prefix of this length is unlikely to be a typing error.
 BEGINNING_MIN = 4
 Conclude: TypeAlias = Callable[[ExitCode], Awaitable[ExitCode]]
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Events of a session in their order, none after a while without any; up to which number."""
+    """A page of a session's events in order (empty after a timeout), and the last number read."""
 
     seq: int
     events: list[Record]
@@ -48,29 +48,29 @@ class News:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a run is to be: an ask, of whose process so much is left out already."""
+    """A run request, with the optional steps already removed from its process."""
 
     ask: RunRequest
     shrunk: int = 0
-    # Whether nobody has named models, so that the defaults of the place are taken.
+    # Whether the user named no models, so that the default models are used.
     takes_defaults: bool = False
 
 
 class Backend(Protocol):
-    """Where commands are carried out, in the name of one person."""
+    """Runs commands for one user."""
 
     @property
     def settings(self) -> Settings: ...
 
     @property
     def is_local(self) -> bool:
-        """Whether work ends with the command that follows it."""
+        """Whether the worker runs in this process and stops with the command."""
 
     def locate(self, path: str) -> str:
-        """Say where a file stands, as a person finds it."""
+        """Return a file's location, as a user finds it."""
 
     def find_model(self, name: str) -> ModelCard | None:
-        """Find the facts about a model whose documents are being followed."""
+        """Load the facts about a model."""
 
     # -- finding, by the beginnings of ids
     async def get_session_id(self, text: str) -> UUID: ...
@@ -116,7 +116,7 @@ class Backend(Protocol):
 
     # -- following
     def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
-        """Tell what happens behind a number, without an end."""
+        """Yield the events after a number, without end."""
 
     async def has_events(self, session_id: UUID, seq: int) -> bool: ...
     async def get_last_event(self, session_id: UUID) -> int: ...
@@ -127,10 +127,10 @@ class Backend(Protocol):
         session_id: UUID | None = None,
         conclude: Conclude | None = None,
     ) -> ExitCode:
-        """See to it that work is done until what is followed has ended; then conclude."""
+        """Let a worker run until the followed session has ended; then conclude."""
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
-        """See that all of a session's documents are where they belong."""
+        """Write all of a session's documents to storage."""
 
     # -- moving, money, models, chat
     async def export(
@@ -152,20 +152,18 @@ Find: TypeAlias = Callable[[str], Awaitable[UUID]]
 
 
 async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
-    """Find what a command is about to change; by more than a slip of the finger.
+    """Find the record that a command will change; reject a prefix that is too short.
 
-    Whoever only reads may be as short as they like.
+    Read-only commands accept shorter prefixes.
     """
     digits = text.replace("-", "").lower()
     is_slip = len(digits) < BEGINNING_MIN and not digits.strip("0123456789abcdef")
-    short = (
-        f"is too short to change anything by. Give {BEGINNING_MIN} characters of the id or more."
-    )
+    short = f"is too short for a change. Give at least {BEGINNING_MIN} characters of the id."
     try:
         found = await find(text)
     except NotFound:
         raise
-    except UsageError as error:  # it means several things
+    except UsageError as error:  # the prefix is ambiguous
         raise (
             UsageError(f"{text!r} {short}", reason="too_short", subject=text, limit=BEGINNING_MIN)
             if is_slip
@@ -173,7 +171,7 @@ async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
         ) from None
     if is_slip:
         raise UsageError(
-            f"{text!r} means {str(found)[:8]} at this moment, and {short}",
+            f"{text!r} now matches {str(found)[:8]}, but {short}",
             reason="too_short",
             subject=text,
             limit=BEGINNING_MIN,
@@ -183,9 +181,9 @@ async def resolve_contribution_to_change(find: Find, text: str) -> UUID:
 
 @asynccontextmanager
 async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
-    """Open the backend that the settings mean: at a server, or in this process."""
+    """Open the backend of the settings: a server, or this process."""
     if settings.server:
-        from dialectic.cli.remote import open_remote_backend  # the client: only where it is needed
+        from dialectic.cli.remote import open_remote_backend  # imports the client only if needed
 
         async with open_remote_backend(settings) as remote:
             yield remote
@@ -197,7 +195,7 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
 
 
 def run_with_backend(act: Act) -> NoReturn:
-    """Do something at a backend, here or at a server, and leave with the code it gives."""
+    """Run a command on the backend and exit with its code."""
 
     async def main() -> ExitCode:
         async with open_backend(load_settings(knows_server=True)) as backend:

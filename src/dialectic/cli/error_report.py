@@ -1,6 +1,6 @@
-"""Reports errors at the terminal: the message, its code, and the command that helps.
+"""Reports errors on the terminal: the message, its code, and the command that helps.
 
-With `--json` one JSON object instead. Knows which server the command line means, not what went on.
+With `--json` it prints one JSON object instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialectic.errors import DialecticError, Remedy, read_remedy
 
 
 def report_error(error: DialecticError) -> None:
-    """Tell the person or the program that called what went wrong, and what helps."""
+    """Print an error and its remedy, for a person or a program."""
     if speaks_json():
         shown = json.dumps({"error": describe_error(error)}, ensure_ascii=False)
         with contextlib.suppress(OSError):
@@ -30,7 +30,7 @@ def report_error(error: DialecticError) -> None:
 
 
 def describe_error(error: DialecticError) -> dict[str, Any]:
-    """Describe an error to a program."""
+    """Build the JSON object of an error."""
     remedy = error.remedy
     command = None
     if remedy is not None:
@@ -48,22 +48,22 @@ def describe_error(error: DialecticError) -> dict[str, Any]:
 
 
 def mark(message: str, code: str) -> str:
-    """Put the code that scripts go by behind a message."""
+    """Append the error code, which scripts rely on, to a message."""
     return f"{message} [{code}]"
 
 
 def say_remedy(remedy: Remedy | None) -> None:
-    """Advise the command that helps, on a line of its own that is never broken."""
+    """Print the command that helps on its own line, never wrapped."""
     if (line := advise(remedy)) is not None:
         with contextlib.suppress(OSError):
             click.echo(printable(f"  {line}"), err=True)
 
 
 def advise(remedy: Remedy | None) -> str | None:
-    """Write the line that advises a remedy as it is typed here; None if nothing is to be typed."""
+    """Build the advice line of a remedy; None if it has no command."""
     return describe_remedy(remedy, named_server=find_server_option() or "", is_remote=is_remote())
 
 
 def advise_stored(entry: dict[str, Any]) -> str | None:
-    """Write the line that advises the remedy of an error that a job has kept."""
+    """Build the advice line for an error stored in a job."""
     return advise(read_remedy(entry.get("remedy")))

@@ -1,4 +1,4 @@
-"""An example or two for each command, shown at the end of its help. Knows no command itself."""
+"""Examples for each command, shown at the end of its help."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def add_examples(command: click.Command, name: str) -> None:
-    """Show examples at the end of a command's help, or of each command's in a group."""
+    """Add examples to the help of a command, or of each command in a group."""
     if isinstance(command, click.Group):
         for inner_name, inner in command.commands.items():
             add_examples(inner, f"{name} {inner_name}")
     elif command.epilog is None and name in EXAMPLES:
-        # The mark keeps lines as they are.
+        # "\b" stops click from rewrapping the lines.
         command.epilog = "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])

@@ -1,6 +1,6 @@
-"""Text that a person gives to a command: as an argument, on standard input, or in a file.
+"""Reads text for a command: from an argument, standard input or a file.
 
-Knows how much of it is read; what becomes of it is for those who asked.
+Enforces the size limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dialectic.errors import UsageError
 from dialectic.uploads.kinds import LIMITS, is_document
 from dialectic.uploads.read import Uploaded, read_upload
 
-# The longest text that is not a prompt; that one has a setting.
+# Limit for texts other than prompts; prompts have a setting.
 TEXT_BYTES_MAX = 10_000_000
 
 
@@ -54,7 +54,7 @@ def read_text(
 def read_prompt(
     text: str | None, file: Path | None, *, bytes_max: int
 ) -> tuple[str, tuple[str, ...]]:
-    """Read a prompt, and what there is to say about it; its file may be a document."""
+    """Read a prompt and the notes about it; its file may be PDF or DOCX."""
     _check_one(text, file, "prompt")
     if file is None or str(file) == "-":
         return read_text(text, file, what="prompt", bytes_max=bytes_max), ()
@@ -63,7 +63,7 @@ def read_prompt(
 
 
 def read_resource(given: str, *, bytes_max: int) -> Given:
-    """Read a resource that is given as KIND=FILE, and say what was noted about it."""
+    """Read a resource given as KIND=FILE and print the notes about it."""
     kind, _, file = given.partition("=")
     known = [entry.value for entry in ResourceKind]
     if kind not in known or not file:
@@ -100,7 +100,7 @@ def _check_one(
 
 
 def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
-    """Read no more than is allowed: a device, say, has no end."""
+    """Read up to the limit: a device, for example, may be endless."""
     data = source.read(bytes_max + len(codecs.BOM_UTF8) + 1)
     if len(data.removeprefix(codecs.BOM_UTF8)) > bytes_max:
         raise UsageError(
@@ -113,7 +113,7 @@ def _read_some(source: BinaryIO, name: str, bytes_max: int) -> bytes:
 
 
 def _read_document(file: Path, what: str, bytes_max: int) -> Uploaded:
-    """Read a file that may be a document; of one that is none, no more than a text may have."""
+    """Read a file that may be PDF or DOCX; any other file has the size limit of a text."""
     try:
         with file.open("rb") as opened:
             head = opened.read(len(codecs.BOM_UTF32_LE))

@@ -1,4 +1,4 @@
-"""The option `--json` of many commands: remembered, so that errors speak JSON too."""
+"""Remembers the option `--json`, so that errors are printed as JSON too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ KEPT = "dialectic.json"
 
 
 def keep_json_option(command: click.Command) -> None:
-    """Let a command, or each of a group's, remember that it was told to speak JSON."""
+    """Make a command, or each command of a group, remember `--json`."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             keep_json_option(inner)
@@ -24,6 +24,6 @@ def _keep(context: click.Context, _parameter: object, value: object) -> object:
 
 
 def speaks_json() -> bool:
-    """Say whether the command that runs was told to speak JSON."""
+    """Return whether the running command has `--json`."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(KEPT))

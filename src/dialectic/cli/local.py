@@ -1,4 +1,4 @@
-"""A backend in this process: an engine, and the account of the person at this terminal."""
+"""The local backend: an engine in this process, and the account of the local user."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from dialectic.publishing.publish import describe_project, require_published
 from dialectic.settings import Settings
 
 T = TypeVar("T")
-# How often a session that says nothing is looked at.
+# How often a session without events is checked.
 LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """An engine and the account of the person at this terminal."""
+    """An engine and the account of the local user."""
 
     engine: Engine
     account: Account
@@ -74,7 +74,7 @@ class LocalBackend:
         return Tenant(self.engine, self.account)
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run work in one transaction of the person's tenant."""
+        """Run work in one transaction of the user's tenant."""
         return await self.engine.db.transact(self.account.tenant_id, work)
 
     # -- finding
@@ -130,7 +130,7 @@ class LocalBackend:
 
     async def get_chunk(self, text: str) -> Record:
         chunk = await self.tenant.run(contributions.load_chunk, text)
-        del chunk["opening"]  # it is what --prompt shows, in another form
+        del chunk["opening"]  # --prompt shows it
         return chunk
 
     async def list_files(self, project_id: UUID, slug: str) -> list[str]:
@@ -200,7 +200,7 @@ class LocalBackend:
 
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         async with open_hub(self.engine.address) as hub:
-            while True:  # a stream that the hub has ended is taken up again
+            while True:  # reopen a stream that the hub has ended
                 follower = Follower(
                     hub=hub,
                     db=self.engine.db,
@@ -209,8 +209,8 @@ class LocalBackend:
                     session_id=session_id,
                     heartbeat_s=LOOK_S,
                 )
-                async with contextlib.aclosing(follower.follow()) as told:
-                    async for part in told:
+                async with contextlib.aclosing(follower.follow()) as parts:
+                    async for part in parts:
                         seq = follower.seq
                         events = [] if isinstance(part, State) else [one.body for one in part]
                         yield News(seq, events)
@@ -289,7 +289,7 @@ class LocalBackend:
 
 
 def list_models_here(settings: Settings) -> list[Row]:
-    """List the models that this machine knows; no database is needed for it."""
+    """List the models known on this machine, without a database."""
     return build_listing(build_catalog(settings), load_cached_models(settings.home))
 
 
@@ -298,13 +298,13 @@ LocalAct = Callable[[LocalBackend], Awaitable[ExitCode]]
 
 @asynccontextmanager
 async def open_local_backend(settings: Settings) -> AsyncIterator[LocalBackend]:
-    """Open the engine for the local user, whose account is made at the first start."""
+    """Open the engine for the local user; the first start creates the account."""
     async with open_engine(settings, build_catalog(settings)) as engine:
         yield LocalBackend(engine, await load_owner(engine.db))
 
 
 def run_local(act: LocalAct) -> NoReturn:
-    """Do something in this process alone; a command for a server elsewhere is refused."""
+    """Run a command in this process; raise if a remote server is set."""
 
     async def main() -> ExitCode:
         async with open_local_backend(load_settings()) as backend:

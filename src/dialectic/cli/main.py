@@ -1,6 +1,6 @@
-"""The command `dialectic`: finds the subcommand, and turns errors into words and exit codes.
+"""The command `dialectic`: finds the subcommand, and maps errors to messages and exit codes.
 
-Subcommands are imported when they are called, so that `dialectic --version` is quick.
+Subcommands are imported on use, so that `dialectic --version` is fast.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": (
         "dialectic.cli.commands.run",
-        "Let models argue about a prompt, and leave a folder of documents.",
+        "Let models argue about a prompt and write a folder of documents.",
     ),
     "status": ("dialectic.cli.commands.sessions", "Show all sessions, or one in detail."),
     "watch": ("dialectic.cli.commands.sessions", "Follow a session while it works."),
     "pause": (
         "dialectic.cli.commands.sessions",
-        "Start nothing more of a session until it is resumed.",
+        "Pause a session; running jobs finish their turn.",
     ),
     "resume": (
         "dialectic.cli.commands.sessions",
-        "Go on with a session, with a worker in this process.",
+        "Resume a session, with a worker in this process.",
     ),
-    "cancel": ("dialectic.cli.commands.sessions", "End a session for good; what is written stays."),
-    "retry": ("dialectic.cli.commands.session_actions", "Run again what failed in a session."),
+    "cancel": ("dialectic.cli.commands.sessions", "Cancel a session for good; documents are kept."),
+    "retry": ("dialectic.cli.commands.session_actions", "Retry the failed jobs of a session."),
     "feedback": (
         "dialectic.cli.commands.session_actions",
-        "Say something about a stage of a session.",
+        "Add feedback on a stage of a session.",
     ),
     "edit": (
         "dialectic.cli.commands.session_actions",
-        "Put a text of your own in the place of a contribution.",
+        "Replace a contribution with your own text.",
     ),
     "rate": ("dialectic.cli.commands.session_actions", "Rate a contribution from 1 to 5."),
     "regenerate": (
         "dialectic.cli.commands.session_actions",
-        "Let a model write one contribution anew.",
+        "Let the same model write a contribution again.",
     ),
     "next": ("dialectic.cli.commands.session_actions", "Submit feedback and start the next stage."),
     "iterate": (
         "dialectic.cli.commands.session_actions",
-        "Run a session's process once more, from its last outputs.",
+        "Start another iteration from the session's last outputs.",
     ),
     "list": ("dialectic.cli.commands.documents", "List sessions, or the contributions of one."),
     "show": ("dialectic.cli.commands.documents", "Show a contribution, or a session."),
-    "diff": ("dialectic.cli.commands.documents", "Show how two contributions differ."),
-    "search": ("dialectic.cli.commands.projects", "Find passages in the documents of a project."),
-    "export": ("dialectic.cli.commands.projects", "Write a project into a zip file."),
-    "import": ("dialectic.cli.commands.projects", "Take in a project from a zip file."),
+    "diff": ("dialectic.cli.commands.documents", "Compare two contributions."),
+    "search": ("dialectic.cli.commands.projects", "Search the documents of a project."),
+    "export": ("dialectic.cli.commands.projects", "Export a project to a zip file."),
+    "import": ("dialectic.cli.commands.projects", "Import a project from a zip file."),
     "chat": ("dialectic.cli.commands.chat", "Chat with one model."),
     "models": ("dialectic.cli.commands.models", "Models: list, sync, test."),
     "process": ("dialectic.cli.commands.process", "Processes: list, show, check."),
@@ -75,32 +75,32 @@ COMMANDS = {
         "dialectic.cli.commands.wallet",
         "Money: balance, topup, unlimited, history, costs, verify.",
     ),
-    "serve": ("dialectic.cli.commands.serve", "Serve the API, and work."),
-    "worker": ("dialectic.cli.commands.serve", "Carry out jobs until told to stop."),
+    "serve": ("dialectic.cli.commands.serve", "Serve the API and run a worker."),
+    "worker": ("dialectic.cli.commands.serve", "Run jobs until stopped."),
     "simulate": (
         "dialectic.cli.commands.simulate",
-        "Answer as providers would, and fail on order.",
+        "Simulate providers, including their failures.",
     ),
     "doctor": (
         "dialectic.cli.commands.doctor",
-        "Check that everything this program needs is in order.",
+        "Check settings, database, storage and models.",
     ),
     "user": ("dialectic.cli.commands.users", "Users and their tokens: add, token, list, revoke."),
     "org": ("dialectic.cli.commands.organizations", "Organisations: create, list, add, remove."),
     "db": ("dialectic.cli.commands.db", "The database: migrate, url, shell, stop."),
 }
-# In the help, from which command on: people look for what they want to do.
+# Sections of the help: the first command of each, and its title.
 SECTIONS = {
     "run": "Argue",
     "feedback": "Steer between stages",
-    "list": "Read and take away",
+    "list": "Read and export",
     "chat": "Ask, choose, pay",
     "serve": "Operate",
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows the names of its commands and loads them one at a time."""
+    """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        # What would hide a name of the language has a line behind it.
+        # A command named like a Python builtin has a trailing underscore.
         command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         take_server_option(command)
         refuse_empty_options(command)
@@ -120,7 +120,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand; an error is reported while it is known what the line has named."""
+        """Run a subcommand; report an error while the context still has the options."""
         try:
             return super().invoke(ctx)
         except DialecticError as error:
@@ -132,7 +132,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
-            # The base looks for a near one among those that are loaded.
+            # click suggests only among loaded commands.
             raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -149,8 +149,8 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="A SESSION or CONTRIBUTION is an id or the beginning of one; `list` shows them. State "
-    "lives in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr. `dialectic "
+    epilog="A SESSION or CONTRIBUTION is an id or a prefix of one; `list` shows them. State is "
+    "kept in DIALECTIC_HOME. Documents and JSON go to stdout, all else to stderr. `dialectic "
     "COMMAND -h` has examples.",
 )
 @click.version_option(__version__, prog_name="dialectic")
@@ -159,14 +159,14 @@ class LazyGroup(click.Group):
     metavar="URL",
     expose_value=False,
     callback=keep_server_option,
-    help="Drive the server there; it may also stand behind the command.",
+    help="Use this server; the option may also follow the command.",
 )
 def cli() -> None:
     """Several language models argue until a plan holds."""
 
 
 def main() -> None:
-    """Run the command; whatever goes wrong becomes one message and a code."""
+    """Run the command; every error becomes one message and an exit code."""
     _open_streams()
     try:
         cli.main(prog_name="dialectic", standalone_mode=False)
@@ -180,19 +180,21 @@ def main() -> None:
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has had enough; there is nobody left to tell.
+        # The reader closed the pipe, so no message can be delivered.
         _leave_unwritten()
     except OSError as error:
         if error.filename is not None:
             _leave_puzzled(error)
-        _complain(f"The output cannot be written: {error.strerror}. Make room for it.", "output")
+        _complain(
+            f"The output cannot be written: {error.strerror}. Free some disk space.", "output"
+        )
         _leave_unwritten()
     except Exception as error:  # noqa: BLE001  the last resort
         _leave_puzzled(error)
 
 
 def _open_streams() -> None:
-    """Open what a caller closed, so that no file or socket of ours takes its number."""
+    """Reopen closed standard streams, so that no file or socket gets their descriptors."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
@@ -202,18 +204,18 @@ def _open_streams() -> None:
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and isinstance(stream.buffer, io.RawIOBase):
-            # As PYTHONUNBUFFERED has it: one write, and what a pipe does not take of it is lost.
+            # With PYTHONUNBUFFERED a partial write to a pipe would lose the rest.
             whole = io.TextIOWrapper(
                 _Whole(number), stream.encoding, stream.errors, write_through=True
             )
             setattr(sys, name, whole)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A path is printed as the bytes that it is, also if they are no text.
+        # Print a path as its raw bytes, even if they are not valid UTF-8.
         sys.stdout.reconfigure(errors="surrogateescape")
 
 
 class _Whole(io.BufferedIOBase):
-    """A stream that keeps nothing back: what is written is out, all of it, or could not be."""
+    """An unbuffered stream: a write is complete or raises."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -240,22 +242,22 @@ class _Whole(io.BufferedIOBase):
 
 
 def _leave(error: DialecticError) -> NoReturn:
-    """Leave because of an error we know."""
-    from dialectic.cli.error_report import report_error  # not before it is needed
+    """Exit because of a known error."""
+    from dialectic.cli.error_report import report_error  # imported only if needed
 
     report_error(error)
     sys.exit(error.exit_code)
 
 
 def _complain(message: str, code: str) -> None:
-    from dialectic.cli.error_report import mark  # not before it is needed
+    from dialectic.cli.error_report import mark  # imported only if needed
     from dialectic.cli.terminal import say
 
     say(f"dialectic: {mark(message, code)}")
 
 
 def _leave_unwritten() -> NoReturn:
-    """Leave without what could not be written; the interpreter would try once more at its end."""
+    """Exit and drop unwritten output; the interpreter would try to flush it again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)
@@ -263,13 +265,13 @@ def _leave_unwritten() -> NoReturn:
 
 
 def _leave_puzzled(error: Exception) -> NoReturn:
-    """Leave because of something unexpected. Its own words may hold what is nobody's business."""
+    """Exit because of an unexpected error. Its message may be private, so it is not shown."""
     logging.getLogger(__name__).debug("unexpected", exc_info=error)
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(where.filename).name}:{where.lineno}"
     _complain(
-        f"{type(error).__name__} at {place}. This is a fault of the program. Nothing that was "
-        "saved is lost; with DIALECTIC_LOG_LEVEL=DEBUG the command says more.",
+        f"{type(error).__name__} at {place}. This is a bug in Dialectic. Saved data is not "
+        "affected. Set DIALECTIC_LOG_LEVEL=DEBUG for details.",
         "internal",
     )
     sys.exit(ExitCode.FAILED)

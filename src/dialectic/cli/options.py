@@ -1,9 +1,8 @@
-"""The option `--server`, which every command has, before or behind its name. Knows no settings.
+"""The option `--server` of every command, and the check for empty options.
 
-Options that are given with nothing in them, as by a variable of a script that is not set.
+An empty option usually comes from an unset shell variable.
 
-What is not given has a default; what is given empty was meant to be something, and a default in its
-place could ask other models, or go on for longer, than its user has paid attention to.
+It is rejected: a default in its place could call other models, or spend more, than the user meant.
 """
 
 from __future__ import annotations
@@ -18,39 +17,39 @@ REMOTE = "dialectic.is_remote"
 
 
 def keep_server_option(context: click.Context, _parameter: object, url: str | None) -> None:
-    """Keep the server that an option names, wherever on the line it stands."""
+    """Store the server option, before or after the command."""
     if url is not None:
         context.meta[KEPT] = url
 
 
 def find_server_option() -> str | None:
-    """Find the server that the command line names; "" means this machine."""
+    """Return the server of the command line; "" means this machine."""
     context = click.get_current_context(silent=True)
     named: str | None = None if context is None else context.meta.get(KEPT)
     return named
 
 
 def name_command(words: str) -> str:
-    """Name a command as it is typed here: with the server, if this command line has named one."""
+    """Write a command as the user must type it, with `--server` if this command line has it."""
     server = find_server_option()
     return f"dialectic --server {server} {words}" if server else f"dialectic {words}"
 
 
 def keep_remote(*, is_remote: bool) -> None:
-    """Remember whether a server does the work of this command, by its option or by a setting."""
+    """Store whether a server runs this command, by option or by setting."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[REMOTE] = is_remote
 
 
 def is_remote() -> bool:
-    """Say whether a server does the work of this command, as far as that is known."""
+    """Return whether a server runs this command, as far as known."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(REMOTE, find_server_option()))
 
 
 def take_server_option(command: click.Command) -> None:
-    """Let a command, or each of a group's, take the option behind its name too."""
+    """Add `--server` to a command, or to each command of a group."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             take_server_option(inner)
@@ -60,12 +59,12 @@ def take_server_option(command: click.Command) -> None:
         )
 
 
-# What may be nothing: no server means this machine.
+# Options that may be empty: an empty server means this machine.
 MAY_BE_EMPTY = frozenset({"server"})
 
 
 class Filled(click.ParamType[Any]):
-    """A text or a path that is not empty where it is given."""
+    """A text or path that must not be empty."""
 
     def __init__(self, inner: click.ParamType[Any]) -> None:
         self._inner = inner
@@ -75,7 +74,7 @@ class Filled(click.ParamType[Any]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
         if value == "" and _is_given(param, ctx):
-            self.fail("it is empty. Give a value, or leave the option out.", param, ctx)
+            self.fail("The value is empty. Give a value, or omit the option.", param, ctx)
         return self._inner.convert(value, param, ctx)
 
 
@@ -86,7 +85,7 @@ def _is_given(param: click.Parameter | None, ctx: click.Context | None) -> bool:
 
 
 def refuse_empty_options(command: click.Command) -> None:
-    """Let a command, or each of a group's, refuse options that are given with nothing in them."""
+    """Make a command, or each command of a group, reject empty options."""
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             refuse_empty_options(inner)

@@ -1,6 +1,6 @@
-"""Remedies as commands: what a person types to put an error right. Pure.
+"""Maps remedies to the commands that a user types. Pure.
 
-The only place that knows which command belongs to which remedy.
+This is the only such mapping.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMANDS = {
     RemedyAction.LIST_JOBS: "status {session}",
     RemedyAction.LIST_CHATS: "chat --list",
 }
-# These act on the machine where the database is: at a server, its operator types them.
+# These need the machine with the database: for a server, its operator runs them.
 OPERATOR_COMMANDS = {
     RemedyAction.TOP_UP: "wallet topup {amount}",
     RemedyAction.LIST_USERS: "user list",
@@ -40,10 +40,10 @@ OPERATOR_COMMANDS = {
 def render_command(
     remedy: Remedy, *, named_server: str = "", is_remote: bool = False
 ) -> str | None:
-    """Write a remedy as a command line; None if there is nothing to type.
+    """Write a remedy as a command line; None if it has no command.
 
-    `named_server` is the server that the command line has named: commands of the same user name it
-    too. `is_remote` says that a server does the work, by an option or by a setting.
+    `named_server` is the server of this command line; the remedy repeats it. `is_remote` means that
+    a server runs the command, by option or by setting.
     """
     action = remedy.action
     if action is RemedyAction.TRY_AGAIN:
@@ -71,7 +71,7 @@ def _list_options(remedy: Remedy, *, is_remote: bool) -> str:
 def describe_remedy(
     remedy: Remedy | None, *, named_server: str = "", is_remote: bool = False
 ) -> str | None:
-    """Write the line that advises a remedy, with who types it; None if nothing is to be typed."""
+    """Build the advice line of a remedy, with who runs it; None if it has no command."""
     if remedy is None:
         return None
     command = render_command(remedy, named_server=named_server, is_remote=is_remote)

@@ -1,8 +1,8 @@
-"""Following a session at a server, whose workers do the work. Knows events, and no requests.
+"""The remote backend: sends every command to a server through the client.
 
-A backend at a server: every command is asked of it through the client, and carried out there.
+The server's workers do the work; this process follows their events.
 
-Answers become what the engine itself would give, so that commands need not know the difference.
+Responses are converted to the engine's types, so that commands are the same for both backends.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ from dialectic.providers.model_list import Row
 from dialectic.settings import Settings
 from dialectic.storage.archive import open_archive
 
-# How often a session that says nothing is looked at.
+# How often a session without events is checked.
 LOOK_S = 1.0
 
 
-async def show_events(told: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
-    """Tell events as they come, and none after a while without any: then someone may look."""
+async def show_events(events: AsyncGenerator[Event, None], seq: int) -> AsyncGenerator[News, None]:
+    """Yield events as they arrive, and an empty page after a timeout without any."""
     coming: asyncio.Task[Any] | None = None
     try:
         while True:
-            coming = coming or asyncio.ensure_future(anext(told))
+            coming = coming or asyncio.ensure_future(anext(events))
             done, _ = await asyncio.wait({coming}, timeout=LOOK_S)
             if not done:
                 yield News(seq, [])
@@ -93,13 +93,13 @@ async def show_events(told: AsyncGenerator[Event, None], seq: int) -> AsyncGener
             coming.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
                 await coming
-        await told.aclose()
+        await events.aclose()
 
 
 async def follow_to_end(
     follow: Coroutine[Any, Any, ExitCode], conclude: Conclude | None
 ) -> ExitCode:
-    """Follow until it ends, or until someone leaves; what is followed goes on without them."""
+    """Follow until the session ends or the user leaves; the session continues without them."""
 
     async def see() -> ExitCode:
         code = await follow
@@ -115,12 +115,12 @@ async def follow_to_end(
     return ExitCode.INTERRUPTED if seeing.cancelled() else seeing.result()
 
 
-# Of a stage's jobs these run again when someone says so.
+# The job statuses that a retry covers.
 ENDED_BADLY = ("failed", "retry_loop_failed", "cancelled")
 
 
 class RemoteBackend:
-    """A client, and what this terminal has set."""
+    """A client and the local settings."""
 
     def __init__(self, client: AsyncClient, settings: Settings) -> None:
         self._client = client
@@ -136,7 +136,7 @@ class RemoteBackend:
         return False
 
     def locate(self, path: str) -> str:
-        """Name a file as an export or `--out` would: the server's own folders are its affair."""
+        """Return a file's path within an export or `--out`, not its path on the server."""
         return path
 
     def find_model(self, name: str) -> ModelCard | None:
@@ -161,8 +161,8 @@ class RemoteBackend:
     async def load_process(self, name: str) -> Process:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(
-                f"A server is asked for a process by its name, and {name!r} is none. "
-                f"`{name_command('process list')}` shows which it has."
+                f"{name!r} is not the name of a process, and a server accepts only names. "
+                f"`{name_command('process list')}` lists them."
             )
         return build_process_of(await self._client.get_process(name))
 
@@ -176,8 +176,8 @@ class RemoteBackend:
             lists_smaller=lists_smaller,
             **_list_options(wanted),
         )
-        told = await self._client.quote_run(request)
-        return build_quoted(told)
+        quote = await self._client.quote_run(request)
+        return build_quoted(quote)
 
     async def create(self, wanted: Wanted) -> UUID:
         ask = wanted.ask
@@ -298,9 +298,9 @@ class RemoteBackend:
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         tenant_id = (await self._client.get_me()).tenant_id
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
-        await self._ensure_cards()
-        told = self._client.events(after=after, session=session_id)
-        async with contextlib.aclosing(show_events(told, seq)) as news:
+        await self._load_cards()
+        events = self._client.events(after=after, session=session_id)
+        async with contextlib.aclosing(show_events(events, seq)) as news:
             async for one in news:
                 yield one
 
@@ -322,12 +322,12 @@ class RemoteBackend:
         session_id: UUID | None = None,
         conclude: Conclude | None = None,
     ) -> ExitCode:
-        """Follow what the server's workers do; whoever leaves stops none of it."""
+        """Follow the server's workers; they continue if the user leaves."""
         del session_id
         return await follow_to_end(follow, conclude)
 
     async def finish(self, project_id: UUID, session_id: UUID) -> None:
-        """The server sees to that itself."""
+        """Do nothing: the server does this itself."""
 
     # -- moving, money, models, chat
 
@@ -378,7 +378,7 @@ class RemoteBackend:
         return Listed(line.name, folder, await self.load_process(line.name))
 
     async def choose_model(self, wished: str | None) -> str:
-        """Choose the model that the server takes first; it refuses a wish that it does not know."""
+        """Return the given model, or the server's first; the server rejects an unknown one."""
         return (
             wished or (await self._client.quote_run(QuoteRequest(prompt="Which models?"))).models[0]
         )
@@ -398,7 +398,7 @@ class RemoteBackend:
                 return build_reply(piece)
             on_text(piece)
         raise NotFound(
-            "The answer ended before it was whole. What was said until then is saved.",
+            "The reply ended before it was complete. The text so far is saved.",
             reason="answer_cut",
             remedy=Remedy(RemedyAction.LIST_CHATS),
         )
@@ -429,21 +429,21 @@ def _list_options(wanted: Wanted) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_remote_backend(settings: Settings) -> AsyncIterator[RemoteBackend]:
-    """Open a backend at the server that is set."""
+    """Open a backend for the configured server."""
     async with AsyncClient(settings.server, token=settings.token) as client:
         if client.server.is_open:
             say(
-                f"Warning: {client.server.url} is not encrypted, and others on the way can read "
+                f"Warning: {client.server.url} is not encrypted. Others on the network can read "
                 "the token and all texts. Use https."
             )
         try:
             yield RemoteBackend(client, settings)
         except TokenMissing:
             raise TokenMissing(
-                "The server asks who you are. Set DIALECTIC_TOKEN to your token; the operator "
-                "of the server makes one.",
+                "The server requires a token. Set DIALECTIC_TOKEN; the server's operator creates "
+                "tokens.",
                 subject="DIALECTIC_TOKEN",
             ) from None
         except (ValidationError, KeyError) as error:
-            # Records come as the server keeps them: one of another version may keep them otherwise.
+            # A server of another version may have other record fields.
             raise client.server.describe_nonsense() from error

@@ -1,11 +1,11 @@
-"""What asks a command to leave: ^C, a supervisor's SIGTERM, a terminal that is closed.
+"""What the subcommands share: signals, event loop, logs, and safe terminal output.
 
-The form of logs: text for people, lines of JSON for programs; both without keys.
+Logs are text for people or JSON lines for programs; both without keys.
 
-Every line of JSON carries the ids of what was being done. What libraries and errors say may hold
-what users wrote: of an exception JSON tells its kind and its place, and leaves its words out.
+Every JSON line carries the ids of its context. The message of an exception may hold user data, so
+JSON logs only its type and place.
 
-What the subcommands share: an event loop, logs, and text that is safe to show.
+Signals are ^C, a supervisor's SIGTERM, and a closed terminal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _current: ContextVar[Handle | None] = ContextVar("current", default=None)
 
 @contextmanager
 def handling_signals(handle: Handle) -> Iterator[None]:
-    """Call back instead of dying; afterwards whoever was called before is called again."""
+    """Handle signals with a callback; restore the previous handlers afterwards."""
     token = _current.set(handle)
     _install(handle)
     try:
@@ -57,7 +57,7 @@ def handling_signals(handle: Handle) -> Iterator[None]:
 def _install(handle: Handle | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # `nohup` has asked for the terminal's end to be ignored.
+        # `nohup` set SIGHUP to be ignored.
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue
         if handle is None:
@@ -67,7 +67,7 @@ def _install(handle: Handle | None) -> None:
 
 
 class Discreet(logging.Formatter):
-    """Writes logs without keys: libraries log what servers say, and those may repeat a key."""
+    """Removes keys from logs: libraries log server responses, which may repeat a key."""
 
     def __init__(self, keys: list[Secret]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -77,14 +77,14 @@ class Discreet(logging.Formatter):
         return self.redact(super().format(record))
 
     def redact(self, line: str) -> str:
-        """Take every key out of a line."""
+        """Redact every key in a line."""
         for key in self._keys:
             line = key.redact(line)
         return line
 
 
 class JsonLines(Discreet):
-    """Writes a record as one JSON object; what is JSON already becomes part of it."""
+    """Writes a record as one JSON object; a JSON message becomes part of it."""
 
     def format(self, record: logging.LogRecord) -> str:
         found: dict[str, Any] = {
@@ -103,7 +103,7 @@ class JsonLines(Discreet):
 
 
 def list_places(trace: TracebackType | None) -> list[str]:
-    """List where an exception came by, outermost first."""
+    """List the places in an exception's traceback, outermost first."""
     return [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in traceback.extract_tb(trace)]
 
 
@@ -122,10 +122,10 @@ WIDTH_MIN = 40
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:
-    """Run a subcommand's coroutine on the quickest event loop there is.
+    """Run a subcommand's coroutine on the fastest available event loop.
 
-    Whatever asks the command to leave makes it leave in order, as ^C does: a server that it
-    started does not outlive it.
+    Every stop signal ends the command cleanly, as ^C does, so that no server it started outlives
+    it.
     """
     import uvloop
 
@@ -147,10 +147,9 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Settings:
-    """Load the settings and let logging follow them; servers log JSON unless told otherwise.
+    """Load the settings and set up logging; servers log JSON by default.
 
-    A command that has no form for a server elsewhere refuses one: it would act on this machine
-    while another was meant.
+    A local-only command rejects a server setting: it would act on the wrong machine.
     """
     settings = Settings.load()
     if (named := find_server_option()) is not None:
@@ -158,8 +157,8 @@ def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Set
     keep_remote(is_remote=bool(settings.server))
     if settings.server and not knows_server:
         raise UsageError(
-            f"This command acts on this machine alone, not on the server at {settings.server}. "
-            'Run it there, or say --server "" to act here.',
+            f"This command works only on this machine, not on the server at {settings.server}. "
+            'Run it there, or add --server "" to run it here.',
             reason="local_only",
             subject="--server",
         )
@@ -167,7 +166,7 @@ def load_settings(*, knows_server: bool = False, is_server: bool = False) -> Set
     is_json = settings.log_format == "json" or (is_server and settings.log_format == "auto")
     handler.setFormatter((JsonLines if is_json else Discreet)(settings.secrets))
     logging.basicConfig(level=settings.log_level, handlers=[handler])
-    # Both report a lost connection many times over, with tracebacks; the worker says it once.
+    # Both log a lost connection repeatedly, with tracebacks; the worker logs it once.
     for name in ("pgqueuer", "asyncpg"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return settings
@@ -183,28 +182,28 @@ def echo_json(value: Any) -> None:
 
 
 def echo_lines(lines: Iterable[str]) -> None:
-    """Print lines for people; in a terminal, broken between words."""
+    """Print lines for people; on a terminal, wrapped between words."""
     shown = printable("\n".join(lines))
     click.echo(wrap(shown, shutil.get_terminal_size().columns) if sys.stdout.isatty() else shown)
 
 
 def printable(text: str) -> str:
-    """Blank out what could command a terminal: control characters but line ends and tabs."""
+    """Replace terminal control characters, except line breaks and tabs."""
     return "".join(" " if unicodedata.category(c) == "Cc" and c not in "\n\t" else c for c in text)
 
 
 def show_time(moment: datetime) -> str:
-    """Show a moment as the clock on this person's wall has it."""
+    """Format a time in the local time zone."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def count(number: int, noun: str) -> str:
-    """Put a number before a noun, which takes an s unless there is one."""
+    """Format a number and its noun, with a plural s unless the number is one."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal something that is not a document, if anyone is there."""
+    """Print a message to stderr, if it is open."""
     with contextlib.suppress(OSError):
         shown = printable(text)
         if sys.stderr.isatty():
@@ -213,7 +212,7 @@ def say(text: str) -> None:
 
 
 def wrap(text: str, width: int) -> str:
-    """Break lines between words where a terminal would break them anywhere; below, indented."""
+    """Wrap lines between words at the terminal's width, with an indent."""
     return "\n".join(
         textwrap.fill(
             line,

@@ -1,4 +1,4 @@
-"""Answers of the API as what the engine itself would have given. Pure."""
+"""Converts API responses to the engine's types. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FINISH, SOURCE, ORIGIN = TypeAdapter(FinishReason), TypeAdapter(UsageSource), Ty
 
 
 def revive(record: dict[str, Any]) -> dict[str, Any]:
-    """Give the ids and times of a record their kinds again."""
+    """Parse the ids and times of a record."""
     return {key: _revive(key, value) for key, value in record.items()}
 
 
@@ -53,16 +53,16 @@ def _revive(key: str, value: Any) -> Any:
 def _parse_id(text: str) -> UUID | str:
     try:
         return UUID(text)
-    except ValueError:  # a provider's own id, for one
+    except ValueError:  # for example a provider's own id
         return text
 
 
 def check_path(path: str) -> str:
-    """Refuse a path that would lead out of a folder: a server is believed, but not with that."""
+    """Reject a path that leaves its folder: the server is not trusted with paths."""
     if not all(map(is_part, path.split("/"))):
         raise ConfigurationError(
-            f"The server names a file {path[:200]!r}, which would not stay in the folder it is "
-            "written to. Nothing was written. Is it the server that you mean?",
+            f"The server sent the file path {path[:200]!r}, which leaves the target folder. "
+            "Nothing was written. Check the server's address.",
             reason="leads_out",
             subject=path,
         )
@@ -70,160 +70,161 @@ def check_path(path: str) -> str:
 
 
 def list_given(ask: RunRequest) -> list[dict[str, str]]:
-    """List what is given beside a prompt, as the API takes it."""
+    """List the resources of a run in the API's format."""
     return [
         {"kind": given.kind.value, "name": given.name, "text": given.text}
         for given in ask.resources
     ]
 
 
-def build_quoted(told: contract_sessions.RunQuote) -> QuotedRun:
-    """Build the quote of a run that nobody has started."""
+def build_quoted(response: contract_sessions.RunQuote) -> QuotedRun:
+    """Build the quote of a run that has not started."""
     return QuotedRun(
-        quote=QUOTE.validate_python(told.lines),
-        models=tuple(told.models),
-        shrink=told.shrink,
-        fits=told.fits,
-        left_out=tuple(told.left_out),
+        quote=QUOTE.validate_python(response.lines),
+        models=tuple(response.models),
+        shrink=response.shrink,
+        fits=response.fits,
+        left_out=tuple(response.left_out),
         smaller=tuple(
             CheaperRun(one.rungs, one.left_out, QUOTE.validate_python(one.lines))
-            for one in told.smaller
+            for one in response.smaller
         ),
-        has_chosen_models=told.has_chosen_models,
+        has_chosen_models=response.has_chosen_models,
     )
 
 
-def build_session_quote(told: contract_sessions.SessionDetail) -> SessionQuote:
-    """Build the quote of what is left of a session."""
-    return SESSION_QUOTE.validate_python(told.quote)
+def build_session_quote(response: contract_sessions.SessionDetail) -> SessionQuote:
+    """Build the quote of a session's remaining work."""
+    return SESSION_QUOTE.validate_python(response.quote)
 
 
-def build_overview(told: contract_sessions.SessionDetail) -> Overview:
-    """Build what there is of a session, as records."""
+def build_overview(response: contract_sessions.SessionDetail) -> Overview:
+    """Build the overview of a session from records."""
     return Overview(
-        session=revive(told.session),
-        stages=[revive(row) for row in told.stages],
-        jobs=[revive(row) for row in told.jobs],
-        contributions=[revive(row) for row in told.contributions],
+        session=revive(response.session),
+        stages=[revive(row) for row in response.stages],
+        jobs=[revive(row) for row in response.jobs],
+        contributions=[revive(row) for row in response.contributions],
     )
 
 
 def read_credits(dollars: str) -> int:
-    """Read exact dollars as millionths."""
+    """Convert exact dollars to credits (millionths)."""
     return int(Decimal(dollars) * CREDITS_PER_USD)
 
 
 def show_usd(amount_credits: int) -> str:
-    """Write millionths as exact dollars."""
+    """Convert credits (millionths) to exact dollars."""
     return f"{Decimal(amount_credits) / CREDITS_PER_USD:f}"
 
 
-def build_wallet(told: contract_accounts.Wallet) -> Wallet:
+def build_wallet(response: contract_accounts.Wallet) -> Wallet:
     """Build a wallet."""
     return Wallet(
-        id=told.id,
-        user_id=told.user_id,
-        balance_credits=read_credits(told.money.balance),
-        held_credits=read_credits(told.money.held),
-        play_balance_credits=read_credits(told.play_money.balance),
-        play_held_credits=read_credits(told.play_money.held),
-        is_count_only=told.is_count_only,
+        id=response.id,
+        user_id=response.user_id,
+        balance_credits=read_credits(response.money.balance),
+        held_credits=read_credits(response.money.held),
+        play_balance_credits=read_credits(response.play_money.balance),
+        play_held_credits=read_credits(response.play_money.held),
+        is_count_only=response.is_count_only,
     )
 
 
-def build_transfer(told: contract_accounts.Transaction) -> Transfer:
+def build_transfer(response: contract_accounts.Transaction) -> Transfer:
     """Build one row of the journal."""
     return Transfer(
-        id=told.id,
-        created_at=told.created_at,
-        transaction_type=told.type,
-        is_play=told.is_play,
-        amount_credits=read_credits(told.amount),
-        change_credits=read_credits(told.change),
-        balance_after_credits=read_credits(told.balance_after),
-        notes=told.notes,
-        purpose=told.purpose,
-        model_name=told.model,
-        session_id=told.session_id,
-        stage_slug=told.stage,
+        id=response.id,
+        created_at=response.created_at,
+        transaction_type=response.type,
+        is_play=response.is_play,
+        amount_credits=read_credits(response.amount),
+        change_credits=read_credits(response.change),
+        balance_after_credits=read_credits(response.balance_after),
+        notes=response.notes,
+        purpose=response.purpose,
+        model_name=response.model,
+        session_id=response.session_id,
+        stage_slug=response.stage,
     )
 
 
-def build_cost(told: contract_accounts.Cost) -> Cost:
-    """Build one line of what a session has cost. What was not charged is the server's affair."""
+def build_cost(response: contract_accounts.Cost) -> Cost:
+    """Build one cost line of a session. The API does not report uncharged costs."""
     return Cost(
-        stage_slug=told.stage,
-        model_name=told.model,
-        purpose=told.purpose,
-        is_play=told.is_play,
-        calls=told.calls,
-        input_tokens=told.input_tokens,
-        output_tokens=told.output_tokens,
-        charged_credits=read_credits(told.charged),
+        stage_slug=response.stage,
+        model_name=response.model,
+        purpose=response.purpose,
+        is_play=response.is_play,
+        calls=response.calls,
+        input_tokens=response.input_tokens,
+        output_tokens=response.output_tokens,
+        charged_credits=read_credits(response.charged),
         overrun_credits=0,
         lost_calls=0,
         lost_credits=0,
-        held_credits=read_credits(told.held),
+        held_credits=read_credits(response.held),
     )
 
 
-def build_imported(told: contract_projects.ImportedProject) -> Imported:
-    """Build what came of an import."""
+def build_imported(response: contract_projects.ImportedProject) -> Imported:
+    """Build the result of an import."""
     return Imported(
-        project_id=told.project_id,
-        slug=told.slug,
-        name=told.name,
-        session_ids=tuple(told.session_ids),
-        file_count=told.files,
-        is_copy=told.is_copy,
+        project_id=response.project_id,
+        slug=response.slug,
+        name=response.name,
+        session_ids=tuple(response.session_ids),
+        file_count=response.files,
+        is_copy=response.is_copy,
         waiting=(),
     )
 
 
-def build_reply(told: contract_chats.ChatReply) -> Reply:
-    """Build what came of a question."""
+def build_reply(response: contract_chats.ChatReply) -> Reply:
+    """Build a chat reply."""
     return Reply(
-        chat_id=told.chat_id,
-        question_id=told.question_id,
-        message_id=told.message_id,
-        text=told.content,
-        model_name=told.model,
-        finish_reason=FINISH.validate_python(told.finish_reason),
-        is_incomplete=told.incomplete,
-        flags=tuple(told.flags),
+        chat_id=response.chat_id,
+        question_id=response.question_id,
+        message_id=response.message_id,
+        text=response.content,
+        model_name=response.model,
+        finish_reason=FINISH.validate_python(response.finish_reason),
+        is_incomplete=response.incomplete,
+        flags=tuple(response.flags),
         usage=Usage(
-            told.usage.input_tokens,
-            told.usage.output_tokens,
-            SOURCE.validate_python(told.usage.source),
+            response.usage.input_tokens,
+            response.usage.output_tokens,
+            SOURCE.validate_python(response.usage.source),
         ),
-        calls=told.usage.calls,
+        calls=response.usage.calls,
     )
 
 
-def build_results(told: contract_projects.SearchResults) -> Results:
-    """Build what a search found."""
+def build_results(response: contract_projects.SearchResults) -> Results:
+    """Build search results."""
     hits = [
-        Hit(**{**dict(found), "heading_path": tuple(found.heading_path)}) for found in told.items
+        Hit(**{**dict(found), "heading_path": tuple(found.heading_path)})
+        for found in response.items
     ]
-    return Results(tuple(hits), told.documents, told.embedder, told.embedded_tokens)
+    return Results(tuple(hits), response.documents, response.embedder, response.embedded_tokens)
 
 
-def build_process_of(told: contract_accounts.ProcessDetail) -> Process:
-    """Build a process of its definition."""
-    written = told.definition
+def build_process_of(response: contract_accounts.ProcessDetail) -> Process:
+    """Build a process from its definition."""
+    written = response.definition
     overlays = list(written["overlays"].values())
-    return build_process(written["file"], written["prompts"], overlays, place=told.name)
+    return build_process(written["file"], written["prompts"], overlays, place=response.name)
 
 
-def build_row(told: contract_accounts.Model) -> Row:
-    """Build one model as it is listed."""
-    state, facts = State[told.state.upper()], told.model_extra or {}
-    if told.origin == "listed":
-        listed = ListedModel(told.name.split("/", 1)[1])
-        return Row(told.name, state, told.note, listed=listed)
+def build_row(response: contract_accounts.Model) -> Row:
+    """Build one row of the model list."""
+    state, facts = State[response.state.upper()], response.model_extra or {}
+    if response.origin == "listed":
+        listed = ListedModel(response.name.split("/", 1)[1])
+        return Row(response.name, state, response.note, listed=listed)
     day = facts["facts_of"]
     card = ModelCard(
-        name=told.name,
+        name=response.name,
         context_window_tokens=facts["context_window_tokens"],
         max_input_tokens=facts["max_input_tokens"],
         max_output_tokens=facts["max_output_tokens"],
@@ -234,4 +235,4 @@ def build_row(told: contract_accounts.Model) -> Row:
         supports_system_prompt=facts["supports_system_prompt"],
         facts_of=None if day is None else date.fromisoformat(day),
     )
-    return Row(told.name, state, told.note, card, ORIGIN.validate_python(told.origin))
+    return Row(response.name, state, response.note, card, ORIGIN.validate_python(response.origin))

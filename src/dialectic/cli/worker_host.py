@@ -1,4 +1,4 @@
-"""A worker inside a command: it starts and ends with the command, and obeys ^C."""
+"""A worker inside a command: it starts and stops with the command, and handles ^C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialectic.db.pool import WORKER_ROLE, Database
 from dialectic.errors import ExitCode
 from dialectic.worker.worker import DRAIN_S, Worker
 
-# Enough for what many jobs write at a time, and each connection plans all statements for itself.
+# Enough for many jobs; more would cost, since each connection prepares its own statements.
 POOL_SIZE = 12
 POLL_S = 0.05
 
@@ -26,14 +26,14 @@ POLL_S = 0.05
 async def open_worker(
     backend: LocalBackend, *, concurrency: int, drain_s: float = DRAIN_S
 ) -> AsyncIterator[Worker]:
-    """Open a worker with its own pool: it logs in as another role than the person does."""
+    """Open a worker with its own pool: it uses another database role than the user."""
     async with Database.open(backend.engine.address, WORKER_ROLE, size=POOL_SIZE) as db:
         yield Worker(replace(backend.engine, db=db), concurrency=concurrency, drain_s=drain_s)
 
 
 @contextmanager
 def catching_signals(on_signal: Callable[[int], None]) -> Iterator[None]:
-    """Call back with the count of interruptions so far instead of dying from them."""
+    """Handle interrupts with a callback that gets their number so far."""
     nth = 0
 
     def handle(_number: signal.Signals) -> None:
@@ -53,11 +53,11 @@ async def run_with_worker(
     conclude: Callable[[ExitCode], Awaitable[ExitCode]] | None = None,
     drain_s: float = DRAIN_S,
 ) -> ExitCode:
-    """Carry out jobs until what is followed, of a session as a rule, has ended; then conclude.
+    """Run jobs until the followed session or job has ended; then conclude.
 
-    The first ^C takes no more work and finishes the calls in flight, which are paid for; the
-    second gives them back at once. The worker helps every session of the home, so it may hold
-    calls of others when its own session ends: those are finished last, for as long as they take.
+    The first ^C takes no more work and finishes the calls in flight, which are paid for. The second
+    releases them at once. The worker serves all local sessions, so it may hold calls of others when
+    its own session ends: it finishes those last.
     """
     concurrency = backend.engine.settings.worker_concurrency
     async with open_worker(backend, concurrency=concurrency, drain_s=drain_s) as worker:
@@ -66,8 +66,8 @@ async def run_with_worker(
             code = await follow
             worker.drain_s = math.inf
             worker.stop()
-            # Of a session that was paused, turns may still be on their way to their end.
-            while session_id in worker.held_sessions:  # noqa: ASYNC110  nobody is told of one job's end
+            # A paused session may still have turns in flight.
+            while session_id in worker.held_sessions:  # noqa: ASYNC110  no signal exists
                 await asyncio.sleep(POLL_S)
             return await conclude(code) if conclude else code
 
@@ -79,10 +79,10 @@ async def run_with_worker(
             attending.cancel()
             worker.stop(at_once=is_over or nth > 1)
             if nth == 1 and not is_over and (held := len(worker.held_sessions)):
-                say(f"Finishing {count(held, 'call')} in flight; ^C again gives them back.")
+                say(f"Finishing {count(held, 'call')} in flight; press ^C again to release them.")
 
         with catching_signals(on_signal):
-            # A worker ends by itself only if something is wrong with it; `await` below says what.
+            # A worker stops by itself only on an error, which the `await` below raises.
             await asyncio.wait({working, attending}, return_when=asyncio.FIRST_COMPLETED)
             if working.done() and not worker.is_stopping:
                 attending.cancel()
@@ -90,6 +90,6 @@ async def run_with_worker(
             worker.stop()
             if not attending.cancelled() and (held := worker.held_sessions):
                 whose = "in flight" if session_id in held else "of other sessions"
-                say(f"Finishing {count(len(held), 'call')} {whose}; ^C leaves them to others.")
+                say(f"Finishing {count(len(held), 'call')} {whose}; press ^C to release them.")
             await working
         return ExitCode.INTERRUPTED if attending.cancelled() else attending.result()

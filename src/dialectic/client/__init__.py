@@ -1,6 +1,6 @@
-"""A typed client of the HTTP API: `Client` and `AsyncClient` have the same verbs.
+"""A typed client of the HTTP API: `Client` and `AsyncClient` have the same methods.
 
-Knows the API as it is described, the errors of the tree, and nothing of the engine behind it.
+Depends on the API contract and `dialectic.errors`, never on the engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is done with a session: started, steered, stopped, spoken about. Pure."""
+"""Calls that act on a session: start, submit, pause, resume, cancel, comment. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dialectic.contract.sessions import (
 
 
 def generate(session_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
-    """Start the stage that is due."""
+    """Start the next stage."""
     return act(f"/sessions/{session_id}/generate", CreatedJobs, key=key)
 
 
@@ -33,14 +33,14 @@ def submit(
     responses: Sequence[Mapping[str, Any]] = (),
     key: str | None = None,
 ) -> Call[Session]:
-    """Submit what you say about the stage that is complete, and start the next one."""
+    """Submit your feedback on the completed stage and start the next one."""
     given = [fill(ResponseRequest, **response) for response in responses]
     body = fill(SubmitRequest, feedback=feedback, responses=given)
     return act(f"/sessions/{session_id}/submit", Session, body, key=key)
 
 
 def pause(session_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """Start nothing more; what runs finishes its turn."""
+    """Pause a session. Running jobs finish their current turn."""
     return act(f"/sessions/{session_id}/pause", Session, key=key)
 
 
@@ -51,41 +51,41 @@ def resume(
     budget: str | None = None,
     key: str | None = None,
 ) -> Call[Session]:
-    """Let everything go on that is paused."""
+    """Resume all paused work of a session."""
     body = fill(ResumeRequest, approve_spend=approve_spend, budget=budget)
     return act(f"/sessions/{session_id}/resume", Session, body, key=key)
 
 
 def cancel(session_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """End a session for good; what is written stays."""
+    """Cancel a session for good. Finished contributions are kept."""
     return act(f"/sessions/{session_id}/cancel", Session, key=key)
 
 
 def pause_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """Let one job wait that has not begun, or not its next turn."""
+    """Pause one job before it starts, or before its next turn."""
     return act(f"/sessions/{session_id}/jobs/{job_id}/pause", Session, key=key)
 
 
 def resume_job(
     session_id: UUID, job_id: UUID, *, approve_spend: bool = False, key: str | None = None
 ) -> Call[Session]:
-    """Let one job go on that is paused."""
+    """Resume one paused job."""
     body = fill(ResumeJobRequest, approve_spend=approve_spend)
     return act(f"/sessions/{session_id}/jobs/{job_id}/resume", Session, body, key=key)
 
 
 def cancel_job(session_id: UUID, job_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """End one job; whoever cannot do without it ends with it."""
+    """Cancel one job and all jobs that need its output."""
     return act(f"/sessions/{session_id}/jobs/{job_id}/cancel", Session, key=key)
 
 
 def retry(session_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """Run again what failed."""
+    """Retry failed jobs."""
     return act(f"/sessions/{session_id}/retry", Session, key=key)
 
 
 def iterate(session_id: UUID, *, key: str | None = None) -> Call[Session]:
-    """Run the process once more."""
+    """Start another iteration of the process."""
     return act(f"/sessions/{session_id}/iterate", Session, key=key)
 
 
@@ -97,6 +97,6 @@ def give_feedback(
     contribution_id: UUID | None = None,
     key: str | None = None,
 ) -> Call[SavedFeedback]:
-    """Say something about a stage, or about one of its contributions."""
+    """Add feedback on a stage or on one of its contributions."""
     body = fill(FeedbackRequest, stage=stage, text=text, contribution_id=contribution_id)
     return act(f"/sessions/{session_id}/feedback", SavedFeedback, body, key=key)

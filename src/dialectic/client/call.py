@@ -1,8 +1,7 @@
-"""A request that is built and not sent, and what is common to all answers. Pure.
+"""A request as a value: built here, sent by a client. Pure.
 
-One module for each noun has the calls and the answers that belong to it. Whoever sends a call knows
-the server; a call knows its path, what it carries, how its answer is read, and whether it may be
-sent again when nobody knows what became of it.
+Each noun has a module with its calls. A call knows its path, its body, how to parse its response,
+and whether it may be retried when its outcome is unknown. The client knows the server.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ PREFIX = "/api/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """A request, and how to read the answer to it."""
+    """A request, and how to parse its response."""
 
     method: str
     path: str
@@ -32,18 +31,18 @@ class Call(Generic[T]):
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: RequestBody | None = None
-    # The name under which it is done once, however often it is sent; "" until it is given one.
+    # The idempotency key: the server runs the call once per key. "" until the client sets it.
     key: str | None = None
     timeout_s: float | None = None
 
     @property
     def can_repeat(self) -> bool:
-        """Whether it may be sent again although it may have been carried out."""
+        """Whether a retry is safe even if the first request was executed."""
         return self.method == "GET" or self.key is not None
 
 
 def build_query(**wishes: object) -> dict[str, str]:
-    """Write a query as the API reads it; what is None is not said."""
+    """Build a query string; None values are left out."""
     shown = {name: value for name, value in wishes.items() if value is not None}
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -52,7 +51,7 @@ def build_query(**wishes: object) -> dict[str, str]:
 
 
 def fill(kind: type[R], /, **fields: object) -> R:
-    """Build the body of a request; a field that is None is left out."""
+    """Build a request body; None values are left out."""
     try:
         return kind(**{name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
@@ -64,16 +63,16 @@ def fill(kind: type[R], /, **fields: object) -> R:
 
 
 def ignore_body(_body: bytes) -> None:
-    """Read nothing out of an answer that has nothing in it."""
+    """Parse an empty response."""
 
 
 def get(path: str, kind: type[M], /, **query: object) -> Call[M]:
-    """Build a request that changes nothing."""
+    """Build a read request."""
     return Call(method="GET", path=path, read=kind.model_validate_json, query=build_query(**query))
 
 
 def get_bytes(path: str, /, **query: object) -> Call[bytes]:
-    """Build a request for something that is no JSON."""
+    """Build a read request whose response is not JSON."""
     return Call(method="GET", path=path, read=bytes, query=build_query(**query))
 
 
@@ -85,5 +84,5 @@ def act(
     key: str | None = None,
     method: str = "POST",
 ) -> Call[M]:
-    """Build a request that changes something, once."""
+    """Build a write request, which gets an idempotency key."""
     return Call(method=method, path=path, read=kind.model_validate_json, body=body, key=key or "")

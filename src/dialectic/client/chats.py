@@ -1,4 +1,4 @@
-"""Questions to one model, and chats: as they are asked for and answered. Pure."""
+"""Calls for chats with one model. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialectic.contract.chats import (
 )
 from dialectic.contract.projects import Project
 
-# What a model may take for its answer, with all its turns.
+# Timeout for a reply, including all its turns.
 CHAT_TIMEOUT_S = 1800.0
 
 
@@ -35,7 +35,7 @@ def ask(  # noqa: PLR0913  what a question can say
     stream: bool = False,
     key: str | None = None,
 ) -> Call[ChatReply]:
-    """Ask one model."""
+    """Send a message to one model."""
     body = fill(
         ChatRequest,
         message=message,
@@ -58,12 +58,12 @@ def ask(  # noqa: PLR0913  what a question can say
 
 
 def list_chats() -> Call[Page[ChatSummary]]:
-    """List chats, the newest first."""
+    """List your chats, newest first."""
     return get("/chats", Page[ChatSummary])
 
 
 def get_chat(chat_id: UUID) -> Call[Chat]:
-    """Read a chat."""
+    """Show a chat and its messages."""
     return get(f"/chats/{chat_id}", Chat)
 
 
@@ -73,7 +73,7 @@ def delete_chat(chat_id: UUID) -> Call[None]:
 
 
 def rewind_chat(chat_id: UUID, message_id: UUID, *, key: str | None = None) -> Call[Chat]:
-    """Take a message and all that followed it out of the thread."""
+    """Remove a message and all later ones from the thread."""
     body = fill(RewindRequest, message_id=message_id)
     return act(f"/chats/{chat_id}/rewind", Chat, body, key=key)
 
@@ -81,6 +81,6 @@ def rewind_chat(chat_id: UUID, message_id: UUID, *, key: str | None = None) -> C
 def make_project_of_chat(
     chat_id: UUID, *, name: str = "", domain: str = "General", key: str | None = None
 ) -> Call[Project]:
-    """Make a project whose prompt is what was said in a chat."""
+    """Create a project whose prompt is the text of a chat."""
     body = fill(ChatProjectRequest, name=name, domain=domain)
     return act(f"/chats/{chat_id}/project", Project, body, key=key)

@@ -1,4 +1,4 @@
-"""`Client`: asks a server and waits. The same verbs as `AsyncClient`, described in `verbs`."""
+"""`Client`: the synchronous client. Its methods are described in `operations`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Client(Sync, Operations):
-    """A server, asked by a program that waits for its answers."""
+    """A synchronous client of one server."""
 
     def __init__(
         self, url: str, *, token: str | Secret | None = None, timeout_s: float = TIMEOUT_S
@@ -58,11 +58,11 @@ class Client(Sync, Operations):
         self.close()
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call, again where that is safe, and read the answer to it."""
+        """Send a call, retry it where that is safe, and parse the response."""
         named = transport.name(call)
         return self._persist(named, lambda: self._try(self.server.build_request(named)))
 
@@ -92,9 +92,9 @@ class Client(Sync, Operations):
             yield answer
 
     def events(self, *, after: str | None = None, session: UUID | None = None) -> Iterator[Event]:
-        """Follow what happens; a stream that is lost is resumed behind the last event it told.
+        """Stream events; a lost stream resumes after the last event received.
 
-        `after` is the id of the last event that was seen, or "0" for all that is kept.
+        `after` is the id of the last event you know, or "0" for all stored events.
         """
         place = StreamPosition(after)
         while True:
@@ -119,7 +119,7 @@ class Client(Sync, Operations):
             time.sleep(wait_s)
 
     def chat(self, message: str, model: str, **wishes: Any) -> Iterator[str | ChatReply]:
-        """Ask one model and read its answer as it comes: pieces of text, at last the `Reply`."""
+        """Send a chat message and stream the reply: pieces of text, then the `Reply`."""
         call = transport.name(chats.ask(message, model, stream=True, **wishes))
         parser = EventParser()
         try:
@@ -133,11 +133,11 @@ class Client(Sync, Operations):
             pass
         except (ValueError, LookupError):
             raise self.server.describe_nonsense() from None
-        # The question goes on without us: sent again as it was, it is answered, and asked once.
+        # The server continues without us; a retry with the same key gets that result.
         yield self.send(replace(call, read=read_streamed))
 
     def export_project(self, project_id: UUID, out: Path, *, finished: bool = False) -> None:
-        """Write a project into a zip file, which is there when it is whole."""
+        """Export a project to a zip file; the file appears only when it is complete."""
         call = projects.export_project(project_id, finished=finished)
         check_plain(out, "written")
         try:
@@ -148,7 +148,7 @@ class Client(Sync, Operations):
             raise self.server.describe_loss(error) from None
 
     def import_project(self, path: Path, *, key: str | None = None) -> ImportedProject:
-        """Take a project in from a zip file, which is sent as it is read."""
+        """Import a project from a zip file, streaming it."""
         call = transport.name(projects.import_project(key=key))
         check_plain(path, "read")
 

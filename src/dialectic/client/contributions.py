@@ -1,4 +1,4 @@
-"""Contributions and their versions: as they are asked for and answered. Pure."""
+"""Calls for contributions and their versions. Pure."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from dialectic.contract.sessions import CreatedJobs, SavedFeedback
 def list_contributions(
     session_id: UUID, *, stage: str | None = None
 ) -> Call[Page[ContributionSummary]]:
-    """List a session's contributions in their newest versions."""
+    """List the latest version of each contribution of a session."""
     path = f"/sessions/{session_id}/contributions"
     return get(path, Page[ContributionSummary], stage=stage)
 
 
 def get_contribution(contribution_id: UUID) -> Call[Contribution]:
-    """Read one version of a contribution."""
+    """Show one version of a contribution."""
     return get(f"/contributions/{contribution_id}", Contribution)
 
 
 def get_record(contribution_id: UUID) -> Call[Record]:
-    """Read a contribution with all that is known of it, its turns too."""
+    """Show a contribution with all its fields and turns."""
     return get(f"/contributions/{contribution_id}/record", Record)
 
 
 def get_chunk(chunk_id: UUID) -> Call[Record]:
-    """Read one turn of a contribution."""
+    """Show one turn of a contribution."""
     return get(f"/chunks/{chunk_id}", Record)
 
 
 def list_versions(contribution_id: UUID) -> Call[Page[ContributionVersion]]:
-    """List all versions of a contribution, the first one first."""
+    """List all versions of a contribution, oldest first."""
     return get(f"/contributions/{contribution_id}/versions", Page[ContributionVersion])
 
 
 def edit(
     contribution_id: UUID, content: str, *, etag: str | None = None, key: str | None = None
 ) -> Call[Contribution]:
-    """Put your version in the place of a contribution; with an ETag only if it is still that."""
+    """Replace a contribution with your version; with an ETag, only if it is unchanged."""
     path, kind = f"/contributions/{contribution_id}", Contribution
     return Call(
         method="PUT",
@@ -63,7 +63,7 @@ def edit(
 
 
 def regenerate(contribution_id: UUID, *, key: str | None = None) -> Call[CreatedJobs]:
-    """Let the same model write a contribution anew."""
+    """Regenerate a contribution with the same model."""
     return act(f"/contributions/{contribution_id}/regenerate", CreatedJobs, key=key)
 
 

@@ -1,4 +1,4 @@
-"""Streams of events of the API: their data, and from where a lost stream is resumed. Pure."""
+"""Parses event streams and tracks where to resume a lost one. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from dialectic.core.sse import EventParser
 
 RETRY_DEFAULT_S = 1.0
 RETRY_MAX_S = 10.0
-# A stream that is lost this often in a row is an error.
+# A stream that is lost this often in a row raises an error.
 LOSSES_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, or that was said."""
+    """A server-sent event."""
 
-    # Where to resume from, when this one has been dealt with.
+    # The id to resume after.
     id: str | None
     type: str
     data: dict[str, Any]
 
 
 def read_events(parser: EventParser, piece: bytes) -> list[Event]:
-    """Return the events that are complete with these bytes; `ValueError` if one makes no sense."""
-    return [Event(told.id, told.name, _read_data(told.data)) for told in parser.feed(piece)]
+    """Return the events that these bytes complete; `ValueError` if one is malformed."""
+    return [Event(event.id, event.name, _read_data(event.data)) for event in parser.feed(piece)]
 
 
 def _read_data(text: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _read_data(text: str) -> dict[str, Any]:
 
 
 class StreamPosition:
-    """How far a stream was followed, over all the connections that it took."""
+    """The position in a stream, across its connections."""
 
     def __init__(self, after: str | None) -> None:
         self.after = after
@@ -47,11 +47,11 @@ class StreamPosition:
         self._losses = 0
 
     def begin(self) -> None:
-        """Begin to read another connection."""
+        """Start a new connection."""
         self._parser = EventParser()
 
     def feed(self, piece: bytes) -> list[Event]:
-        """Take in more bytes of this connection."""
+        """Parse more bytes of this connection."""
         events = read_events(self._parser, piece)
         self._losses = 0
         self.after = self._parser.last_id or self.after
@@ -59,7 +59,7 @@ class StreamPosition:
         return events
 
     def decide_wait(self) -> float | None:
-        """Decide after how long a lost stream is resumed; None: never."""
+        """Return the delay before a lost stream is resumed; None: give up."""
         self._losses += 1
         if self._losses > LOSSES_MAX:
             return None

@@ -1,7 +1,7 @@
-"""The verbs that both clients have: each is a call that was built, and sent by whoever has it.
+"""The methods that both clients share; each builds a call, and the client sends it.
 
-Described once: a verb of `Client` gives its result, the same verb of `AsyncClient` a promise of it;
-a list is read to its end, page by page.
+A method of `Client` returns its result, the same method of `AsyncClient` an awaitable. A list is
+read to its end, page by page.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 class Sync(abc.ABC):
-    """Sends calls and waits for their answers."""
+    """Sends calls synchronously."""
 
     @abc.abstractmethod
     def send(self, call: Call[T]) -> T:
-        """Send a call and read the answer to it."""
+        """Send a call and parse the response."""
 
     def list_all(self, call: Call[Page[T]]) -> Iterator[T]:
-        """Read a list from its beginning to its end, a page at a time."""
+        """Read a whole list, page by page."""
         cursor: str | None = ""
         while cursor is not None:
             page = self.send(build_next(call, cursor))
@@ -36,14 +36,14 @@ class Sync(abc.ABC):
 
 
 class Async(abc.ABC):
-    """Sends calls while others go on."""
+    """Sends calls asynchronously."""
 
     @abc.abstractmethod
     async def send(self, call: Call[T]) -> T:
-        """Send a call and read the answer to it."""
+        """Send a call and parse the response."""
 
     async def list_all(self, call: Call[Page[T]]) -> AsyncIterator[T]:
-        """Read a list from its beginning to its end, a page at a time."""
+        """Read a whole list, page by page."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self.send(build_next(call, cursor))
@@ -53,12 +53,12 @@ class Async(abc.ABC):
 
 
 def build_next(call: Call[Page[T]], cursor: str) -> Call[Page[T]]:
-    """Build the call for the page behind a cursor; the first one has none."""
+    """Build the call for the page after a cursor; the first page has none."""
     return replace(call, query={**call.query, "cursor": cursor}) if cursor else call
 
 
 class Operation(Generic[P, T]):
-    """One thing that can be asked."""
+    """A method that sends one call."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
         self._build = build
@@ -76,7 +76,7 @@ class Operation(Generic[P, T]):
 
 
 class ListOperation(Generic[P, T]):
-    """One list that can be read."""
+    """A method that reads a list."""
 
     def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
         self._build = build
@@ -94,8 +94,7 @@ class ListOperation(Generic[P, T]):
 
 
 class Operations:
-    """All that both clients can ask. What lasts (events, archives, answers that stream) they have
-    beside these."""
+    """The shared methods; each client adds its own streams: events, archives, chat replies."""
 
     create_project = Operation(projects.create_project)
     list_projects = ListOperation(projects.list_projects)

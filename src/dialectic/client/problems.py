@@ -1,4 +1,4 @@
-"""What the API answers instead of what was asked for, as the errors of the tree. Pure."""
+"""Maps the API's problem responses to the classes of `dialectic.errors`. Pure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def _list_kinds(kind: type[DialecticError]) -> dict[str, type[DialecticError]]:
 
 
 def build_error(status: int, body: bytes) -> DialecticError:
-    """Build the error that an answer tells of: the same class that the server met."""
+    """Build the error of a problem response: the class that the server raised."""
     problem = _read_problem(body)
     if problem is None:
         if status in GATEWAY | PASSING:
             return ServerUnreachable(
-                f"Something before the server answers in its place (HTTP {status}). Is the server "
-                "running? Nothing that it has saved is lost.",
+                f"A proxy answered instead of the server (HTTP {status}). Check that the server is "
+                "running. Saved data is not affected.",
                 reason="gateway",
                 subject=str(status),
             )
         return ConfigurationError(
-            f"The server does not answer as Dialectic does (HTTP {status}). Is the address right?",
+            f"The server is not a Dialectic server (HTTP {status}). Check its address.",
             reason="not_dialectic",
             subject=str(status),
         )
@@ -45,7 +45,7 @@ def build_error(status: int, body: bytes) -> DialecticError:
         facts["reason"] = problem["reason"]
     kind = _list_kinds(DialecticError).get(problem.get("code", ""))
     if kind is None or kind is DialecticError:
-        # 4xx: it is for the caller to change something; all else is the server's own affair.
+        # 4xx: the caller must change something; all else is a server error.
         unknown = ApiRefusal if 400 <= status < 500 else ApiError
         error: DialecticError = unknown(problem["detail"], problem=problem, **facts)
     else:
@@ -56,7 +56,7 @@ def build_error(status: int, body: bytes) -> DialecticError:
 
 
 def _read_problem(body: bytes) -> dict[str, Any] | None:
-    """Read a problem; a newer server may say more in it, and an older one less."""
+    """Parse a problem; servers of other versions may send more or fewer fields."""
     try:
         found = json.loads(body)
     except ValueError:

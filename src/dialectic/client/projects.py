@@ -1,4 +1,4 @@
-"""Projects, their resources and files, and finding: as they are asked for and answered. Pure."""
+"""Calls for projects, resources, files and search. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dialectic.contract.projects import (
     SearchResults,
 )
 
-# What a server may take before it has a whole project in one file, or out of one.
+# Timeout for a server that exports or imports a whole project.
 TRANSFER_TIMEOUT_S = 600.0
 Noun = Literal["project", "session", "contribution", "chunk", "chat"]
 
@@ -39,50 +39,50 @@ def create_project(
     resources: Sequence[Mapping[str, str]] = (),
     key: str | None = None,
 ) -> Call[Project]:
-    """Make a project of a prompt. A resource has `kind`, `name` and `text`."""
+    """Create a project from a prompt. A resource has `kind`, `name` and `text`."""
     given = [fill(ResourceRequest, **resource) for resource in resources]
     body = fill(ProjectRequest, prompt=prompt, name=name, domain=domain, resources=given)
     return act("/projects", Project, body, key=key)
 
 
 def list_projects() -> Call[Page[ProjectSummary]]:
-    """List projects, the newest first."""
+    """List projects, newest first."""
     return get("/projects", Page[ProjectSummary])
 
 
 def get_project(project_id: UUID) -> Call[Project]:
-    """Look at a project and its prompt."""
+    """Show a project and its prompt."""
     return get(f"/projects/{project_id}", Project)
 
 
 def change_project(
     project_id: UUID, *, name: str | None = None, is_archived: bool | None = None
 ) -> Call[Project]:
-    """Rename a project, put it away, or take it out again."""
+    """Rename, archive or unarchive a project."""
     body = fill(ProjectChange, name=name, is_archived=is_archived)
     return act(f"/projects/{project_id}", Project, body, method="PATCH")
 
 
 def delete_project(project_id: UUID) -> Call[None]:
-    """Delete a project with everything in it."""
+    """Delete a project and its contents."""
     return Call(method="DELETE", path=f"/projects/{project_id}", read=ignore_body)
 
 
 def add_resource(
     project_id: UUID, *, kind: str, name: str, text: str, key: str | None = None
 ) -> Call[Resource]:
-    """Give a project a text beside its prompt."""
+    """Add a resource to a project."""
     body = fill(ResourceRequest, kind=kind, name=name, text=text)
     return act(f"/projects/{project_id}/resources", Resource, body, key=key)
 
 
 def list_resources(project_id: UUID) -> Call[Page[Resource]]:
-    """List what was given to a project."""
+    """List a project's resources."""
     return get(f"/projects/{project_id}/resources", Page[Resource])
 
 
 def get_document(document_id: UUID) -> Call[Document]:
-    """Read a document or a resource."""
+    """Show a document or a resource."""
     return get(f"/documents/{document_id}", Document)
 
 
@@ -92,27 +92,27 @@ def list_files(project_id: UUID) -> Call[Page[ProjectFile]]:
 
 
 def read_file(project_id: UUID, path: str) -> Call[bytes]:
-    """Read one file of a project."""
+    """Download one file of a project."""
     return get_bytes(f"/projects/{project_id}/file", path=path)
 
 
 def search_project(project_id: UUID, query: str, *, limit: int = 10) -> Call[SearchResults]:
-    """Find passages in all documents of a project, the best first."""
+    """Search all documents of a project, best matches first."""
     return get(f"/projects/{project_id}/search", SearchResults, q=query, limit=limit)
 
 
 def find(kind: Noun, text: str) -> Call[FoundId]:
-    """Find what the beginning of an id stands for; a project also by folder or name."""
+    """Find the record whose id starts with a prefix; a project also by folder or name."""
     return get("/find", FoundId, kind=kind, text=text)
 
 
 def export_project(project_id: UUID, *, finished: bool = False) -> Call[bytes]:
-    """Take a project away as one zip file."""
+    """Export a project as one zip file."""
     call = get_bytes(f"/projects/{project_id}/export", finished=finished or None)
     return replace(call, timeout_s=TRANSFER_TIMEOUT_S)
 
 
 def import_project(*, key: str | None = None) -> Call[ImportedProject]:
-    """Take a project in from a zip file, which whoever sends this has at hand."""
+    """Import a project from a zip file, which the client adds as the body."""
     call = act("/projects/import", ImportedProject, key=key)
     return replace(call, timeout_s=TRANSFER_TIMEOUT_S)

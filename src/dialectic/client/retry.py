@@ -1,6 +1,6 @@
-"""Whether a request is sent again, and after how long.
+"""Decides whether a request is retried, and after what delay.
 
-A request that may have been carried out is sent again only with the idempotency key it had before.
+A request that may have been executed is retried only with its original idempotency key.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dialectic.core.backoff import compute_delay_s
 TRIES_MAX = 4
 WAIT_MIN_S = 0.2
 WAIT_MAX_S = 10.0
-# While the same request is being answered it is asked for longer: a model may take its time, and
-# the server itself waits a while with each answer that it is not done.
+# While the server still works on the same key, retry for longer: a model may be slow, and the
+# server itself waits before each "in progress" response.
 TRIES_UNDER_WAY_MAX = 100
-# The server, or what it needs, is away for a while; or others were quicker.
+# The server or one of its services is unavailable for a while, or another request was faster.
 PASSING = frozenset({429, 503})
-# What stands before a server says so of one that is away; the server itself says why.
+# A proxy uses these for an unreachable server; the server itself adds a problem.
 GATEWAY = frozenset({502, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """An answer, whatever it says."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,9 +34,9 @@ class HttpReply:
 
 
 def decide_wait(tries: int, *, can_repeat: bool, heard: HttpReply | None) -> float | None:
-    """Decide how long to wait before the next try, after this many; None: give up.
+    """Return the delay before the next attempt; None: give up.
 
-    Where nothing was heard, the connection was lost or refused.
+    Without a response, the connection was lost or refused.
     """
     if not can_repeat:
         return None
@@ -52,7 +52,7 @@ def decide_wait(tries: int, *, can_repeat: bool, heard: HttpReply | None) -> flo
 
 
 def is_away(status: int, body: bytes) -> bool:
-    """Say whether something before the server tells that there is none behind it."""
+    """Return whether a proxy reports that the server is unreachable."""
     return status in GATEWAY and _find_code(body) is None
 
 
@@ -66,12 +66,12 @@ def _read_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _is_under_way(heard: HttpReply) -> bool:
-    """Say whether the same request, sent before, is being answered at this moment."""
+    """Return whether the server is still working on an earlier request with this key."""
     return heard.status == 409 and _find_code(heard.body) == "in_progress"
 
 
 def _find_code(body: bytes) -> str | None:
-    """Find the code of a problem; None in what is none."""
+    """Return the code of a problem; None if the body is not a problem."""
     try:
         code = json.loads(body).get("code")
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Sessions, looked at and quoted: as they are asked for and answered. Pure."""
+"""Calls for sessions: create, list, show, change, quote. Pure."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ def quote_run(request: QuoteRequest) -> Call[RunQuote]:
 
 
 def list_sessions(project_id: UUID | None = None) -> Call[Page[SessionSummary]]:
-    """List sessions, of a project or all, the newest first."""
+    """List sessions of a project, or all, newest first."""
     path = "/sessions" if project_id is None else f"/projects/{project_id}/sessions"
     return get(path, Page[SessionSummary])
 
 
 def get_session(session_id: UUID) -> Call[Session]:
-    """Look at a session and how far its stages are."""
+    """Show a session and the progress of its stages."""
     return get(f"/sessions/{session_id}", Session)
 
 
 def change_session(session_id: UUID, change: SessionChange) -> Call[Session]:
-    """Change a session; a field that is not set stays, one set to None is removed."""
+    """Change a session; an unset field is kept, a field set to None is removed."""
     return act(f"/sessions/{session_id}", Session, change, method="PATCH")
 
 
 def quote_session(session_id: UUID) -> Call[SessionQuote]:
-    """Say what is left of a session, and what it is expected to cost."""
+    """Estimate the remaining work of a session and its cost."""
     return get(f"/sessions/{session_id}/quote", SessionQuote)
 
 
 def look(session_id: UUID, *, quote: bool = False, after: int | None = None) -> Call[SessionDetail]:
-    """Look at everything about a session at once; `after` asks whether an event followed it."""
+    """Show all of a session; `after` asks whether events followed that one."""
     path = f"/sessions/{session_id}/overview"
     return get(path, SessionDetail, quote=quote or None, after=after)
 
 
 def list_costs(session_id: UUID) -> Call[Page[Cost]]:
-    """Say what a session has cost so far."""
+    """List a session's costs so far."""
     return get(f"/sessions/{session_id}/costs", Page[Cost])
 
 
 def list_jobs(session_id: UUID) -> Call[Page[Job]]:
-    """List a session's jobs, the oldest first."""
+    """List a session's jobs, oldest first."""
     return get(f"/sessions/{session_id}/jobs", Page[Job])
 
 
 def list_documents(session_id: UUID) -> Call[Page[Resource]]:
-    """List what stands beside a session's contributions."""
+    """List a session's documents that are not contributions."""
     return get(f"/sessions/{session_id}/documents", Page[Resource])

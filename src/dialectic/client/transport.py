@@ -1,4 +1,4 @@
-"""Where the server is, and how a call is written for it. Pure; both clients send what it builds."""
+"""The server's address, and calls as HTTP requests. Pure; both clients send its requests."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ CONNECT_S = 5.0
 TIMEOUT_S = 60.0
 PIECE_BYTES = 1 << 18
 BINARY = "application/octet-stream"
-# Nothing of a stream was heard for so long: signs of life come more often.
+# Read timeout of a stream: the server sends comments more often than this.
 SILENCE_MAX_S = 45.0
-# What passes by itself when a stream is asked for; all else is for the caller to change.
+# Temporary failures when opening a stream; the caller must handle all others.
 PASSING = (ServerUnreachable, DatabaseBusy, DatabaseUnreachable, TooManyRequests)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, and the token it is asked with."""
+    """A server's address and the token for it."""
 
     url: str
     token: Secret | None = field(default=None, repr=False)
@@ -52,17 +52,17 @@ class Server:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this very machine: then no proxy is asked, and nothing leaves."""
+        """Whether the server is on this machine; then no proxy is used."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
     def is_open(self) -> bool:
-        """Whether others could read what is sent, the token too."""
+        """Whether others could read the traffic, including the token."""
         return not self.is_here and urlsplit(self.url).scheme == "http"
 
     @property
     def options(self) -> dict[str, Any]:
-        """How the library that speaks HTTP is told about it."""
+        """The settings for the HTTP library."""
         headers = {"Accept": "application/json, */*;q=0.5"}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token.reveal()}"
@@ -74,17 +74,17 @@ class Server:
         }
 
     def describe_loss(self, error: httpx2.TransportError) -> ServerUnreachable:
-        """Say that the server does not answer; what the library says may name nothing secret."""
+        """Build the error for an unreachable server; the library's message holds no secret."""
         reason = type(error).__name__
         return ServerUnreachable(
-            f"The server at {self.url} does not answer ({reason}). Is it running, and is the "
-            "address right? Nothing that it has saved is lost.",
+            f"The server at {self.url} does not answer ({reason}). Check that it is running and "
+            "that the address is right. Saved data is not affected.",
             reason="no_answer",
             subject=self.url,
         )
 
     def build_request(self, call: Call[Any]) -> dict[str, Any]:
-        """Write a call as the arguments of a request."""
+        """Build the request arguments of a call."""
         written: dict[str, Any] = {
             "method": call.method,
             "url": f"{self.url}{PREFIX}{call.path}",
@@ -100,18 +100,18 @@ class Server:
         return written
 
     def build_upload(self, call: Call[Any]) -> dict[str, Any]:
-        """Write a call whose body is a file, which is sent as it is read."""
+        """Build the request arguments of a call that streams a file as its body."""
         written = self.build_request(call)
         written["headers"]["Content-Type"] = BINARY
         return written
 
     def build_stream(self, call: Call[Any]) -> dict[str, Any]:
-        """Write a call whose answer lasts: silence, not length, is what ends it."""
+        """Build the request arguments of a streaming call: only silence times out."""
         timeout = httpx2.Timeout(call.timeout_s or SILENCE_MAX_S, connect=CONNECT_S)
         return self.build_request(call) | {"timeout": timeout}
 
     def read(self, call: Call[T], heard: HttpReply | ServerUnreachable) -> T:
-        """Read an answer as what was asked for, or raise what it tells of."""
+        """Parse a response, or raise the error that it describes."""
         if isinstance(heard, ServerUnreachable):
             raise heard
         if not 200 <= heard.status < 300:
@@ -122,26 +122,26 @@ class Server:
             raise self.describe_nonsense() from None
 
     def describe_nonsense(self) -> ConfigurationError:
-        """Say that something answers, but not what a server of ours would."""
+        """Build the error for a response that is not from a Dialectic server."""
         return ConfigurationError(
-            f"The server at {self.url} does not answer as Dialectic does. Is the address right, "
-            "and the server of the same version?",
+            f"The server at {self.url} sent an unknown response. Check the address and that the "
+            "server has the same version.",
             reason="not_dialectic",
             subject=self.url,
         )
 
     def describe_end(self) -> ServerUnreachable:
-        """Say that what should last ends again and again."""
+        """Build the error for a stream that keeps ending."""
         return ServerUnreachable(
-            f"The server at {self.url} ends every stream at once. Is there something before it "
-            "that does not let streams through? Nothing that it has saved is lost.",
+            f"The server at {self.url} ends every stream at once. Check whether a proxy blocks "
+            "event streams. Saved data is not affected.",
             reason="streams_end",
             subject=self.url,
         )
 
 
 def read_reply(answer: httpx2.Response) -> HttpReply:
-    """Take an answer out of the library that brought it."""
+    """Convert the HTTP library's response."""
     headers = {key.lower(): value for key, value in answer.headers.items()}
     return HttpReply(answer.status_code, headers, answer.content)
 
@@ -156,17 +156,17 @@ def _build_headers(call: Call[Any]) -> dict[str, str]:
 
 
 def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOUT_S) -> Server:
-    """Read where a server is; a path may stand before the API's own."""
+    """Parse a server's address; it may have a path prefix."""
     try:
         parts = urlsplit(url.strip())
         is_whole = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:  # a port that is none, half an IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         raise _refuse_address(url) from None
     if parts.scheme not in ("http", "https") or not is_whole or parts.query or parts.fragment:
         raise _refuse_address(url)
     if parts.username or parts.password:
         raise UsageError(
-            "An address has no user and no password in it. Give a token.",
+            "The address must not contain a user or password. Use a token.",
             reason="credentials_in_address",
         )
     plain = parts.geturl().rstrip("/").removesuffix(PREFIX)
@@ -175,37 +175,37 @@ def parse_server(url: str, token: str | Secret | None, timeout_s: float = TIMEOU
 
 
 def _refuse_address(url: str) -> UsageError:
-    shown = "This" if "@" in url else repr(url[:200])  # what stands before it may be a password
+    shown = "This" if "@" in url else repr(url[:200])  # the part before "@" may be a password
     return UsageError(
-        f"{shown} is no address of a server. Write it as https://host:port.",
+        f"{shown} is not a server address. Write it as https://host:port.",
         reason="not_an_address",
     )
 
 
 def name(call: Call[T]) -> Call[T]:
-    """Give a call that changes something its name, before it is sent for the first time."""
+    """Give a write call its idempotency key before the first attempt."""
     return replace(call, key=str(uuid4())) if call.key == "" else call
 
 
 def is_passing(error: DialecticError) -> bool:
-    """Say whether a stream that was refused with this may be opened a little later."""
+    """Return whether a refused stream may be opened later."""
     return isinstance(error, PASSING)
 
 
 def read_streamed(body: bytes) -> ChatReply:
-    """Read the whole reply out of an answer that streamed, when it is heard in one piece."""
+    """Parse the reply from a streamed response that arrived in one piece."""
     for event in read_events(EventParser(), body):
         if isinstance(said := read_said(event), ChatReply):
             return said
     raise ServerUnreachable(
-        "The answer ended before it was whole. What was said until then is saved.",
+        "The reply ended before it was complete. The text so far is saved.",
         reason="answer_cut",
         remedy=Remedy(RemedyAction.LIST_CHATS),
     )
 
 
 def read_said(event: Event) -> str | ChatReply:
-    """Read one event of an answer that streams: a piece of it, or at last the whole."""
+    """Parse one event of a streamed reply: a piece of text, or the whole reply."""
     match event.type:
         case "delta":
             return str(event.data["text"])

@@ -25,7 +25,7 @@ def test_an_option_with_nothing_in_it_is_refused(command: click.Command, option:
     with pytest.raises(click.BadParameter) as caught:
         command.make_context("command", [option, ""])
     assert option in caught.value.format_message()
-    assert "it is empty" in caught.value.format_message()
+    assert "is empty" in caught.value.format_message()
 
 
 def test_an_option_that_is_left_out_has_its_default() -> None:

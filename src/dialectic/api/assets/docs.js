@@ -94,7 +94,7 @@ document.getElementById("search").addEventListener("input", (event) => {
   for (const section of document.querySelectorAll("#operations section")) {
     section.hidden = !section.querySelector("details:not([hidden])");
   }
-  say(document.querySelector("#operations section:not([hidden])") ? "" : "No operation is like that.");
+  say(document.querySelector("#operations section:not([hidden])") ? "" : "No operation matches.");
 });
 
 // An address may name an operation, which is there only now.

@@ -1,7 +1,7 @@
-"""What comes in, before anything reads it: who sends it, how much of it, how deep it is nested.
+"""Authenticates a request and limits its body: size, speed, nesting, parallel uploads.
 
-A body is counted and timed as it arrives, whatever its headers promise; JSON is held back until all
-of it is there and is sound; files are let in a few at a time. Knows nothing of what bodies mean.
+A body is counted and timed as it arrives, whatever its headers say. JSON reaches the application
+only when it is complete and valid. Only a few uploads run at a time.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dialectic.errors import DialecticError, ServerBusy, TooManyUploads
 
 PREFIX = "/api/"
 JSON_DEPTH_MAX = 64
-# What the longest request has is a few thousand. A body can hold millions, each of which is made in
-# memory while everyone else waits, and may be wrong in a way of its own.
+# The longest valid request has a few thousand. A body could hold millions; parsing them would block
+# all other requests, and each could cause its own validation error.
 JSON_VALUES_MAX = 10_000
-# For fields of forms, headers of parts, and what escapes add to a text in JSON.
+# Room for form fields, part headers, and JSON escapes.
 OVERHEAD_BYTES = 1 << 20
-# Of this size on a body is judged beside everything else that goes on.
+# From this size on a body is checked in a thread, so that other requests continue.
 LARGE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What files of one kind may be: so large, so many at a time, so many of them one tenant's."""
+    """Limits for one kind of upload: size, parallel uploads, parallel uploads per tenant."""
 
     bytes_max: int
     at_once_max: int
@@ -45,17 +45,17 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a body may be and how long it may take; files go to paths known by their end."""
+    """Limits on the size and duration of bodies; upload routes are known by their path suffix."""
 
     json_bytes_max: int
     uploads: Mapping[str, Upload]
-    # What a client has for its body: so long for nothing, and this much more for what has come.
+    # Time allowed for a body: this grace period, plus the time its bytes take at this rate.
     body_grace_s: float = 30.0
     body_bytes_per_s: float = 2_000.0
 
     def find_upload(self, method: str, path: str, media_type: str) -> Upload | None:
-        """Find the limits of a file that is sent there; None if what is sent is none."""
-        # Whoever only looks at what was sent there takes nobody's place.
+        """Return the limits of an upload; None if the request is not an upload."""
+        # Reading uploads with GET takes no upload slot.
         if method != "POST" or is_json(media_type):
             return None
         ends = (upload for end, upload in self.uploads.items() if path.endswith(end))
@@ -63,35 +63,34 @@ class Limits:
 
 
 class Places:
-    """Who is sending files at this moment: each takes up disk, and some take memory."""
+    """Counts running uploads: each uses disk space, and some use memory."""
 
     def __init__(self) -> None:
         self._taken: Counter[tuple[Upload, UUID]] = Counter()
 
     @contextmanager
     def take(self, upload: Upload, tenant_id: UUID) -> Iterator[None]:
-        """Take a place for as long as a file is sent and taken in, or say that there is none."""
+        """Hold an upload slot while a file is received and processed; raise if none is free."""
         mine = (upload, tenant_id)
         if self._taken[mine] >= upload.of_tenant_max:
             raise TooManyUploads(
-                f"You are sending {upload.of_tenant_max} files of this kind at the same time, and "
-                "no more may be. Send this one when one of them is through."
+                f"Upload limit reached ({upload.of_tenant_max} at a time). Retry when one has "
+                "finished."
             )
         if sum(n for (kind, _), n in self._taken.items() if kind == upload) >= upload.at_once_max:
             raise ServerBusy(
-                f"The server is taking in {upload.at_once_max} files of this kind, as many as it "
-                "can. Send this one again a little later."
+                f"The server is at its upload limit ({upload.at_once_max} at a time). Retry later."
             )
         self._taken[mine] += 1
         try:
             yield
         finally:
             self._taken[mine] -= 1
-            self._taken += Counter()  # keeps those who are here
+            self._taken += Counter()  # drops zero counts
 
 
 class BodyLimitMiddleware:
-    """Lets through to the application what may be read, with who sent it."""
+    """Authenticates requests and passes on only bodies within the limits."""
 
     def __init__(
         self, app: ASGIApp, authenticate: Authenticate, limits: Limits, public: frozenset[str]
@@ -122,12 +121,12 @@ class BodyLimitMiddleware:
 
     async def _guard(self, request: Request, upload: Upload | None, receive: Receive) -> Receive:
         if {"content-length", "transfer-encoding"} <= set(request.headers):
-            # A proxy may go by the other one and take a part of this body for a request.
+            # Request smuggling: a proxy may trust the other header and split this body.
             raise HTTPException(
-                400, "Only one of Content-Length and Transfer-Encoding.", {"Connection": "close"}
+                400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
             )
         if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise HTTPException(415, "The body must not be compressed: send it as it is.")
+            raise HTTPException(415, "The body is compressed. Send it without `Content-Encoding`.")
         bytes_max = upload.bytes_max if upload else self._limits.json_bytes_max
         promised = request.headers.get("content-length", "")
         if promised.isdecimal() and int(promised) > bytes_max:
@@ -145,7 +144,7 @@ class BodyLimitMiddleware:
 
 
 def _leaving(place: ExitStack, send: Send) -> Send:
-    """Give a place free with the answer: nobody waits for what is done behind it."""
+    """Free the upload slot when the response is sent, before any follow-up work."""
 
     async def leaving(message: Message) -> None:
         await send(message)
@@ -156,23 +155,23 @@ def _leaving(place: ExitStack, send: Send) -> Send:
 
 
 def too_large(bytes_max: int) -> HTTPException:
-    """Say that a body is too large, and how large it may be."""
-    return HTTPException(413, f"The body is larger than the {bytes_max:,} bytes that are allowed.")
+    """Build the error for a body that is too large."""
+    return HTTPException(413, f"The body is larger than the limit of {bytes_max:,} bytes.")
 
 
 def read_media_type(request: Request) -> str:
-    """Read what kind of body a request says it has, without what it says beside that."""
+    """Return the media type of a request, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def is_json(media_type: str) -> bool:
-    """Say whether a body of that kind is JSON."""
+    """Return whether a media type is JSON."""
     return media_type == "application/json" or media_type.endswith("+json")
 
 
 def wrong_media_type(*wanted: str) -> HTTPException:
-    """Say that a body is of a kind that is not taken here, and which one is."""
-    return HTTPException(415, f"The body must be {' or '.join(wanted)}: say so in `Content-Type`.")
+    """Build the error for an unsupported media type; it names the supported ones."""
+    return HTTPException(415, f"The `Content-Type` must be {' or '.join(wanted)}.")
 
 
 def _count(receive: Receive, bytes_max: int, limits: Limits) -> Receive:
@@ -187,10 +186,10 @@ def _count(receive: Receive, bytes_max: int, limits: Limits) -> Receive:
             async with asyncio.timeout_at(give_up_at_s):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(408, "The body came too slowly. Send it again.") from None
+            raise HTTPException(408, "The body arrived too slowly. Send it again.") from None
         if message["type"] == "http.disconnect" and not is_whole:
-            # Nobody reads it, but whoever counts answers must not take it for a fault of ours.
-            raise HTTPException(400, "The client left before its request was whole.")
+            # The client is gone, but the metrics must not count this as a server error.
+            raise HTTPException(400, "The client disconnected before its request was complete.")
         seen += len(message.get("body", b""))
         is_whole = not message.get("more_body", False)
         if seen > bytes_max:
@@ -210,7 +209,7 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that was read, once; after it whatever else comes, as that the client left."""
+    """Return the buffered body once, then later messages such as a disconnect."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:
@@ -231,4 +230,4 @@ def _check(body: bytes, media_type: str) -> None:
     if is_too_deep(body, JSON_DEPTH_MAX):
         raise HTTPException(400, f"The JSON is nested more than {JSON_DEPTH_MAX} levels deep.")
     if has_too_many(body, JSON_VALUES_MAX):
-        raise HTTPException(413, f"The JSON has more than the {JSON_VALUES_MAX:,} values allowed.")
+        raise HTTPException(413, f"The JSON has more than {JSON_VALUES_MAX:,} values.")

@@ -1,7 +1,7 @@
-"""Every request is given an id, is timed, told of and counted; every answer has its safe headers.
+"""Gives every request an id, logs, times and counts it, and adds security headers.
 
-The outermost layer, and the only place of the API that meets errors nobody foresaw. What is told of
-a request are ids, names and figures: never a text, a token or a query.
+The outermost middleware, and the only place that handles unexpected errors. It logs ids, names and
+numbers of a request: never a text, a token or a query.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "/api/v1"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# Ids in the path, which tell of what a request was; names of parameters, as the routes have them.
+# The path parameters that are logged.
 TOLD = ("project_id", "session_id", "contribution_id", "document_id", "chat_id", "message_id")
 STOPPING = (
-    "The server is being stopped, and this takes longer than it can wait. Send it again a little "
-    "later; under its Idempotency-Key it is done once."
+    "The server is shutting down and could not finish this request. Retry later with the same "
+    "Idempotency-Key, so that it runs only once."
 )
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -46,7 +46,7 @@ HEADERS = {
 
 
 class LoggingMiddleware:
-    """Goes around the whole application."""
+    """Wraps the whole application."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, telemetry: Telemetry = OFF) -> None:
         self._app, self._metrics, self._telemetry = app, metrics, telemetry
@@ -83,7 +83,7 @@ class LoggingMiddleware:
         try:
             await self._app(scope, receive, send_on)
         except asyncio.CancelledError:
-            # The server stops, and has waited for this one as long as it does.
+            # The server is stopping, and the grace period of this request is over.
             if not status:
                 await build_problem(Request(scope), ServerBusy(STOPPING))(scope, receive, send_on)
             raise
@@ -100,7 +100,7 @@ class LoggingMiddleware:
 
 
 def _name_route(scope: Scope) -> str:
-    """Name the route that was taken, by its pattern; what strangers make up is one name."""
+    """Return the pattern of the matched route; all unknown paths share one name."""
     pattern = getattr(scope.get("route"), "path", None)
     if pattern is None:
         return "unknown"
@@ -124,7 +124,7 @@ def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
 
 
 def _list_ids(scope: Scope) -> dict[str, str]:
-    """List the ids that tell of what a request was."""
+    """List the ids in the path of a request."""
     parameters = scope.get("path_params", {})
     found = {name: str(parameters[name]) for name in TOLD if name in parameters}
     if (visitor := scope["state"].get("visitor")) is not None:
@@ -133,7 +133,7 @@ def _list_ids(scope: Scope) -> dict[str, str]:
 
 
 def _describe(span: Span, scope: Scope, route: str, status: int) -> None:
-    """Name a request as OpenTelemetry's conventions for HTTP do; no path, no query."""
+    """Build OpenTelemetry's HTTP attributes, without path and query."""
     method = scope["method"] if scope["method"] in METHODS else "_OTHER"
     span.rename(f"{method} {route}")
     span.note(
@@ -149,7 +149,7 @@ def _describe(span: Span, scope: Scope, route: str, status: int) -> None:
 
 
 def _tell_unexpected(error: Exception, request_id: str) -> None:
-    """Tell what happened and where; its own words may hold what is nobody's business."""
+    """Log the type and place of an error, not its message, which may hold private data."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     logger.error(
         "%s",

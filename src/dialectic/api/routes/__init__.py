@@ -1,4 +1,4 @@
-"""The routes of the API, one module per noun; thin: a checked request in, a service, a view out."""
+"""API routes, one module per noun. Each validates a request, calls a service, returns a view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dialectic.api.routes import (
     transfer,
 )
 
-# Paths without a parameter come before those that would take their last word for one.
+# Fixed paths come first: a path parameter would match their last segment.
 ROUTERS = (
     transfer.router,
     projects.router,

@@ -1,4 +1,4 @@
-"""The caller's account over HTTP: who they are, their money, the models and processes they have."""
+"""HTTP routes of the caller's account: identity, wallet, costs, models, processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ router = APIRouter(tags=["account"])
 
 @router.get("/me")
 async def get_me(context: Reading) -> Me:
-    """Say who you are here, and what your token allows."""
+    """Show your user, your tenant and the scopes of your token."""
     caller, account = context.visitor.caller, context.account
     tenants = await accounts.list_tenants(context.engine.db, caller)
     return Me(
@@ -51,7 +51,7 @@ async def get_me(context: Reading) -> Me:
 
 @router.get("/wallet")
 async def get_wallet(context: Reading) -> Wallet:
-    """Say what your wallet holds."""
+    """Show your wallet's balance."""
     found = await context.transact(lambda c: wallets.load_wallet(c, context.account.wallet_id))
     return Wallet(
         id=found.id,
@@ -72,7 +72,7 @@ def _build_money(balance: int, held: int, available: int) -> Money:
 
 @router.get("/wallet/transactions")
 async def list_transactions(context: Reading, paging: Paging) -> Page[Transaction]:
-    """List what happened to your wallet, the newest first."""
+    """List your wallet's transactions, newest first."""
     wallet_id = context.account.wallet_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
@@ -96,7 +96,7 @@ def _build_transaction(row: dict[str, Any]) -> Transaction:
 
 @router.get("/sessions/{session_id}/costs")
 async def list_costs(session_id: SessionId, context: Reading) -> Page[Cost]:
-    """Say what a session has cost so far, by stage, model and purpose."""
+    """List a session's costs so far, by stage, model and purpose."""
 
     async def work(connection: Connection) -> list[audit.Cost]:
         await records.load_session(connection, session_id)
@@ -118,7 +118,7 @@ def _build_cost(cost: audit.Cost) -> Cost:
 
 @router.get("/models")
 async def list_models(context: Reading) -> Page[Model]:
-    """List the models that are known, what they cost, and what is missing to use them."""
+    """List the known models, their prices, and what is missing to use them."""
     engine = context.engine
     rows = build_listing(engine.catalog, load_cached_models(engine.settings.home))
     return list_whole([Model(**describe_row(row)) for row in rows])
@@ -126,7 +126,7 @@ async def list_models(context: Reading) -> Page[Model]:
 
 @router.get("/processes")
 async def list_processes(context: Reading) -> Page[ProcessSummary]:
-    """List the processes that sessions can follow."""
+    """List the processes that a session can run."""
     listed = find_processes(context.engine.settings.own_processes)
     return list_whole([_describe(one) for one in listed])
 
@@ -160,7 +160,7 @@ def _columns(process: Process) -> dict[str, Any]:
 async def get_process(
     name: Annotated[Slug, Path(description="The name of a process.")], context: Reading
 ) -> ProcessDetail:
-    """Look at a process: its stages, steps and prompts."""
+    """Show a process: its stages, steps and prompts."""
     return _build_process(context, name)
 
 

@@ -1,7 +1,7 @@
-"""Chat over HTTP: a question answered plainly or as a stream, chats, rewinding, projects of chats.
+"""HTTP routes of chats: send a message, list, rename, rewind, delete, turn into a project.
 
-A question goes on when its client is gone: asked again under the same `Idempotency-Key` it is
-answered, and was asked once.
+A call continues when its client disconnects. A retry with the same `Idempotency-Key` gets the
+response of that call; the model is not called again.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ ChatId = Annotated[UUID, Path(description="The id of a chat.")]
 EVENTS = "text/event-stream"
 PING_S = 15.0
 STILL_HERE = b": still here\n\n"
-# For proxies: each piece goes on as it comes.
+# Tells proxies to forward each event at once.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": (
-            "The answer; with `stream` as events: `delta` {text} for each piece, then `reply` with "
-            "the whole record, or `problem`."
+            "The reply. With `stream`, server-sent events: `delta` {text} for each piece, then "
+            "`reply` with the whole record, or `problem`."
         ),
         "content": {EVENTS: {"schema": {"type": "string"}}},
     }
@@ -65,7 +65,7 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 
 
 def build_reply(reply: chat.Reply) -> ChatReply:
-    """Build the view of an answer."""
+    """Build the view of a reply."""
     return ChatReply(
         chat_id=reply.chat_id,
         question_id=reply.question_id,
@@ -105,8 +105,11 @@ def build_message(row: dict[str, Any]) -> ChatMessage:
 
 @router.post("/chat", response_model=ChatReply, responses={**STREAMED, **more_problems(402, 502)})
 async def send_message(body: ChatRequest, act: Spending, request: Request) -> Response:
-    """Ask one model; one call, or as many as a long answer takes if you wish so."""
-    system = await _load_system(act, body)
+    """Send a message to one model.
+
+    This is one call, or with `continue_until_complete` as many as a long reply takes.
+    """
+    system = await _find_system(act, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:
@@ -140,17 +143,17 @@ async def _load_system(act: WriteRequest, body: ChatRequest) -> str:
 async def _stream(
     request: Request, asked: Awaitable[StoredResponse], pieces: asyncio.Queue[str | None]
 ) -> Response:
-    """Answer with events. What fails before the first piece is answered as it would be plainly.
+    """Respond with events; a failure before the first event becomes a plain problem response.
 
-    A model that thinks for long must not be mistaken for a dead line: after a while the stream
-    begins with a sign of life, and what fails then is an event as well.
+    A slow model must not look like a dead connection: after `PING_S` the stream starts with a
+    comment. A later failure is sent as a `problem` event.
     """
     asking = asyncio.ensure_future(asked)
 
     def end(done: asyncio.Future[StoredResponse]) -> None:
         pieces.put_nowait(None)
         if not done.cancelled():
-            done.exception()  # seen, also if nobody is left to be told of it
+            done.exception()  # retrieved, so asyncio does not log it
 
     asking.add_done_callback(end)
     waiting = asyncio.ensure_future(pieces.get())
@@ -188,7 +191,7 @@ async def _tell(
 
 
 def _event(name: str, data: bytes) -> bytes:
-    """Build one event; JSON has no line ends of its own."""
+    """Build one server-sent event; the JSON data contains no line break."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
@@ -197,7 +200,7 @@ def _event(name: str, data: bytes) -> bytes:
 
 @router.get("/chats")
 async def list_chats(context: Reading, paging: Paging) -> Page[ChatSummary]:
-    """List chats, the newest first."""
+    """List your chats, newest first."""
     return await list_page(context, "chats", paging, lists.list_chats, ChatSummary.model_validate)
 
 
@@ -216,13 +219,13 @@ async def _load(tx: Transaction, chat_id: UUID) -> Chat:
 
 @router.get("/chats/{chat_id}")
 async def get_chat(chat_id: ChatId, context: Reading) -> Chat:
-    """Read a chat."""
+    """Show a chat and its messages."""
     return await context.run(_load, chat_id)
 
 
 @router.patch("/chats/{chat_id}", response_model=Chat)
 async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Response:
-    """Give a chat another title."""
+    """Rename a chat."""
 
     async def rename(tx: Transaction) -> Chat:
         await chats.load_chat(tx.connection, chat_id)
@@ -234,7 +237,7 @@ async def change_chat(chat_id: ChatId, body: ChatChange, act: Writing) -> Respon
 
 @router.delete("/chats/{chat_id}", status_code=204)
 async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
-    """Delete a chat. What was paid stays in the books."""
+    """Delete a chat. Its wallet transactions are kept."""
 
     async def delete(tx: Transaction) -> None:
         await chats.load_chat(tx.connection, chat_id)
@@ -246,12 +249,12 @@ async def delete_chat(chat_id: ChatId, act: Writing) -> Response:
 
 @router.post("/chats/{chat_id}/rewind", response_model=Chat)
 async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Response:
-    """Take a message and all that followed it out of the thread; they stay on record."""
+    """Remove a message and all later ones from the thread. They stay on record."""
 
     async def rewind(tx: Transaction) -> Chat:
         await chats.load_chat(tx.connection, chat_id)
         if not await chats.rewind(tx.connection, chat_id, body.message_id):
-            raise NotFound(f"There is no message {body.message_id} in the thread of this chat.")
+            raise NotFound(f"Message {body.message_id} is not in the thread of this chat.")
         return await _load(tx, chat_id)
 
     return await act.answer(rewind)
@@ -259,7 +262,7 @@ async def rewind_chat(chat_id: ChatId, body: RewindRequest, act: Writing) -> Res
 
 @router.post("/chats/{chat_id}/project", status_code=201, response_model=Project)
 async def make_project_of_chat(chat_id: ChatId, body: ChatProjectRequest, act: Writing) -> Response:
-    """Make a project whose prompt is what was said in a chat."""
+    """Create a project whose prompt is the text of a chat."""
 
     async def create(tx: Transaction) -> Project:
         title = (await chats.load_chat(tx.connection, chat_id)).title
@@ -280,5 +283,5 @@ def _choose(thread: list[dict[str, Any]], ids: list[UUID] | None) -> list[dict[s
     if ids is not None and len(chosen) < len(set(ids)):
         raise NotFound("One of the messages is not in the thread of this chat.")
     if not chosen:
-        raise UsageError("There is nothing in it that a project could begin with.")
+        raise UsageError("The chat has no text for a project. Send a message first.")
     return chosen

@@ -1,4 +1,4 @@
-"""Contributions, documents and jobs over HTTP: read, edit, rate, write anew."""
+"""HTTP routes of contributions, documents and jobs: read, edit, rate, regenerate."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ ContributionId = Annotated[UUID, Path(description="The id of a contribution.")]
 DocumentId = Annotated[UUID, Path(description="The id of a document or a resource.")]
 IfNoneMatch = Annotated[
     str | None,
-    Header(description="`ETag`s you have: 304 if it is still one of them.", max_length=1000),
+    Header(
+        description="The `ETag`s you have. The response is 304 if one is current.", max_length=1000
+    ),
 ]
 IfMatch = Annotated[
-    str | None, Header(description="The `ETag` you have read: 412 if it changed.", max_length=1000)
+    str | None, Header(description="The `ETag` you read; 412 if it has changed.", max_length=1000)
 ]
-UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "It is as you have it."}}
+UNCHANGED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "Not changed since you read it."}
+}
 MARKDOWN: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/markdown": {"schema": {"type": "string"}}}, "description": "The text."}
 }
@@ -63,7 +67,7 @@ def build_job(row: dict[str, Any]) -> Job:
 
 
 def answer_if_new(view: ResponseBody, if_none_match: str | None) -> Response:
-    """Answer with a thing and the name of its state; with nothing if the client has that state."""
+    """Respond with a view and its `ETag`, or with 304 if the client has this version."""
     body = view.model_dump_json(by_alias=True).encode()
     etag = build_etag(body)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
@@ -77,9 +81,9 @@ async def list_contributions(
     session_id: SessionId,
     context: Reading,
     paging: Paging,
-    stage: Annotated[Slug | None, Query(description="Of this stage only.")] = None,
+    stage: Annotated[Slug | None, Query(description="Only this stage.")] = None,
 ) -> Page[ContributionSummary]:
-    """List a session's contributions in their newest versions, as they were written."""
+    """List the latest version of each contribution of a session, oldest first."""
     return await list_page(
         context,
         "contributions",
@@ -94,14 +98,14 @@ async def list_contributions(
 async def get_contribution(
     contribution_id: ContributionId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """Read one version of a contribution."""
+    """Show one version of a contribution."""
     found = await context.run(contributions.get, contribution_id)
     return answer_if_new(found, if_none_match)
 
 
 @router.get("/contributions/{contribution_id}/content", response_class=Response, responses=MARKDOWN)
 async def read_contribution(contribution_id: ContributionId, context: Reading) -> Response:
-    """Read the text of a contribution alone."""
+    """Read only the text of a contribution."""
     found = await context.run(contributions.get, contribution_id)
     return Response(found.content, media_type="text/markdown; charset=utf-8")
 
@@ -110,7 +114,7 @@ async def read_contribution(contribution_id: ContributionId, context: Reading) -
 async def list_versions(
     contribution_id: ContributionId, context: Reading
 ) -> Page[ContributionVersion]:
-    """List all versions of a contribution, the first one first."""
+    """List all versions of a contribution, oldest first."""
 
     async def read(tx: Transaction) -> lists.Rows:
         found = await contributions.get(tx, contribution_id)
@@ -138,7 +142,7 @@ async def list_versions(
 async def edit_contribution(
     contribution_id: ContributionId, body: EditRequest, act: Writing, if_match: IfMatch = None
 ) -> Response:
-    """Put your version in the place of a contribution; the old one is kept."""
+    """Replace a contribution with your version. The old version is kept."""
 
     async def edit(tx: Transaction) -> Contribution:
         await contributions.lock(tx, contribution_id)
@@ -159,7 +163,7 @@ async def edit_contribution(
     responses=more_problems(402),
 )
 async def regenerate_contribution(contribution_id: ContributionId, act: Spending) -> Response:
-    """Let the same model write a contribution anew, from what it reads now."""
+    """Regenerate a contribution with the same model and the current inputs."""
 
     async def regenerate(tx: Transaction) -> CreatedJobs:
         return CreatedJobs(job_ids=[await contributions.regenerate(tx, contribution_id)])
@@ -173,13 +177,13 @@ async def regenerate_contribution(contribution_id: ContributionId, act: Spending
 async def rate_contribution(
     contribution_id: ContributionId, body: RatingRequest, act: Writing
 ) -> Response:
-    """Rate a contribution; later prompts tell it."""
+    """Rate a contribution. Later prompts include the rating."""
     return await act.answer(lambda tx: feedback.rate(tx, contribution_id, body.rating), status=201)
 
 
 @router.get("/sessions/{session_id}/jobs")
 async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> Page[Job]:
-    """List a session's jobs, the oldest first."""
+    """List a session's jobs, oldest first."""
     return await list_page(
         context,
         "jobs",
@@ -192,7 +196,7 @@ async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> 
 
 @documents.get("/sessions/{session_id}/documents")
 async def list_documents(session_id: SessionId, context: Reading, paging: Paging) -> Page[Resource]:
-    """List what stands beside a session's contributions: documents cut out of them, prompts."""
+    """List a session's other documents: those extracted from contributions, and prompts."""
     return await list_page(
         context,
         "documents",
@@ -207,7 +211,7 @@ async def list_documents(session_id: SessionId, context: Reading, paging: Paging
 async def get_document(
     document_id: DocumentId, context: Reading, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """Read a document or a resource."""
+    """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
     view = Document(**describe_resource(row), content=row["content"])
     return answer_if_new(view, if_none_match)
@@ -215,6 +219,6 @@ async def get_document(
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=MARKDOWN)
 async def read_document(document_id: DocumentId, context: Reading) -> Response:
-    """Read the text of a document alone."""
+    """Read only the text of a document."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
     return Response(row["content"], media_type="text/markdown; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Live events over HTTP, and the messages among them that a person reads."""
+"""HTTP routes of live events and notifications."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dialectic.db.tables import lists, notifications
 router = APIRouter(tags=["events"])
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events until either side leaves.",
+        "description": "Events until the client or the server closes the connection.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -27,12 +27,12 @@ ID_MAX = 2**63 - 1
 
 
 def _describe(
-    session: Annotated[UUID | None, Query(description="Of this session only.")] = None,
+    session: Annotated[UUID | None, Query(description="Only this session.")] = None,
     after: Annotated[
-        str | None, Query(description="As `Last-Event-ID`; `0` for all that is kept.")
+        str | None, Query(description="Like `Last-Event-ID`; `0` for all stored events.")
     ] = None,
     last_event_id: Annotated[
-        str | None, Header(description="The id of the last event that was seen.")
+        str | None, Header(description="The id of the last event you received.")
     ] = None,
 ) -> tuple[UUID | None, str | None, str | None]:
     return session, after, last_event_id
@@ -43,8 +43,8 @@ Wanted = Annotated[tuple[UUID | None, str | None, str | None], Depends(_describe
 
 @router.get("/events", response_class=StreamingResponse, responses=STREAM)
 async def follow_events(request: Request, context: Reading, wanted: Wanted) -> Response:
-    """Follow everything that happens, from the last event you have seen on."""
-    del wanted  # described here, read by the stream itself
+    """Stream events, starting after the last one you received."""
+    del wanted  # declared for OpenAPI; the stream reads it
     hub, token_id = request.app.state.hub, context.visitor.caller.token_id or NO_TOKEN
     return build_stream(context.engine, hub, context.account, request, token_id=token_id)
 
@@ -54,9 +54,9 @@ async def list_notifications(
     context: Reading,
     paging: Paging,
     *,
-    unread: Annotated[bool, Query(description="Only those that you have not read.")] = False,
+    unread: Annotated[bool, Query(description="Only unread messages.")] = False,
 ) -> Page[Notification]:
-    """List the messages to you, the newest first."""
+    """List the messages to you, newest first."""
     user_id = context.account.user_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
@@ -72,7 +72,7 @@ async def list_notifications(
 async def read_notification(
     notification_id: Annotated[int, Path(ge=0, le=ID_MAX)], act: Writing
 ) -> Response:
-    """Note that you have read a message; a second time changes nothing."""
+    """Mark a message as read. Repeating it changes nothing."""
     user_id = act.account.user_id
     await act.context.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
     return Response(status_code=204)

@@ -1,7 +1,6 @@
-"""What a person at a terminal needs in one piece over HTTP: ids by their beginnings, a session at a
-glance, a quote before there is a session, single records and files.
+"""HTTP routes for the command line: id prefixes, session overviews, quotes, records, files.
 
-Records are told as they are kept, in the words of `dialectic status --json`.
+Records have the field names of `dialectic status --json`.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ async def find_by_beginning(
             min_length=1,
             max_length=500,
             pattern=r"^[^\x00]+$",
-            description="The beginning of its id; of a project also of its folder or name.",
+            description="A prefix of its id; for a project also of its folder or name.",
         ),
     ],
 ) -> FoundId:
-    """Find what the beginning of an id stands for, if that is one thing only."""
+    """Find the one record whose id starts with a prefix."""
     match kind:
         case Kind.PROJECT:
             return FoundId(id=await context.run(transfer.resolve_project_id, text))
@@ -76,18 +75,18 @@ async def find_by_beginning(
 async def look_at_session(
     session_id: SessionId,
     context: Reading,
-    after: Annotated[int, Query(ge=0, le=ID_MAX, description="The number of an event.")] = 0,
+    after: Annotated[int, Query(ge=0, le=ID_MAX, description="The last event you know.")] = 0,
     *,
-    quote: Annotated[bool, Query(description="Also what is left, and its price.")] = False,
+    quote: Annotated[bool, Query(description="Include the remaining work and its price.")] = False,
 ) -> SessionDetail:
-    """Look at everything about a session at once: stages, jobs, errors, contributions."""
+    """Show all of a session: stages, jobs, errors, contributions."""
 
     async def load_news(connection: Connection) -> EventPage:
         await records.load_session(connection, session_id)
         return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
 
-    # Taken first: what happens in between is looked at, and told as an event as well.
-    news = await context.transact(load_news)
+    # Read first: a later change may be reported twice, but never missed.
+    news = await context.transact(find_news)
     seen = await context.run(sessions.load_overview, session_id)
     left = await quote_session(context.engine, context.account, session_id) if quote else None
     return SessionDetail(
@@ -103,24 +102,24 @@ async def look_at_session(
 
 @router.get("/contributions/{contribution_id}/record")
 async def get_contribution_record(contribution_id: ContributionId, context: Reading) -> Record:
-    """Read a contribution with all that is known of it, and the turns that it took."""
+    """Show a contribution with all its fields and turns."""
     row = await context.run(contributions.load_record, contribution_id)
     return Record(record=row)
 
 
 @router.get("/chunks/{chunk_id}")
 async def get_chunk(
-    chunk_id: Annotated[UUID, Path(description="The id of one turn.")], context: Reading
+    chunk_id: Annotated[UUID, Path(description="The id of a turn.")], context: Reading
 ) -> Record:
-    """Read one turn of a contribution that took several."""
+    """Show one turn of a contribution that took several."""
     row = await context.run(contributions.load_chunk, str(chunk_id))
-    del row["opening"]  # the request it was asked with, which stands in a file of its own
+    del row["opening"]  # the request, which has its own file
     return Record(record=row)
 
 
 @router.post("/quotes")
 async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
-    """Say what a run would cost and take. Makes nothing and asks no model."""
+    """Estimate the cost and duration of a run. Creates nothing and calls no model."""
     ask = dataclasses.replace(
         build_ask(context, body),
         prompt=body.prompt,
@@ -151,7 +150,7 @@ async def quote_run(body: QuoteRequest, context: Reading) -> RunQuote:
 
 @router.get("/projects/{project_id}/files")
 async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFile]:
-    """List all files of a project; what waits for storage is brought there first."""
+    """List all files of a project. Pending files are written to storage first."""
     slug = (await context.run(projects.get, project_id)).slug
     await publish_project(context.engine, context.account.tenant_id, project_id)
     await describe_project(context.engine, context.account.tenant_id, project_id)
@@ -167,12 +166,12 @@ async def list_files(project_id: ProjectId, context: Reading) -> Page[ProjectFil
 async def read_file(
     project_id: ProjectId,
     context: Reading,
-    path: Annotated[str, Query(min_length=1, max_length=2000, description="As `files` tells it.")],
+    path: Annotated[str, Query(min_length=1, max_length=2000, description="As `files` lists it.")],
 ) -> Response:
-    """Read one file of a project, as it is in storage."""
+    """Download one file of a project from storage."""
     slug = (await context.run(projects.get, project_id)).slug
     known = await context.run(projects.list_files, project_id, slug)
     if path not in known:
-        raise NotFound(f"There is no such file in project {project_id}.")
+        raise NotFound(f"Project {project_id} has no such file.")
     data = await context.engine.files.read(f"{context.account.tenant_id}/{path}")
     return Response(data, media_type=BYTES)

@@ -1,4 +1,4 @@
-"""Projects over HTTP: made, listed, changed, deleted; what is given to them."""
+"""HTTP routes of projects and their resources: create, list, change, delete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_resource(row: dict[str, Any]) -> Resource:
 
 
 def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
-    """Name the columns of a resource as clients know them."""
+    """Map the columns of a resource to the fields of the API."""
     same = (
         "id",
         "project_id",
@@ -54,18 +54,18 @@ def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_given(body: ResourceRequest) -> Given:
-    """Build what is given to a project."""
+    """Build a resource from a request."""
     return Given(body.kind, body.name, body.text)
 
 
 @router.post("/projects", status_code=201, response_model=Project)
 async def create_project(body: ProjectRequest, act: Writing) -> Response:
-    """Make a project of a prompt. Nothing is asked of any model yet."""
+    """Create a project from a prompt. No model is called yet."""
     return await create(body, act)
 
 
 async def create(body: ProjectRequest, act: WriteRequest) -> Response:
-    """Make a project, in one commit with its answer."""
+    """Create a project and store its response in one commit."""
 
     async def run(tx: Transaction) -> Project:
         new = projects.NewProject(
@@ -82,19 +82,19 @@ async def create(body: ProjectRequest, act: WriteRequest) -> Response:
 
 @router.get("/projects")
 async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
-    """List projects, the newest first."""
+    """List projects, newest first."""
     return await list_page(context, "projects", paging, lists.list_projects, projects.build_summary)
 
 
 @router.get("/projects/{project_id}")
 async def get_project(project_id: ProjectId, context: Reading) -> Project:
-    """Look at a project and its prompt."""
+    """Show a project and its prompt."""
     return await context.run(projects.get, project_id)
 
 
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
-    """Rename a project, put it away, or take it out again."""
+    """Rename, archive or unarchive a project."""
 
     async def run(tx: Transaction) -> Project:
         await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
@@ -105,14 +105,14 @@ async def change_project(project_id: ProjectId, body: ProjectChange, act: Writin
 
 @router.delete("/projects/{project_id}", status_code=204)
 async def delete_project(project_id: ProjectId, act: Writing) -> Response:
-    """Delete a project with everything in it. What was paid stays in the books."""
+    """Delete a project and its contents. Its wallet transactions are kept."""
     await act.context.run(projects.delete, project_id)
     return Response(status_code=204)
 
 
 @router.get("/projects/{project_id}/resources")
 async def list_resources(project_id: ProjectId, context: Reading, paging: Paging) -> Page[Resource]:
-    """List what was given to a project, and its prompt."""
+    """List a project's resources, including its prompt."""
     return await list_page(
         context,
         "resources",

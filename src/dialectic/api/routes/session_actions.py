@@ -1,4 +1,4 @@
-"""Acting on sessions and their jobs over HTTP: start, submit, pause, resume, cancel, and so on."""
+"""HTTP routes that act on sessions and jobs: start, submit, pause, resume, cancel, retry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JobId = Annotated[UUID, Path(description="The id of a job of the session.")]
 
 @router.post("/sessions/{session_id}/generate", status_code=202, response_model=CreatedJobs)
 async def generate_session(session_id: SessionId, act: Spending) -> Response:
-    """Start the stage that is due, and on autopilot those after it. Asking twice starts it once."""
+    """Start the next stage, and on autopilot those after it. A repeated call starts it once."""
 
     async def start(tx: Transaction) -> CreatedJobs:
         return CreatedJobs(job_ids=await sessions.generate(tx, session_id))
@@ -43,7 +43,7 @@ async def generate_session(session_id: SessionId, act: Spending) -> Response:
 async def _act(
     act: WriteRequest, session_id: UUID, status: int, action: Callable[[Transaction], Action]
 ) -> Response:
-    """Do something to a session and answer with the session after it."""
+    """Run an action on a session and respond with the updated session."""
 
     async def run(tx: Transaction) -> Session:
         await action(tx)
@@ -56,7 +56,7 @@ async def _act(
 async def submit_session(
     session_id: SessionId, act: Spending, body: SubmitRequest | None = None
 ) -> Response:
-    """Submit what you say about the stage that is complete, and start the next one."""
+    """Submit your feedback on the completed stage and start the next one."""
 
     async def submit(tx: Transaction) -> None:
         await _save(tx, session_id, body or SubmitRequest())
@@ -66,7 +66,7 @@ async def submit_session(
 
 
 async def _save(tx: Transaction, session_id: UUID, body: SubmitRequest) -> None:
-    """Save all that a person submits at once."""
+    """Save a submission: comments, ratings and feedback together."""
     stage = (await sessions.get(tx, session_id)).current_stage
     said: list[Comment | Rating] = []
     for number, one in enumerate(body.responses):
@@ -83,7 +83,7 @@ async def _save(tx: Transaction, session_id: UUID, body: SubmitRequest) -> None:
 
 @router.post("/sessions/{session_id}/pause", response_model=Session)
 async def pause_session(session_id: SessionId, act: Writing) -> Response:
-    """Start nothing more; what runs finishes its turn."""
+    """Pause a session. Running jobs finish their current turn."""
     return await _act(act, session_id, 200, lambda tx: sessions.pause(tx, session_id))
 
 
@@ -91,7 +91,7 @@ async def pause_session(session_id: SessionId, act: Writing) -> Response:
 async def resume_session(
     session_id: SessionId, act: Spending, body: ResumeRequest | None = None
 ) -> Response:
-    """Let everything go on that is paused; harmless if nothing is."""
+    """Resume all paused work of a session. Does nothing if nothing is paused."""
     wanted = body or ResumeRequest()
     budget = None if wanted.budget is None else parse_usd(wanted.budget)
 
@@ -107,13 +107,13 @@ async def resume_session(
 
 @router.post("/sessions/{session_id}/cancel", response_model=Session)
 async def cancel_session(session_id: SessionId, act: Writing) -> Response:
-    """End a session for good; what is written stays."""
+    """Cancel a session for good. Finished contributions are kept."""
     return await _act(act, session_id, 200, lambda tx: sessions.cancel(tx, session_id))
 
 
 @router.post("/sessions/{session_id}/jobs/{job_id}/pause", response_model=Session)
 async def pause_job(session_id: SessionId, job_id: JobId, act: Writing) -> Response:
-    """Let one job wait that has not begun, or not its next turn."""
+    """Pause one job before it starts, or before its next turn."""
     return await _act(act, session_id, 200, lambda tx: jobs.pause(tx, session_id, job_id))
 
 
@@ -121,7 +121,7 @@ async def pause_job(session_id: SessionId, job_id: JobId, act: Writing) -> Respo
 async def resume_job(
     session_id: SessionId, job_id: JobId, act: Spending, body: ResumeJobRequest | None = None
 ) -> Response:
-    """Let one job go on that is paused."""
+    """Resume one paused job."""
     approves = (body or ResumeJobRequest()).approve_spend
 
     return await _act(
@@ -134,19 +134,19 @@ async def resume_job(
 
 @router.post("/sessions/{session_id}/jobs/{job_id}/cancel", response_model=Session)
 async def cancel_job(session_id: SessionId, job_id: JobId, act: Writing) -> Response:
-    """End one job; whoever cannot do without what it would have written ends with it."""
+    """Cancel one job and all jobs that need its output."""
     return await _act(act, session_id, 200, lambda tx: jobs.cancel(tx, session_id, job_id))
 
 
 @router.post("/sessions/{session_id}/retry", status_code=202, response_model=Session)
 async def retry_session(session_id: SessionId, act: Spending) -> Response:
-    """Run again what failed, and what could not run because of it."""
+    """Retry failed jobs and the jobs that were blocked by them."""
     return await _act(act, session_id, 202, lambda tx: sessions.retry(tx, session_id))
 
 
 @router.post("/sessions/{session_id}/iterate", status_code=202, response_model=Session)
 async def iterate_session(session_id: SessionId, act: Spending) -> Response:
-    """Run the process once more, with the last outputs and all feedback as input."""
+    """Start another iteration, with the last outputs and all feedback as input."""
     return await _act(
         act,
         session_id,
@@ -157,7 +157,7 @@ async def iterate_session(session_id: SessionId, act: Spending) -> Response:
 
 @router.post("/sessions/{session_id}/feedback", status_code=201, response_model=SavedFeedback)
 async def give_feedback(session_id: SessionId, body: FeedbackRequest, act: Writing) -> Response:
-    """Say something about a stage; every later prompt carries it."""
+    """Add feedback on a stage. Every later prompt includes it."""
     return await act.answer(
         lambda tx: feedback.give_feedback(
             tx, session_id, body.stage, body.text, target_id=body.contribution_id

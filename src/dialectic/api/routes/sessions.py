@@ -1,4 +1,4 @@
-"""Sessions over HTTP: begun, looked at, changed, quoted."""
+"""HTTP routes of sessions: create, list, show, change, quote."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SessionId = Annotated[UUID, Path(description="The id of a session.")]
 
 
 def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
-    """Build what is to be argued; the prompt is the project's."""
+    """Build a run request; the prompt is the project's."""
     engine = context.engine
     names = (
         choose_default_models(engine.catalog, engine.settings)
@@ -60,7 +60,7 @@ def build_ask(context: RequestContext, body: SessionRequest) -> RunRequest:
 
 @router.post("/projects/{project_id}/sessions", status_code=201, response_model=Session)
 async def create_session(project_id: ProjectId, body: SessionRequest, act: Writing) -> Response:
-    """Give a project a session. Nothing is asked of any model until it generates."""
+    """Create a session in a project. No model is called until you start a stage."""
 
     async def create(tx: Transaction) -> Session:
         project = await projects.load(tx, project_id)
@@ -74,7 +74,7 @@ async def create_session(project_id: ProjectId, body: SessionRequest, act: Writi
 async def list_sessions_of_project(
     project_id: ProjectId, context: Reading, paging: Paging
 ) -> Page[SessionSummary]:
-    """List the sessions of a project, the newest first."""
+    """List the sessions of a project, newest first."""
     return await list_page(
         context,
         "sessions",
@@ -87,7 +87,7 @@ async def list_sessions_of_project(
 
 @router.get("/sessions")
 async def list_sessions(context: Reading, paging: Paging) -> Page[SessionSummary]:
-    """List all sessions, the newest first."""
+    """List all sessions, newest first."""
     return await list_page(
         context,
         "sessions",
@@ -99,13 +99,13 @@ async def list_sessions(context: Reading, paging: Paging) -> Page[SessionSummary
 
 @router.get("/sessions/{session_id}")
 async def get_session(session_id: SessionId, context: Reading) -> Session:
-    """Look at a session and how far its stages are."""
+    """Show a session and the progress of its stages."""
     return await context.run(sessions.get, session_id)
 
 
 @router.patch("/sessions/{session_id}", response_model=Session)
 async def change_session(session_id: SessionId, body: SessionChange, act: Writing) -> Response:
-    """Change a session's models, budget, or what becomes of answers that are cut off."""
+    """Change a session's models, budget, or handling of truncated responses."""
     models = None if body.models is None else parse_model_list(",".join(body.models))
     change = sessions.Change(
         models=models,
@@ -125,6 +125,6 @@ async def change_session(session_id: SessionId, body: SessionChange, act: Writin
 
 @router.get("/sessions/{session_id}/quote")
 async def quote_session(session_id: SessionId, context: Reading) -> SessionQuote:
-    """Say what is left of a session, and what it is expected to cost. Asks no model."""
+    """Estimate the remaining work of a session and its cost. Calls no model."""
     found = await find_quote(context.engine, context.account, session_id)
     return SessionQuote(**found.as_dict())

@@ -1,6 +1,6 @@
-"""Tokens, browsers, organisations and their members over HTTP.
+"""HTTP routes of tokens, browser sessions, organisations and members.
 
-A secret is told once and kept nowhere, so what makes one takes no `Idempotency-Key`.
+A secret is shown once and never stored, so routes that create one take no `Idempotency-Key`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Managing = Annotated[RequestContext, Depends(allow(Scope.ADMIN))]
 
 @router.get("/tokens")
 async def list_tokens(context: Managing) -> Page[Token]:
-    """List the tokens you may manage; secrets are not among what is kept."""
+    """List the tokens you may manage. Secrets are never stored or shown."""
     found = await accounts.list_tokens(context.engine.db, context.visitor.caller)
     return list_whole([Token.model_validate(one) for one in found])
 
 
 @router.post("/tokens", status_code=201)
 async def create_token(body: TokenRequest, context: Managing) -> IssuedToken:
-    """Make a token that acts for you here, with your scopes or fewer. It is shown once."""
+    """Create a token that acts for you, with your scopes or fewer. It is shown once."""
     issued = await accounts.issue_token(
         context.engine.db,
         context.visitor.caller,
@@ -65,7 +65,7 @@ async def create_token(body: TokenRequest, context: Managing) -> IssuedToken:
 async def revoke_token(
     token_id: Annotated[UUID, Path(description="The id of a token.")], context: Managing
 ) -> Response:
-    """Revoke a token, and every browser that came in with it."""
+    """Revoke a token and every browser session created with it."""
     await accounts.revoke_token(context.engine.db, context.visitor.caller, token_id)
     return Response(status_code=204)
 
@@ -77,7 +77,7 @@ async def revoke_token(
 async def open_browser_session(
     request: Request, response: Response, context: Reading
 ) -> BrowserLogin:
-    """Let a browser in with the token that this request carries: sets its cookie."""
+    """Sign a browser in with the token of this request. Sets the session cookie."""
     token = parse_authorization(request.headers.get("authorization"))
     per_minute = context.engine.settings.requests_per_minute
     begun = await accounts.open_session(context.engine.db, token, requests_per_minute=per_minute)
@@ -86,11 +86,11 @@ async def open_browser_session(
 
 @router.get("/browser-session")
 async def get_browser_session(request: Request, context: Reading) -> BrowserLogin:
-    """Tell a browser that came in its `csrf_token` again, for a page that is loaded anew."""
+    """Return the `csrf_token` of a browser session, for a page that is reloaded."""
     expires_at = context.visitor.caller.expires_at
-    cookie = find_cookie(request.headers.get("cookie"), _read_knock(request))
+    cookie = find_cookie(request.headers.get("cookie"), _read_origin(request))
     if "authorization" in request.headers or cookie is None or expires_at is None:
-        raise NotFound("No browser's session came with this request. Sign in to begin one.")
+        raise NotFound("This request has no browser session. Sign in to start one.")
     return BrowserLogin(csrf_token=build_csrf_token(cookie), expires_at=expires_at)
 
 
@@ -98,7 +98,7 @@ async def get_browser_session(request: Request, context: Reading) -> BrowserLogi
 async def switch_browser_session(
     request: Request, response: Response, body: SwitchRequest, context: Reading
 ) -> BrowserLogin:
-    """Go over to another tenant you belong to; the session before it ends."""
+    """Switch to another of your tenants. The current browser session ends."""
     caller = context.visitor.caller
     begun = await accounts.switch_session(context.engine.db, caller, body.tenant_id)
     return _set_cookie(request, response, begun)
@@ -106,20 +106,20 @@ async def switch_browser_session(
 
 @router.delete("/browser-session", status_code=204)
 async def close_browser_session(request: Request, context: Reading) -> Response:
-    """Let a browser out: takes its cookie away."""
+    """Sign a browser out. Removes the session cookie."""
     await accounts.close_session(context.engine.db, context.visitor.caller)
-    cookie = build_set_cookie("", _read_knock(request), max_age_s=0)
+    cookie = build_set_cookie("", _read_origin(request), max_age_s=0)
     return Response(status_code=204, headers={"Set-Cookie": cookie})
 
 
 def _set_cookie(request: Request, response: Response, begun: BrowserSession) -> BrowserLogin:
     age_s = int(accounts.SESSION_LIFE.total_seconds())
-    cookie = build_set_cookie(begun.cookie.reveal(), _read_knock(request), max_age_s=age_s)
+    cookie = build_set_cookie(begun.cookie.reveal(), _read_origin(request), max_age_s=age_s)
     response.headers["Set-Cookie"] = cookie
     return BrowserLogin(csrf_token=begun.csrf_token, expires_at=begun.expires_at)
 
 
-def _read_knock(request: Request) -> RequestOrigin:
+def _read_origin(request: Request) -> RequestOrigin:
     return RequestOrigin.read(request.headers, request.scope.get("scheme", "http"))
 
 
@@ -130,7 +130,7 @@ def _read_knock(request: Request) -> RequestOrigin:
 async def create_organization(
     body: OrganizationRequest, act: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
-    """Make an organisation that you own."""
+    """Create an organisation that you own."""
     caller = act.context.visitor.caller
 
     async def create(tx: Transaction) -> Organization:
@@ -141,14 +141,14 @@ async def create_organization(
 
 @router.get("/members")
 async def list_members(context: Reading) -> Page[Member]:
-    """List who belongs to the tenant."""
+    """List the members of the tenant."""
     found = await accounts.list_members(context.engine.db, context.visitor.caller)
     return list_whole([Member.model_validate(one) for one in found])
 
 
 @router.put("/members", status_code=204)
 async def set_member(body: MemberRequest, context: Managing) -> Response:
-    """Take a user into the organisation, or give a member another role."""
+    """Add a user to the organisation, or change a member's role."""
     await accounts.set_member(context.engine.db, context.visitor.caller, body.name, body.role)
     return Response(status_code=204)
 
@@ -157,6 +157,6 @@ async def set_member(body: MemberRequest, context: Managing) -> Response:
 async def remove_member(
     user_id: Annotated[UUID, Path(description="The id of a user.")], context: Managing
 ) -> Response:
-    """Let a member of the organisation go; what they made stays, their tokens there end."""
+    """Remove a member. Their work is kept; their tokens for the organisation are revoked."""
     await accounts.remove_member(context.engine.db, context.visitor.caller, user_id)
     return Response(status_code=204)

@@ -1,6 +1,6 @@
-"""Files over HTTP: what is given to a project, whole projects out and in; and words looked up.
+"""HTTP routes of uploads, project exports and imports, and search.
 
-Bodies are streamed: an archive lies on disk while it is made, sent, received or read.
+Bodies are streamed: an archive is on disk, never in memory.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from dialectic.publishing.publish import describe_project, publish_project
 from dialectic.storage.archive import open_archive
 
 router = APIRouter(tags=["projects"])
-# Makers of clients know these bytes, and not those of zip files.
+# Client generators handle this media type, but not that of zip files.
 BYTES = "application/octet-stream"
-# Nobody reads it; figures and logs know it by the number that proxies give it.
+# nginx's status for a client that disconnected; it appears only in metrics and logs.
 CLIENT_LEFT = 499
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 def describe_bodies(**bodies: dict[str, Any]) -> dict[str, Any]:
-    """Describe the kinds of body that a route takes."""
+    """Describe the media types that a route accepts."""
     names = {"json": "application/json", "form": MULTIPART, "bytes": BYTES}
     content = {names[kind]: {"schema": schema} for kind, schema in bodies.items()}
     return {"requestBody": {"required": True, "content": content}}
@@ -76,7 +76,7 @@ BINARY = {"type": "string", "format": "binary"}
 
 
 def describe_file(words: str) -> dict[int | str, dict[str, Any]]:
-    """Describe an answer that is a file."""
+    """Describe a response that is a file."""
     return {200: {"content": {BYTES: {"schema": BINARY}}, "description": words}}
 
 
@@ -85,7 +85,7 @@ RESOURCE_FORM = {
     "required": ["kind", "file"],
     "properties": {
         "kind": {"$ref": "#/components/schemas/ResourceKind"},
-        "name": {"type": "string", "description": "The file's name if absent."},
+        "name": {"type": "string", "description": "Defaults to the file's name."},
         "file": {**BINARY, "contentMediaType": "application/octet-stream"},
     },
 }
@@ -100,7 +100,7 @@ RESOURCE_FORM = {
     ),
 )
 async def add_resource(project_id: ProjectId, request: Request, act: Writing) -> Response:
-    """Give a project a text beside its prompt, as JSON or as a file: text, Markdown, PDF, DOCX."""
+    """Add a resource to a project, as JSON or as a file: text, Markdown, PDF or DOCX."""
     body = await read_resource(request)
     act = name_by(act, body.model_dump(mode="json"))
 
@@ -112,7 +112,7 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
 
 
 async def read_resource(request: Request) -> ResourceRequest:
-    """Read a resource out of a form or out of JSON."""
+    """Read a resource from a form or from JSON."""
     media_type = read_media_type(request)
     if is_json(media_type):
         body = await request.body()
@@ -156,7 +156,7 @@ PROJECT_FORM = {
     openapi_extra=describe_bodies(form=PROJECT_FORM),
 )
 async def upload_project(request: Request, act: Writing) -> Response:
-    """Make a project whose prompt is a file: text, Markdown, PDF or DOCX."""
+    """Create a project whose prompt is a file: text, Markdown, PDF or DOCX."""
     if read_media_type(request) != MULTIPART:
         raise wrong_media_type(MULTIPART)
     async with open_form(request) as form:
@@ -170,9 +170,9 @@ async def upload_project(request: Request, act: Writing) -> Response:
 
 
 def name_by(act: WriteRequest, fields: dict[str, str]) -> WriteRequest:
-    """Name a request by what its form says: the form itself is written differently each time."""
-    said = repr(sorted(fields.items())).encode()
-    return dataclasses.replace(act, fingerprint=hashlib.sha256(act.fingerprint + said).digest())
+    """Fingerprint a request by its form's fields: multipart boundaries differ on each retry."""
+    content = repr(sorted(fields.items())).encode()
+    return dataclasses.replace(act, fingerprint=hashlib.sha256(act.fingerprint + content).digest())
 
 
 # -- whole projects -------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ async def export_project(
     *,
     finished: Annotated[bool, Query(description="Finished documents only.")] = False,
 ) -> Response:
-    """Take a project away as one zip file, which can be imported unless it is `finished` only."""
-    # The folder is gone before the first byte is sent: whoever leaves, and whatever dies, leaves
-    # nothing behind. The file itself goes with whoever reads it.
+    """Export a project as one zip file. It can be imported unless `finished` is set."""
+    # The folder is deleted before the first byte is sent, so a disconnect or a crash leaves no
+    # files. The open file handle keeps the data until the response ends.
     with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
         out = Path(folder, "export.zip")
         export = transfer.export_project(
@@ -224,7 +224,7 @@ IMPORT_FORM = {
     openapi_extra=describe_bodies(form=IMPORT_FORM, bytes=BINARY),
 )
 async def import_project(request: Request, act: Writing) -> Response:
-    """Take a project in from a zip file, as the body or as the `file` of a form."""
+    """Import a project from a zip file, sent as the body or as the `file` of a form."""
     async with receive(request) as (path, sha256):
         named = dataclasses.replace(
             act, fingerprint=hashlib.sha256(act.fingerprint + sha256).digest()
@@ -243,14 +243,14 @@ async def _import(act: WriteRequest, path: Path) -> Response:
             bound = dataclasses.replace(intake, copy_id=tx.derive_id("project"))
             rows = await bound.write(tx.connection, act.account)
             tx.after_commit[rows.project.id] = functools.partial(_publish, act, rows)
-            told = bound.describe(rows)
+            imported = bound.describe(rows)
             return ImportedProject(
-                project_id=told.project_id,
-                name=told.name,
-                slug=told.slug,
-                session_ids=list(told.session_ids),
-                files=told.file_count,
-                is_copy=told.is_copy,
+                project_id=imported.project_id,
+                name=imported.name,
+                slug=imported.slug,
+                session_ids=list(imported.session_ids),
+                files=imported.file_count,
+                is_copy=imported.is_copy,
             )
 
         return await act.answer(write, status=201)
@@ -274,15 +274,14 @@ async def search_project(
             min_length=1,
             max_length=500,
             pattern=r"^[^\x00]+$",
-            description="A question, or words to look for.",
+            description="A question or search terms.",
         ),
     ],
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
 ) -> SearchResults:
-    """Find passages in all documents of a project, the best first.
+    """Search all documents of a project, best matches first.
 
-    An embedder that costs something is paid from the caller's wallet, for which the token needs the
-    scope `spend`.
+    If the embedder has a price, the caller's wallet pays, and the token needs the scope `spend`.
     """
     if context.engine.embedder.card is not None:
         context.visitor.caller.require(Scope.SPEND)

@@ -23,21 +23,21 @@ ASK = "> "
 @click.command()
 @click.argument("message", required=False)
 @click.option("--model", metavar="M", help="The model to ask, as provider/model.")
-@click.option("--system", metavar="TEXT", default="", help="What the model is told first.")
-@click.option("--chat", "chat_id", metavar="ID", help="Go on with an earlier chat.")
+@click.option("--system", metavar="TEXT", default="", help="The system instruction.")
+@click.option("--chat", "chat_id", metavar="ID", help="Continue an earlier chat.")
 @click.option(
     "--full/--no-full",
     default=True,
-    help="Go on with a cut-off answer, or leave it cut off.  [default: go on]",
+    help="Continue a truncated reply, or leave it truncated.  [default: continue]",
 )
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Cap on the length of one call's answer.",
+    help="Maximum length of one call's reply.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the latest chats instead.")
-@click.option("--json", "as_json", is_flag=True, help="Answers as JSON, one object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print replies as JSON, one object per line.")
 def chat(
     message: str | None,
     *,
@@ -87,7 +87,7 @@ class Talk:
         self.chat_id: UUID | None = None
 
     async def converse(self) -> None:
-        """Ask for questions until there are no more; a failed one ends nothing."""
+        """Read questions until the input ends; continue after a failed one."""
         say(f"Chatting with {self.model}. An empty line or ^D ends it.")
         while True:
             line = await asyncio.to_thread(_read_line)
@@ -99,7 +99,7 @@ class Talk:
                 report_error(error)
 
     async def ask(self, message: str) -> None:
-        """Ask one question and show its answer as it comes."""
+        """Send one question and stream its reply."""
         question = service.Question(
             message=message,
             model=self.model,
@@ -119,7 +119,7 @@ class Talk:
 
 
 class _Shown:
-    """What of an answer is on the screen already."""
+    """The part of a reply that is already on the screen."""
 
     def __init__(self, *, is_live: bool) -> None:
         self._is_live = is_live
@@ -131,10 +131,10 @@ class _Shown:
             click.echo(printable(piece), nl=False)
 
     def finish(self, text: str) -> None:
-        """Show what is not on the screen yet: all of it where nothing was streamed."""
+        """Print the rest of the reply, or all of it if nothing was streamed."""
         rest = text.removeprefix(self._shown)
         if self._shown and rest == text:
-            # Another try has said it in other words.
+            # A retry has produced another text.
             click.echo("\n")
         click.echo(printable(rest))
 
@@ -180,6 +180,6 @@ async def _list(backend: Backend, *, as_json: bool) -> None:
         echo_json(rows)
         return
     if not rows:
-        say("There are no chats yet. `dialectic chat` begins one.")
+        say("No chats yet. `dialectic chat` starts one.")
     for row in rows:
         click.echo(f"{str(row['id'])[:8]}  {row['messages']:>4}  {printable(row['title'])}")

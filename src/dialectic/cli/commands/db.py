@@ -20,12 +20,12 @@ from dialectic.settings import Settings, inherited_environment
 
 @click.group()
 def db() -> None:
-    """The database: migrate it, say where it is, look into it, stop the embedded server."""
+    """The database: migrate, print its URL, open a shell, stop the embedded server."""
 
 
-@db.command(short_help="Bring the database to this version's schema.")
+@db.command(short_help="Migrate the database to this version's schema.")
 def migrate() -> None:
-    """Bring the database to this version's schema; nothing happens if it has it."""
+    """Migrate the database to this version's schema; does nothing if it is current."""
 
     async def main(settings: Settings) -> ExitCode:
         async with open_address(settings) as address:
@@ -40,7 +40,7 @@ def migrate() -> None:
 
 @db.command()
 def url() -> None:
-    """Print the address of the database. The embedded one answers only while a command runs."""
+    """Print the URL of the database. The embedded server runs only while a command does."""
 
     async def main(settings: Settings) -> ExitCode:
         async with open_address(settings) as address:
@@ -55,12 +55,12 @@ def url() -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def shell(arguments: tuple[str, ...]) -> None:
-    """Open psql on the database, if it is installed; ARGUMENTS go to it."""
+    """Open psql on the database, if psql is installed; ARGUMENTS are passed to it."""
     program = shutil.which("psql")
     if program is None:
         raise ConfigurationError(
-            "psql is not installed here. Install a PostgreSQL client, or connect with any other "
-            "to the address that `dialectic db url` prints."
+            "psql is not installed. Install a PostgreSQL client, or connect with another one to "
+            "the URL that `dialectic db url` prints."
         )
 
     async def main(settings: Settings) -> int:
@@ -71,7 +71,7 @@ def shell(arguments: tuple[str, ...]) -> None:
             )
 
             def pass_on(number: signal.Signals) -> None:
-                if number is not signal.SIGINT:  # ^C is psql's own: the terminal sends it there too
+                if number is not signal.SIGINT:  # psql handles ^C: the terminal sends it there too
                     process.terminate()
 
             with handling_signals(pass_on):
@@ -81,7 +81,7 @@ def shell(arguments: tuple[str, ...]) -> None:
 
 
 def psql_environment(url: str) -> dict[str, str]:
-    """Build psql's environment: an address on a command line could be read by everyone."""
+    """Build psql's environment: every user could read a URL on the command line."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     given = {
@@ -91,7 +91,7 @@ def psql_environment(url: str) -> dict[str, str]:
         "PGPASSWORD": unquote(parts.password) if parts.password else query.get("password"),
         "PGDATABASE": unquote(parts.path.lstrip("/")) or query.get("dbname"),
         "PGSSLMODE": query.get("sslmode"),
-        # Whoever forgets an open transaction at the prompt holds up everyone who needs its rows.
+        # A forgotten open transaction would block everyone who needs its rows.
         "PGOPTIONS": "-c search_path=dialectic,public -c idle_in_transaction_session_timeout=60s",
     }
     return inherited_environment() | {name: text for name, text in given.items() if text}
@@ -99,9 +99,11 @@ def psql_environment(url: str) -> dict[str, str]:
 
 @db.command(short_help="Stop the embedded server.")
 def stop() -> None:
-    """Stop the embedded server although commands may be using it; they start it again."""
+    """Stop the embedded server, even if commands are using it; they start it again."""
     settings = load_settings()
     if settings.database_url:
-        raise UsageError("DIALECTIC_DATABASE_URL is set: that server is not ours to stop.")
+        raise UsageError(
+            "DIALECTIC_DATABASE_URL is set. This command stops only the embedded server."
+        )
     stopped = embedded.stop_server(settings.home)
     say("The server has stopped." if stopped else "No server was running.")

@@ -1,4 +1,4 @@
-"""`dialectic doctor`: looks at everything the program needs, and says what to do where it fails."""
+"""`dialectic doctor`: checks everything the program needs, and says how to fix it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dialectic.settings import Settings
 
 @click.command()
 def doctor() -> None:
-    """Check settings, database, storage, models and embedder; exits 0 only if all is well."""
+    """Check settings, database, storage, models and embedder; exits 0 only if all checks pass."""
     sys.exit(run_async(_examine(load_settings())))
 
 
@@ -98,16 +98,16 @@ async def _check_endpoints(engine: Engine) -> str:
         told = " ".join(fault.message for fault in faults)
         raise ConfigurationError(told, remedy=remedies[0] if remedies else None)
     slow = [words for row in known if (words := describe_pace(row)) is not None]
-    return " ".join(slow) or f"{len(engine.catalog.endpoints)} set, nothing to tell of them"
+    return " ".join(slow) or f"{len(engine.catalog.endpoints)} configured, no problems"
 
 
 def describe_faults(row: dict[str, Any]) -> Iterator[ConfigurationError]:
-    """Say what keeps calls from an endpoint, and what to do about it."""
+    """Describe what blocks calls to an endpoint, and how to fix it."""
     name, since = row["endpoint"], row["opened_at"]
     if row["circuit"] != "closed" and row["reason"] == "provider_quota":
         yield ConfigurationError(
-            f"{name}: its account is empty since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
-            "Add credit to it, then resume what waits.",
+            f"{name}: the account has had no credit since {since:%Y-%m-%d %H:%M} UTC "
+            f"({row['message']}). Add credit, then resume the waiting sessions.",
             reason="account_empty",
             subject=name,
             remedy=Remedy(RemedyAction.RESUME),
@@ -115,18 +115,18 @@ def describe_faults(row: dict[str, Any]) -> Iterator[ConfigurationError]:
     elif row["circuit"] != "closed":
         wait_s = max(0.0, row["probe_in_s"])
         probe = (
-            "is tried just now" if row["circuit"] == "probing" else f"is tried in {wait_s:.0f} s"
+            "A probe is running" if row["circuit"] == "probing" else f"Next probe in {wait_s:.0f} s"
         )
         yield ConfigurationError(
-            f"{name}: fails since {since:%Y-%m-%d %H:%M} UTC ({row['message']}) and {probe}; "
-            "until then no call goes there.",
+            f"{name}: has been failing since {since:%Y-%m-%d %H:%M} UTC ({row['message']}). "
+            f"{probe}; calls are blocked until then.",
             reason="probing" if row["circuit"] == "probing" else "failing",
             subject=name,
         )
     if row["key_refused_at"] is not None:
         yield ConfigurationError(
-            f"{name}: its key is refused since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
-            f"({row['key_message']}). Set another one, then retry what failed.",
+            f"{name}: the key has been rejected since {row['key_refused_at']:%Y-%m-%d %H:%M} UTC "
+            f"({row['key_message']}). Set another key, then retry the failed jobs.",
             reason="key_refused",
             subject=name,
             remedy=Remedy(RemedyAction.RETRY),
@@ -134,12 +134,12 @@ def describe_faults(row: dict[str, Any]) -> Iterator[ConfigurationError]:
 
 
 def describe_pace(row: dict[str, Any]) -> str | None:
-    """Say that an endpoint has asked for patience, if it has."""
+    """Describe an endpoint's rate limit, if one applies."""
     words = []
     if row["closed_s"]:
-        words.append(f"takes no call for {row['closed_s']:.0f} s, as it asked")
+        words.append(f"accepts no calls for {row['closed_s']:.0f} s, at its request")
     if row["rate_per_minute"] is not None:
-        words.append(f"gets {row['rate_per_minute']:.0f} requests a minute at most, and more soon")
+        words.append(f"limited to {row['rate_per_minute']:.0f} requests a minute for now")
     return f"{row['endpoint']}: {'; '.join(words)}." if words else None
 
 

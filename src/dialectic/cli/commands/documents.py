@@ -1,4 +1,4 @@
-"""`dialectic show, list, diff`: read what was written."""
+"""`dialectic show, list, diff`: read contributions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyA
 
 @click.command()
 @click.argument("found", metavar="ID")
-@click.option("--prompt", is_flag=True, help="Show what the model was sent instead.")
+@click.option("--prompt", is_flag=True, help="Show the prompt sent to the model instead.")
 @click.option("--json", "as_json", is_flag=True, help="The whole record as JSON.")
 def show(found: str, *, prompt: bool, as_json: bool) -> None:
-    """Show a contribution, one turn of it, or a session: whatever ID (or its beginning) names."""
+    """Show the contribution, turn or session with this ID (or prefix of an id)."""
 
     async def act(backend: Backend) -> ExitCode:
         try:
@@ -49,12 +49,12 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
 
 
 def _show_text(text: str) -> None:
-    """Show a text as it is, but for what could command a terminal where there is one."""
+    """Print a text unchanged; on a terminal, without control characters."""
     click.echo(printable(text) if sys.stdout.isatty() else text)
 
 
 async def _find_written(backend: Backend, text: str) -> tuple[dict[str, Any], list[str]]:
-    """Find what a model wrote, a document or one turn of it, and the facts about it."""
+    """Find a contribution or one turn, and its description."""
     try:
         contribution_id = await backend.get_contribution_id(text)
     except NotFound:
@@ -69,7 +69,7 @@ async def _get_session_id(backend: Backend, text: str) -> UUID:
         return await backend.get_session_id(text)
     except DialecticError:
         raise NotFound(
-            f"There is no contribution and no session {text!r}.",
+            f"No contribution or session matches {text!r}.",
             reason="no_session",
             subject=text,
             remedy=Remedy(RemedyAction.LIST_SESSIONS),
@@ -77,7 +77,7 @@ async def _get_session_id(backend: Backend, text: str) -> UUID:
 
 
 def _describe(row: dict[str, Any]) -> list[str]:
-    """The facts about a document, above it, on stderr: stdout has the document alone."""
+    """Build a document's description for stderr; stdout has only the document."""
     by = f"{row['model_name']}, version {row['edit_version']}"
     lines = [
         f"{row['contribution_type']} {row['id']} by {by}",
@@ -97,12 +97,12 @@ def _describe(row: dict[str, Any]) -> list[str]:
     if marks:
         lines.append(f"  {', '.join(marks)}")
     if not row["is_latest_edit"]:
-        lines.append("  there is a newer version of it")
+        lines.append("  a newer version exists")
     return lines
 
 
 def _describe_manifest(row: dict[str, Any]) -> list[str]:
-    """What became of the texts of a prompt that was too long."""
+    """Describe how the texts of a too long prompt were shortened."""
     manifest = row["manifest"]
     return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
 
@@ -119,10 +119,10 @@ def _describe_chunk(row: dict[str, Any]) -> list[str]:
 
 
 async def _read_request(backend: Backend, row: dict[str, Any]) -> dict[str, Any]:
-    """Read what a model was sent for a document, or for one turn of it."""
+    """Read the prompt of a document or of one turn."""
     path = row["raw_response_storage_path"]
     if path is None:
-        raise UsageError("This version was written by a person; no model was asked for it.")
+        raise UsageError("A person wrote this version, so it has no prompt.")
     overview = await backend.look(row["session_id"])
     data = await backend.read_file(overview.session["project_id"], path)
     request: dict[str, Any] = json.loads(data)["request"]
@@ -137,7 +137,7 @@ def _format_prompt(request: dict[str, Any]) -> str:
 
 @click.command(name="list")
 @click.argument("session", required=False)
-@click.option("--all", "everything", is_flag=True, help="Drafts too, not only finished documents.")
+@click.option("--all", "everything", is_flag=True, help="Include drafts.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
     """List all sessions, or the contributions of SESSION with their ids."""
@@ -155,7 +155,7 @@ def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
         for row in rows:
             click.echo(printable(_line(row)))
         if not rows:
-            say("Nothing is written yet.")
+            say("No documents yet.")
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -177,7 +177,7 @@ def _line(row: dict[str, Any]) -> str:
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 def diff(before: str, after: str) -> None:
-    """Show how contribution B differs from contribution A; exits 0 also if they do."""
+    """Compare contribution B with contribution A; exits 0 even if they differ."""
 
     async def act(backend: Backend) -> ExitCode:
         old, new = [

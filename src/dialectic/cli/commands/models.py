@@ -1,4 +1,4 @@
-"""`dialectic models`: which models there are, what they cost, and whether they answer."""
+"""`dialectic models`: list models and prices, sync them, test one."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from dialectic.tokens.counting import CountMethod, TokenCount, count_request_tok
 
 TEST_PROMPT = "Reply with the single word OK."
 TEST_OUTPUT_TOKENS = 16
-# A model that thinks before it speaks would have used up those before its first word.
+# A reasoning model would use up fewer tokens before its first word.
 TEST_THOUGHT_TOKENS = 1_000
 
 
 @click.group()
 def models() -> None:
-    """Models: list them, ask endpoints which they have, try one."""
+    """Models: list, sync with endpoints, test."""
 
 
 # -- list -----------------------------------------------------------------------------------------
 
 
-@models.command("list", short_help="List the models that are known.")
+@models.command("list", short_help="List the known models.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
-    """List the models that are known, with windows, prices and what is missing to use them."""
+    """List the known models, with windows, prices and what is missing to use them."""
     settings = load_settings(knows_server=True)
     rows = run_async(_list(settings)) if settings.server else list_models_here(settings)
     if as_json:
@@ -59,7 +59,7 @@ def list_(*, as_json: bool) -> None:
         return
     for line in build_table(rows):
         click.echo(printable(line))
-    say("Prices are US dollars per million tokens, in and out. docs/models.md says more.")
+    say("Prices are US dollars per million tokens, in and out. See docs/models.md.")
     if unknown := [row for row in rows if row.state is State.UNCONFIGURED]:
         path = "the server's config.toml" if settings.server else settings.home / "config.toml"
         say(f"To use a model that is only listed, add to {path}, with figures for each `?`:")
@@ -75,14 +75,14 @@ HEADINGS = ("model", "window", "answer", "in", "out", "tokens", "facts", "state"
 
 
 def build_table(rows: list[Row]) -> list[str]:
-    """Build the list as lines of equal columns."""
+    """Format the list as a table."""
     cells = [HEADINGS, *(_build_cells(row) for row in rows)]
     widths = [max(len(cell[column]) for cell in cells) for column in range(len(HEADINGS))]
     return ["  ".join(_align(cell, widths)).rstrip() for cell in cells]
 
 
 def _align(cells: tuple[str, ...], widths: list[int]) -> list[str]:
-    """Put figures to the right and words to the left."""
+    """Align numbers right and words left."""
     return [
         cell.rjust(width) if 1 <= column <= 4 else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
@@ -111,7 +111,7 @@ def _describe_origin(row: Row) -> str:
 
 
 def show_price(price: Decimal) -> str:
-    """Show a price with two places at least, and with all it has."""
+    """Format a price with all its decimals, at least two."""
     whole, _, places = f"{price.normalize():f}".partition(".")
     return f"{whole}.{places:0<2}"
 
@@ -122,7 +122,7 @@ def show_price(price: Decimal) -> str:
 @models.command()
 @click.argument("endpoint", required=False)
 def sync(endpoint: str | None) -> None:
-    """Ask ENDPOINT, or every one that can be asked, which models it has."""
+    """Fetch the list of models from ENDPOINT, or from all endpoints."""
     sys.exit(run_async(_sync(load_settings(), endpoint)))
 
 
@@ -152,18 +152,18 @@ async def _sync(settings: Settings, only: str | None) -> ExitCode:
 def _refuse(catalog: Catalog, only: str | None) -> DialecticError:
     if only is not None and only not in catalog.endpoints:
         return UsageError(
-            f"There is no endpoint {only!r}. Known here: {', '.join(catalog.endpoints)}.",
+            f"Endpoint {only!r} does not exist. Known: {', '.join(catalog.endpoints)}.",
             reason="no_endpoint",
             subject=only,
         )
     lacking = [catalog.endpoints[only]] if only else catalog.endpoints.values()
     variables = ", ".join(f"{end.api_key_env} ({end.name})" for end in lacking)
-    return KeyMissing(f"No endpoint can be asked, for no key is set. Set one of: {variables}.")
+    return KeyMissing(f"No endpoint can list models: no key is set. Set one of: {variables}.")
 
 
 async def _ask_for_models(catalog: Catalog, name: str) -> CachedModels:
     provider = catalog.find_remote(name)
-    assert provider is not None, "what has an endpoint is remote"
+    assert provider is not None, "a model with an endpoint has a provider"
     listed = sorted(await provider.list_models(), key=lambda model: model.name)
     return CachedModels(datetime.fromtimestamp(time.time(), UTC).date(), tuple(listed))
 
@@ -181,19 +181,19 @@ def _compare(catalog: Catalog, name: str, seen: CachedModels) -> str:
 # -- test -----------------------------------------------------------------------------------------
 
 
-@models.command(short_help="Ask MODEL for one word: a real call, booked to no wallet.")
+@models.command(short_help="Test MODEL with a short real call, not charged to a wallet.")
 @click.argument("model")
 def test(model: str) -> None:
-    """Ask MODEL for one word: a real call, of a few tokens, that is not booked to any wallet."""
+    """Test MODEL with a real call of a few tokens, which is not charged to any wallet."""
     sys.exit(run_async(_test(load_settings(), model)))
 
 
 @dataclass(slots=True)
 class Trial:
-    """One call and what was seen of it."""
+    """One test call and its measurements."""
 
     counted: TokenCount
-    # What its provider counts, if it says so.
+    # The provider's own token count, if available.
     provider_counts: int | None
     reply: Reply
     first_text_s: float | None
@@ -233,7 +233,7 @@ async def _try_out(catalog: Catalog, card: ModelCard) -> Trial:
 
 
 def describe_trial(card: ModelCard, trial: Trial) -> list[tuple[str, str]]:
-    """Put a call into words, line by line."""
+    """Describe a test call, line by line."""
     usage, counted = trial.reply.usage, trial.counted
     first = f", first words after {trial.first_text_s:.2f} s" if trial.first_text_s else ""
     margin = f", at most {counted.upper_tokens}" if counted.method is CountMethod.ESTIMATE else ""
@@ -245,7 +245,7 @@ def describe_trial(card: ModelCard, trial: Trial) -> list[tuple[str, str]]:
     cost = price_call(card, usage.input_tokens, usage.output_tokens)
     return [
         ("model", card.name),
-        ("answer", " ".join(trial.reply.text.split()) or "(no word but thoughts)"),
+        ("answer", " ".join(trial.reply.text.split()) or "(no text, only reasoning)"),
         ("finish", f"{trial.reply.finish_reason} ({trial.reply.raw_finish_reason})"),
         ("time", f"{trial.whole_s:.2f} s{first}"),
         ("usage", f"{usage.input_tokens} in, {usage.output_tokens} out, {usage.source}"),

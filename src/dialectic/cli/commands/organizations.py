@@ -1,4 +1,4 @@
-"""`dialectic org`: organisations and who belongs to them. For the operator."""
+"""`dialectic org`: organisations and their members. For the operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dialectic.db.pool import Database
 from dialectic.errors import ExitCode, NotFound
 
 as_option = click.option(
-    "--as", "acting", default=LOCAL_USER, show_default=True, help="The user who does it."
+    "--as", "acting", default=LOCAL_USER, show_default=True, help="The acting user."
 )
 
 
@@ -31,7 +31,7 @@ async def _act_as(db: Database, name: str) -> Caller:
 @click.argument("name")
 @as_option
 def create(name: str, acting: str) -> None:
-    """Make an organisation and print its id; whoever makes it owns it."""
+    """Create an organisation and print its id; the acting user owns it."""
 
     async def act(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
@@ -68,7 +68,7 @@ def list_(organization: str | None, acting: str) -> None:
     run_local(act)
 
 
-@org.command(short_help="Take user NAME in, or give a member another role.")
+@org.command(short_help="Add user NAME, or change a member's role.")
 @click.argument("organization")
 @click.argument("name")
 @click.option(
@@ -76,11 +76,11 @@ def list_(organization: str | None, acting: str) -> None:
     type=click.Choice([role.value for role in Role]),
     default=Role.MEMBER.value,
     show_default=True,
-    help="What they may do there.",
+    help="The member's role.",
 )
 @as_option
 def add(organization: str, name: str, role: str, acting: str) -> None:
-    """Take user NAME into an organisation, or give a member another role."""
+    """Add user NAME to an organisation, or change a member's role."""
 
     async def act(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
@@ -97,16 +97,16 @@ def add(organization: str, name: str, role: str, acting: str) -> None:
 @click.argument("name")
 @as_option
 def remove(organization: str, name: str, acting: str) -> None:
-    """Let a member go; their tokens there end, what they made stays."""
+    """Remove a member; their tokens there are revoked, their work is kept."""
 
     async def act(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
         caller = await enter_organization(db, await _act_as(db, acting), organization)
         members = {member.name: member for member in await accounts.list_members(db, caller)}
         if name not in members:
-            raise NotFound(f"{name!r} does not belong to {organization!r}.")
+            raise NotFound(f"{name!r} is not a member of {organization!r}.")
         await accounts.remove_member(db, caller, members[name].user_id)
-        say(f"{name!r} no longer belongs to {organization!r}.")
+        say(f"Removed {name!r} from {organization!r}.")
         return ExitCode.DONE
 
     run_local(act)

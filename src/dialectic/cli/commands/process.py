@@ -1,4 +1,4 @@
-"""`dialectic process`: what a session goes through, before any session does."""
+"""`dialectic process`: list, show and check processes."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ models_option = click.option(
 
 @click.group()
 def process() -> None:
-    """Processes: list them, show what one does and in how many calls, check one of your own."""
+    """Processes: list them, show one with its number of calls, check your own."""
 
 
-@process.command("list", short_help="List the processes that have a name.")
+@process.command("list", short_help="List the installed processes.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def list_(*, as_json: bool) -> None:
-    """List the processes that have a name: those that are shipped, and your own."""
+    """List the installed processes: the shipped ones and your own."""
     settings = load_settings(knows_server=True)
     own = settings.own_processes
     listed = run_async(_list(settings)) if settings.server else list_processes(own)
@@ -59,7 +59,7 @@ def list_(*, as_json: bool) -> None:
     for one in listed:
         click.echo(printable("\n".join(_describe_listed(one))))
     where = "processes/NAME in the server's home" if settings.server else own / "NAME"
-    say(f"Your own go to {where}; docs/processes.md says how to write one.")
+    say(f"Put your own in {where}; see docs/processes.md.")
 
 
 async def _list(settings: Settings) -> list[Listed]:
@@ -103,10 +103,10 @@ def _as_json(one: Listed) -> dict[str, Any]:
 @process.command()
 @click.argument("name", default="standard")
 @models_option
-@click.option("--prompts", is_flag=True, help="Also what the models are told, word for word.")
+@click.option("--prompts", is_flag=True, help="Include the full prompts.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
-    """Draw a process by its NAME or its folder, with the number of calls."""
+    """Draw a process, given by NAME or folder, with its number of calls."""
     settings = load_settings(knows_server=True)
     shown = (
         run_async(_load(settings, name))
@@ -124,7 +124,7 @@ def show(name: str, *, models: int, prompts: bool, as_json: bool) -> None:
 
 
 def _choose_pen() -> Pen:
-    """Draw frames where they can be seen, and plain characters where they might not be."""
+    """Use box-drawing characters if the output supports them, else ASCII."""
     if not sys.stdout.isatty():
         return build_plain_pen()
     width = max(WIDTH_MIN, min(shutil.get_terminal_size().columns, WIDTH_MAX))
@@ -141,7 +141,7 @@ def _show_prompts(shown: Process) -> None:
 
 
 def describe_process(shown: Process, outline: Outline, *, with_prompts: bool) -> dict[str, Any]:
-    """Describe a process and its figures, for programs."""
+    """Build the JSON description of a process."""
     described = {
         "name": shown.name,
         "title": shown.file.title,
@@ -178,7 +178,7 @@ def _describe_stage(stage: Stage, outline: Outline) -> dict[str, Any]:
 @click.argument("place", metavar="FILE-OR-FOLDER")
 @models_option
 def check(place: str, *, models: int) -> None:
-    """Check a process file, or the folder that holds one, and its prompts and overlays."""
+    """Check a process file (or its folder), with its prompts and overlays."""
     checked = load_process(place, own=load_settings().own_processes)
     for label, number, detail in _count_parts(checked, build_outline(checked, models=models)):
         click.echo(printable(f"{label:<12}{number:>5,}  {detail}".rstrip()))
@@ -195,8 +195,8 @@ def _count_parts(checked: Process, outline: Outline) -> list[tuple[str, int, str
     return [
         ("stages", len(checked.order), " > ".join(stage.slug for stage in checked.order)),
         ("steps", len(steps), ", ".join(steps)),
-        ("inputs", inputs, "each is made before it is read"),
-        ("prompts", len(checked.prompts), "each is there, and is given every variable it uses"),
+        ("inputs", inputs, "each is produced before it is read"),
+        ("prompts", len(checked.prompts), "each exists and gets every variable it uses"),
         ("documents", len(documents), ", ".join(documents)),
         ("domains", len(checked.file.domains), ", ".join(checked.file.domains)),
         ("overlays", len(checked.overlays), ", ".join(checked.overlays)),

@@ -1,7 +1,4 @@
-"""`dialectic search`: find passages in the documents of a project.
-
-`dialectic export, import`: take a project away, and take one in.
-"""
+"""`dialectic search, export, import`: search, export and import projects."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ WIDTH = 96
 @click.command()
 @click.argument("project")
 @click.argument("query")
-@click.option("--limit", type=int, default=LIMIT_DEFAULT, help="How many passages at most.")
+@click.option("--limit", type=int, default=LIMIT_DEFAULT, help="Maximum number of passages.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
-    """Find what answers QUERY in PROJECT (a folder, a name, or an id of it or of a session)."""
+    """Search PROJECT (a folder, a name, or an id of it or of a session) for QUERY."""
 
     async def act(backend: Backend) -> ExitCode:
         check_query(query, limit)
@@ -43,7 +40,7 @@ def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
 
 
 def describe_results(results: Results) -> dict[str, object]:
-    """Build what a program wants to know of a search."""
+    """Build the JSON result of a search."""
     return {
         "embedder": results.embedder,
         "embedded_tokens": results.embedded_tokens,
@@ -65,7 +62,7 @@ def describe_results(results: Results) -> dict[str, object]:
 
 
 def build_entry(number: int, hit: Hit) -> str:
-    """Build the lines that show one passage: its document, its headings, the start of it."""
+    """Format one passage: its document, its headings, its first lines."""
     words = " ".join(hit.text.split())
     shown = words if len(words) <= EXCERPT_CHARS else f"{words[:EXCERPT_CHARS].rstrip()}…"
     lines = [f"{number}. {hit.path}  ({str(hit.document_id)[:8]})"]
@@ -86,7 +83,7 @@ def build_entry(number: int, hit: Hit) -> str:
 @click.option("--finished", is_flag=True, help="Finished documents only; cannot be imported.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> None:
-    """Write PROJECT (a folder, a name, or an id of it or of a session) into a zip file."""
+    """Export PROJECT (a folder, a name, or an id of it or of a session) to a zip file."""
 
     async def act(backend: Backend) -> ExitCode:
         project_id = await backend.get_project_id(project)
@@ -114,7 +111,7 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def import_(file: Path, *, as_json: bool) -> None:
-    """Take in a project from FILE, which `dialectic export` has written."""
+    """Import a project from FILE, written by `dialectic export`."""
 
     async def act(backend: Backend) -> ExitCode:
         taken = await backend.import_project(file)

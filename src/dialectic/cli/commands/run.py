@@ -35,10 +35,10 @@ from dialectic.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     prompt: str
-    # What reading the prompt's file had to tell.
+    # Notes from reading the prompt's file.
     notes: tuple[str, ...]
     models: str
     process: str
@@ -72,7 +72,7 @@ class RunOptions:
     "--models",
     default="",
     metavar="M,…",
-    help="Models, comma separated; `name*3` asks one three times.",
+    help="Models, comma separated; `name*3` uses one three times.",
 )
 @click.option(
     "--process",
@@ -86,7 +86,7 @@ class RunOptions:
     default="General",
     show_default=True,
     metavar="D",
-    help="The field the prompt is of.",
+    help="The prompt's domain.",
 )
 @click.option(
     "--name",
@@ -100,27 +100,27 @@ class RunOptions:
     metavar="STAGE",
     help="The last stage to run; by default the process's last.",
 )
-@click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` goes on.")
+@click.option("--pause", is_flag=True, help="Wait for you after each stage; `next` continues.")
 @click.option(
     "--lead",
     default="",
     metavar="M",
-    help="The model whose last documents count; else the first.",
+    help="The model whose last documents are final; default: the first.",
 )
 @click.option(
     "--resource",
     multiple=True,
     metavar="KIND=FILE",
-    help="Give the project a file that every prompt carries; repeatable. KIND is one of "
+    help="Add a file that every prompt includes; repeatable. KIND is one of "
     f"{', '.join(kind.value for kind in ResourceKind)}.",
 )
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(1, TOKENS_MAX),
     metavar="N",
-    help="Cap on one answer's length.",
+    help="Maximum length of one response.",
 )
-@click.option("--no-continue", is_flag=True, help="Leave an answer that is cut off as it is.")
+@click.option("--no-continue", is_flag=True, help="Do not continue a truncated response.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -132,91 +132,91 @@ class RunOptions:
     type=click.IntRange(0, SHRINK_MAX),
     default=0,
     metavar="N",
-    help="Leave out the first N things that the process can do without.",
+    help="Leave out the first N optional parts of the process.",
 )
-@click.option(
-    "--budget", metavar="USD", help="The most the session may spend; it is never exceeded."
-)
-@click.option("--dry-run", is_flag=True, help="Say what it will cost and take, and do nothing.")
-@click.option("--detach", is_flag=True, help="Start the work, print the session's id and leave.")
+@click.option("--budget", metavar="USD", help="Spending limit of the session; never exceeded.")
+@click.option("--dry-run", is_flag=True, help="Print the expected cost and time, and stop.")
+@click.option("--detach", is_flag=True, help="Start the session, print its id and exit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 @click.option("--yes", is_flag=True, help="Answer yes to every question.")
 def run(prompt: str | None, file: Path | None, **options: object) -> None:
     """Let several models argue about PROMPT (or `-` for standard input)."""
     settings = load_settings(knows_server=True)
     text, notes = read_prompt(prompt, file, bytes_max=settings.max_prompt_bytes)
-    wish = RunOptions(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
-    sys.exit(run_async(_run(settings, wish)))
+    run_options = RunOptions(prompt=text, notes=notes, **options)  # type: ignore[arg-type]
+    sys.exit(run_async(_run(settings, run_options)))
 
 
-async def _run(settings: Settings, wish: RunOptions) -> ExitCode:
-    # What can be wrong with the words is found before a server is started for them.
-    _, notes = check_prompt(wish.prompt, bytes_max=settings.max_prompt_bytes)
-    wish = replace(wish, notes=(*wish.notes, *notes))
-    check_name(wish.name)
+async def _run(settings: Settings, run_options: RunOptions) -> ExitCode:
+    # Check the options before starting a database server.
+    _, notes = check_prompt(run_options.prompt, bytes_max=settings.max_prompt_bytes)
+    run_options = replace(run_options, notes=(*run_options.notes, *notes))
+    check_name(run_options.name)
     resources = tuple(
-        read_resource(given, bytes_max=settings.max_prompt_bytes) for given in wish.resource
+        read_resource(given, bytes_max=settings.max_prompt_bytes) for given in run_options.resource
     )
     if not settings.server:
-        _check(wish, load_process(wish.process, own=settings.own_processes))
-    if wish.models:
-        parse_model_list(wish.models)
-    if not wish.dry_run:
-        prepare_out(wish.out, detach=wish.detach)
+        _check(run_options, load_process(run_options.process, own=settings.own_processes))
+    if run_options.models:
+        parse_model_list(run_options.models)
+    if not run_options.dry_run:
+        prepare_out(run_options.out, detach=run_options.detach)
     async with open_backend(settings) as backend:
-        process = _check(wish, await backend.load_process(wish.process))
+        process = _check(run_options, await backend.load_process(run_options.process))
         wanted = Wanted(
-            ask=_build_ask(wish, process, resources),
-            shrunk=wish.shrink,
-            takes_defaults=not wish.models,
+            ask=_build_ask(run_options, process, resources),
+            shrunk=run_options.shrink,
+            takes_defaults=not run_options.models,
         )
-        return await _begin(backend, wish, wanted)
+        return await _begin(backend, run_options, wanted)
 
 
-def _check(wish: RunOptions, process: Process) -> Process:
-    """Refuse what the process does not know; leave out of it what is not wished for."""
-    smaller = shrink_process(process, wish.shrink)
-    check_run_request(smaller, until=wish.until, domain=wish.domain)
+def _check(run_options: RunOptions, process: Process) -> Process:
+    """Reject options that the process does not have; remove the parts left out."""
+    smaller = shrink_process(process, run_options.shrink)
+    check_run_request(smaller, until=run_options.until, domain=run_options.domain)
     return smaller
 
 
-def _build_ask(wish: RunOptions, process: Process, resources: tuple[Given, ...]) -> RunRequest:
+def _build_ask(
+    run_options: RunOptions, process: Process, resources: tuple[Given, ...]
+) -> RunRequest:
     return RunRequest(
-        prompt=wish.prompt,
-        models=parse_model_list(wish.models) if wish.models else [],
+        prompt=run_options.prompt,
+        models=parse_model_list(run_options.models) if run_options.models else [],
         process=process,
-        name=wish.name,
-        domain=wish.domain,
-        until=wish.until,
-        lead=wish.lead,
-        is_autopilot=not wish.pause,
+        name=run_options.name,
+        domain=run_options.domain,
+        until=run_options.until,
+        lead=run_options.lead,
+        is_autopilot=not run_options.pause,
         resources=resources,
-        continue_until_complete=not wish.no_continue,
-        max_output_tokens=wish.max_output_tokens,
-        budget_credits=None if wish.budget is None else parse_usd(wish.budget),
+        continue_until_complete=not run_options.no_continue,
+        max_output_tokens=run_options.max_output_tokens,
+        budget_credits=None if run_options.budget is None else parse_usd(run_options.budget),
     )
 
 
-def _check_fit(wish: RunOptions, ask: RunRequest, quoted: QuotedRun) -> None:
-    """Refuse what never fits its budget, whatever is left out; say so if that is only asked."""
+def _check_fit(run_options: RunOptions, ask: RunRequest, quoted: QuotedRun) -> None:
+    """Reject a run that cannot fit its budget; a dry run only reports it."""
     if quoted.fits or ask.budget_credits is None:
         return
     budget = format_credits(ask.budget_credits, is_play=quoted.quote.is_play_money)
     reason = (
-        f"Even with all left out that process {ask.process.name!r} can do without, the run is "
-        f"expected to cost more than the budget of {budget}."
+        f"Even without the optional parts of process {ask.process.name!r}, the run is expected "
+        f"to cost more than the budget of {budget}."
     )
-    if wish.dry_run:
-        say(f"{reason} It is refused; with --yes it begins, and pauses when the budget is used.")
-    elif not wish.yes:
+    if run_options.dry_run:
+        say(f"{reason} Without --yes it is rejected; with --yes it pauses at the budget.")
+    elif not run_options.yes:
         raise FundsError(
-            f"{reason} --dry-run shows the figures; with --yes it begins, and pauses when the "
+            f"{reason} Use --dry-run to see the costs. With --yes it starts, and pauses when the "
             "budget is used."
         )
 
 
 def _fit(wanted: Wanted, quoted: QuotedRun) -> Wanted:
-    """Name the models, and leave out of the process what the budget has no room for."""
+    """Choose the models, and remove optional parts until the run fits the budget."""
     ask = wanted.ask
     process = shrink_process(ask.process, quoted.shrink - wanted.shrunk)
     return Wanted(
@@ -224,27 +224,27 @@ def _fit(wanted: Wanted, quoted: QuotedRun) -> Wanted:
     )
 
 
-async def _begin(backend: Backend, wish: RunOptions, wanted: Wanted) -> ExitCode:
-    """Say what it will cost and, if that is all right, begin."""
-    quoted = await backend.quote(wanted, lists_smaller=wish.dry_run)
-    _check_fit(wish, wanted.ask, quoted)
+async def _begin(backend: Backend, run_options: RunOptions, wanted: Wanted) -> ExitCode:
+    """Print the expected cost, ask for confirmation, and start."""
+    quoted = await backend.quote(wanted, lists_smaller=run_options.dry_run)
+    _check_fit(run_options, wanted.ask, quoted)
     _name_models(quoted)
     quote = quoted.quote
     for left_out in quoted.left_out:
         say(f"  left out: {left_out}")
-    if wish.dry_run:
+    if run_options.dry_run:
         show_quote(
             quote,
             quoted.smaller,
             budget_credits=wanted.ask.budget_credits,
             fits=quoted.fits,
-            as_json=wish.as_json,
+            as_json=run_options.as_json,
         )
         return ExitCode.DONE
     await check_funds(backend, quote)
     limit_usd = backend.settings.confirm_above_usd
-    # Whoever names a budget has said what they are ready to spend.
-    is_asked = not wish.yes and wanted.ask.budget_credits is None
+    # A given budget counts as consent to spend it.
+    is_asked = not run_options.yes and wanted.ask.budget_credits is None
     if is_asked and not await is_wanted(quote, confirm_above_usd=limit_usd):
         say("Nothing was started.")
         return ExitCode.FUNDS
@@ -252,13 +252,13 @@ async def _begin(backend: Backend, wish: RunOptions, wanted: Wanted) -> ExitCode
     with telling_unstarted(session_id):
         await backend.generate(session_id)
     say(f"Session {session_id} ({count(len(quoted.models), 'model')})")
-    for note in wish.notes:
+    for note in run_options.notes:
         say(f"  prompt: {note}")
-    if not wish.detach:
+    if not run_options.detach:
         return await work_and_follow(
-            backend, session_id, as_json=wish.as_json, out=wish.out, quote=quote
+            backend, session_id, as_json=run_options.as_json, out=run_options.out, quote=quote
         )
-    if wish.as_json:
+    if run_options.as_json:
         echo_json({"session_id": session_id})
     else:
         click.echo(session_id)
@@ -266,8 +266,8 @@ async def _begin(backend: Backend, wish: RunOptions, wanted: Wanted) -> ExitCode
 
 
 def _name_models(quoted: QuotedRun) -> None:
-    """Name models that nobody has named, before they cost anything."""
+    """Print the default models before they cost anything."""
     if quoted.has_chosen_models:
         names = ", ".join(quoted.models)
         command = name_command("models list")
-        say(f"Models: {names}. `{command}` shows which others there are.")
+        say(f"Models: {names}. `{command}` lists all models.")

@@ -1,6 +1,6 @@
-"""`dialectic serve`: the API on a port, with a worker beside it unless told otherwise.
+"""`dialectic serve, worker`: the API on a port, by default with a worker; a worker alone.
 
-`dialectic worker`: carries out jobs of anyone, for as long as it is left alone.
+A worker runs jobs of all tenants until it is stopped.
 """
 
 from __future__ import annotations
@@ -25,26 +25,29 @@ from dialectic.settings import Settings
 HOST = "127.0.0.1"
 PORT = 8420
 POOL_SIZE = 20
-# A request is told soon that the database is away; whoever sent it decides whether to wait.
+# Fail fast if the database is unavailable; the client decides whether to retry.
 PATIENCE_S = 5.0
 
 
 @click.command()
 @click.option(
-    "--host", default=HOST, show_default=True, help="Where to listen; others need a token there."
+    "--host",
+    default=HOST,
+    show_default=True,
+    help="The address to listen on; remote clients need a token.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=PORT,
     show_default=True,
-    help="The port; 0 lets the system choose one.",
+    help="The port; 0 chooses a free one.",
 )
 @click.option(
-    "--worker/--no-worker", "with_worker", default=True, help="Whether to carry out jobs as well."
+    "--worker/--no-worker", "with_worker", default=True, help="Whether to run jobs as well."
 )
 def serve(host: str, port: int, *, with_worker: bool) -> None:
-    """Serve the API until told to stop; requests and calls in flight are finished first."""
+    """Serve the API until stopped; requests and calls in flight are finished first."""
     settings = load_settings(is_server=True)
     sys.exit(run_async(_serve(settings, host, port, with_worker=with_worker)))
 
@@ -55,14 +58,14 @@ async def _serve(settings: Settings, host: str, port: int, *, with_worker: bool)
         is_known = await has_tokens(engine.db)
         check_opening(host, has_tokens=is_known)
         if not is_known and is_loopback(host):
-            say("There is no token yet: whoever is at this machine is its owner.")
+            say("No token exists yet: every user of this machine has the owner's access.")
         await _run(engine, host, port, with_worker=with_worker)
     say("Stopped.")
     return ExitCode.DONE
 
 
 async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> None:
-    from dialectic.api.app import build_app  # the framework: 0.6 s that other commands need not pay
+    from dialectic.api.app import build_app  # FastAPI takes 0.6 s to import
     from dialectic.api.server import open_server
     from dialectic.cli.worker_host import open_worker
     from dialectic.events.hub import open_hub
@@ -86,7 +89,7 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
             if worker is not None:
                 worker.stop(at_once=count > 1)
             if count == 1:
-                say("Finishing what is under way; again breaks it off.")
+                say("Finishing requests and calls in flight; press ^C again to abort them.")
 
         tasks = {asyncio.create_task(server.wait())}
         if worker is not None:
@@ -94,7 +97,7 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
         with handling_signals(leave):
             click.echo(server.url)
             say(f"Serving at {server.url}/api/v1, described at {server.url}/docs.")
-            # Whichever ends first by itself takes the other along.
+            # If one of them stops by itself, stop the other.
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not count:
                 leave(None)
@@ -104,10 +107,10 @@ async def _run(engine: Engine, host: str, port: int, *, with_worker: bool) -> No
 
 @click.command()
 @click.option(
-    "--concurrency", type=click.IntRange(1, 1000), help="Jobs to run at a time, for each endpoint."
+    "--concurrency", type=click.IntRange(1, 1000), help="Parallel jobs for each endpoint."
 )
 def worker(concurrency: int | None) -> None:
-    """Carry out jobs until told to stop; calls in flight are finished, unless told twice."""
+    """Run jobs until stopped; calls in flight are finished, unless stopped twice."""
     sys.exit(run_async(_work(load_settings(), concurrency)))
 
 

@@ -1,5 +1,4 @@
-"""`dialectic feedback, edit, rate, next, iterate, retry, regenerate`: what a person does between
-stages."""
+"""`dialectic feedback, edit, rate, next, iterate, retry, regenerate`: steer between stages."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ Callback = Callable[..., None]
 _out = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
 )
-_detach = click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+_detach = click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 _file = click.option(
     "--file", type=click.Path(path_type=Path), help="Read the text from a file, `-` for stdin."
@@ -32,7 +31,7 @@ _file = click.option(
 
 
 def _goes_on(command: Callback) -> Callback:
-    """Give a command what all have that start something in a session and work until it ends."""
+    """Add the options of commands that start work in a session."""
     for decorate in (_json, _detach, _out, click.argument("session")):
         command = decorate(command)
     return command
@@ -43,9 +42,9 @@ def _goes_on(command: Callback) -> Callback:
 @click.argument("stage")
 @click.argument("text", required=False)
 @_file
-@click.option("--on", default="", help="The contribution it is about; the whole stage if absent.")
+@click.option("--on", default="", help="The contribution it is about; default: the whole stage.")
 def feedback(session: str, stage: str, text: str | None, file: Path | None, on: str) -> None:
-    """Say something about STAGE of SESSION; every later prompt carries it."""
+    """Add feedback on STAGE of SESSION; every later prompt includes it."""
     said = read_text(text, file, what="feedback")
 
     async def act(backend: Backend) -> ExitCode:
@@ -54,7 +53,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
             await resolve_contribution_to_change(backend.get_contribution_id, on) if on else None
         )
         path = await backend.give_feedback(session_id, stage, said, target)
-        say(f"Kept in {backend.locate(path)}.")
+        say(f"Saved in {backend.locate(path)}.")
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -64,7 +63,7 @@ def feedback(session: str, stage: str, text: str | None, file: Path | None, on: 
 @click.argument("contribution")
 @_file
 def edit(contribution: str, file: Path | None) -> None:
-    """Put a text of your own in the place of CONTRIBUTION; the old version is kept."""
+    """Replace CONTRIBUTION with your own text; the old version is kept."""
     text = read_text(None, file, what="text", has_argument=False)
 
     async def act(backend: Backend) -> ExitCode:
@@ -83,7 +82,7 @@ def edit(contribution: str, file: Path | None) -> None:
 @click.argument("contribution")
 @click.argument("rating", type=click.IntRange(RATING_MIN, RATING_MAX))
 def rate(contribution: str, rating: int) -> None:
-    """Rate CONTRIBUTION from 1 to 5; later prompts tell it."""
+    """Rate CONTRIBUTION from 1 to 5; later prompts include the rating."""
 
     async def act(backend: Backend) -> ExitCode:
         found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)
@@ -101,7 +100,7 @@ def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         stage = await backend.start_next(session_id)
-        say(f"Session {session_id} goes on with {stage}.")
+        say(f"Session {session_id} continues with {stage}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
 
@@ -109,11 +108,11 @@ def next_(session: str, out: Path | None, *, detach: bool, as_json: bool) -> Non
 @click.command()
 @_goes_on
 def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
-    """Run SESSION's process once more, with its last outputs and all feedback as input."""
+    """Start another iteration of SESSION, with its last outputs and all feedback as input."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         number = await backend.iterate(session_id)
-        say(f"Session {session_id} begins iteration {number}.")
+        say(f"Session {session_id} starts iteration {number}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
 
@@ -121,17 +120,17 @@ def iterate(session: str, out: Path | None, *, detach: bool, as_json: bool) -> N
 @click.command()
 @_goes_on
 def retry(session: str, out: Path | None, *, detach: bool, as_json: bool) -> None:
-    """Run again what failed in SESSION; nothing that is saved is done again."""
+    """Retry the failed jobs of SESSION; saved work is not repeated."""
 
     async def begin(backend: Backend, session_id: UUID) -> None:
         stages = await backend.retry(session_id)
-        say(f"Session {session_id} runs again what failed in {', '.join(stages)}.")
+        say(f"Session {session_id} retries the failed jobs of {', '.join(stages)}.")
 
     _begin(begin, session, out=out, detach=detach, as_json=as_json)
 
 
 def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **options: Any) -> None:
-    """Start something in a session and, unless told to leave, work until it ends."""
+    """Start work in a session and, unless detached, run it to its end."""
     detach, as_json, out = options["detach"], options["as_json"], options["out"]
     prepare_out(out, detach=detach)
 
@@ -151,7 +150,7 @@ def _begin(begin: Callable[[Backend, UUID], Awaitable[None]], session: str, **op
 @_detach
 @_json
 def regenerate(contribution: str, *, detach: bool, as_json: bool) -> None:
-    """Let the same model write CONTRIBUTION anew; what was made from it becomes stale."""
+    """Let the same model write CONTRIBUTION again; documents based on it become stale."""
 
     async def act(backend: Backend) -> ExitCode:
         found = await resolve_contribution_to_change(backend.get_contribution_id, contribution)

@@ -1,4 +1,4 @@
-"""`dialectic status, watch, pause, resume, cancel`: look at a session and steer it."""
+"""`dialectic status, watch, pause, resume, cancel`: show and control sessions."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from dialectic.errors import ExitCode, Remedy, RemedyAction, UsageError
 
 LIST_MAX = 50
 job_option = click.option(
-    "--job", metavar="JOB", help="Only this job of it: an id that `status` shows, or its beginning."
+    "--job", metavar="JOB", help="Only this job: an id that `status` shows, or a prefix of it."
 )
 
 
 async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
-    """Find a job of a session by its id or the beginning of it."""
+    """Find a job of a session by its id or a prefix of it."""
     digits = text.replace("-", "").lower()
     ids = [job["id"] for job in (await backend.look(session_id)).jobs]
     found = [job_id for job_id in ids if str(job_id).replace("-", "").startswith(digits)]
@@ -54,13 +54,15 @@ async def get_job_id(backend: Backend, session_id: UUID, text: str) -> UUID:
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--quote", "with_quote", is_flag=True, help="Also what is left, and its price.")
+@click.option(
+    "--quote", "with_quote", is_flag=True, help="Include the remaining work and its price."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def status(session: str | None, *, with_quote: bool, as_json: bool) -> None:
-    """Show all sessions, or SESSION (an id or the beginning of one) in detail."""
+    """Show all sessions, or SESSION (an id or a prefix of one) in detail."""
     if with_quote and session is None:
         raise UsageError(
-            "--quote is about one session. Name it.",
+            "--quote needs a session. Name one.",
             subject="--quote",
             remedy=Remedy(RemedyAction.LIST_SESSIONS),
         )
@@ -95,15 +97,15 @@ async def show_list(backend: Backend, *, as_json: bool) -> None:
         )
     if not rows:
         command = name_command('run "…"')
-        say(f"There is no session yet. `{command}` starts one.")
+        say(f"No sessions yet. `{command}` starts one.")
     if has_more:
-        say(f"There are more than these {LIST_MAX}; older ones are found by their id.")
+        say(f"Only the latest {LIST_MAX} are listed; older ones are found by their id.")
 
 
 async def show_session(
     backend: Backend, session_id: UUID, *, as_json: bool, with_quote: bool = False
 ) -> None:
-    """Show how far a session is and what went wrong in it."""
+    """Show the progress and the errors of a session."""
     overview = await backend.look(session_id)
     quote = await backend.quote_session(session_id) if with_quote else None
     if as_json:
@@ -128,7 +130,7 @@ def _describe_quote(quote: SessionQuote) -> Iterator[str]:
         if forecast.whole.calls:
             yield f"Cost      {describe_forecast(forecast, is_play=is_play)}"
     if quote.rest.lines:
-        yield "\nWhat is left:\n"
+        yield "\nRemaining work:\n"
         yield from draw_quote(quote.rest)
 
 
@@ -139,7 +141,7 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
     yield f"Status    {overview.session['status']}"
     yield f"Models    {', '.join(overview.session['model_names'])}"
     if not overview.session["continue_until_complete"]:
-        yield "Cut off   an answer that is cut off stays so (--no-continue)"
+        yield "Cut off   truncated responses are not continued (--no-continue)"
     for row in overview.stages:
         done = f"{row['finished_units']} of {row['planned_units']} documents"
         number = f"{row['iteration_number']}/" if overview.session["iteration_count"] > 1 else ""
@@ -159,11 +161,11 @@ def _describe(backend: Backend, overview: Overview) -> Iterator[str]:
         yield f"Document  {path}{cut}"
     if find_end_of(overview) is ExitCode.WAITING:
         command = "next" if has_stage_to_read(overview.session) else "resume"
-        yield f"Waits     `{name_command(f'{command} {short_id}')}` goes on"
+        yield f"Waits     `{name_command(f'{command} {short_id}')}` continues"
 
 
 def _describe_errors(job: dict[str, Any]) -> Iterator[str]:
-    """List what a job met, and what helps against the last of it unless the job is done."""
+    """List a job's errors, and the remedy for the last one unless the job is done."""
     for error in job["error_details"]:
         yield f"            attempt {error['attempt']}: {mark(error['message'], error['code'])}"
     is_open = bool(job["error_details"]) and job["status"] != JobStatus.COMPLETED
@@ -175,7 +177,7 @@ def _describe_errors(job: dict[str, Any]) -> Iterator[str]:
 @click.argument("session")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def watch(session: str, *, as_json: bool) -> None:
-    """Follow SESSION from its beginning until it ends; the work is done by workers elsewhere."""
+    """Follow SESSION from its start to its end; other workers do the work."""
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await backend.get_session_id(session)
@@ -199,9 +201,11 @@ def watch(session: str, *, as_json: bool) -> None:
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Copy documents here."
 )
-@click.option("--approve-spend", is_flag=True, help="Make the calls that were too dear unasked.")
-@click.option("--budget", metavar="USD", help="The most the session may spend in all, from now on.")
-@click.option("--detach", is_flag=True, help="Leave the work to workers elsewhere.")
+@click.option(
+    "--approve-spend", is_flag=True, help="Approve the calls above the automatic spending limit."
+)
+@click.option("--budget", metavar="USD", help="New spending limit of the whole session.")
+@click.option("--detach", is_flag=True, help="Leave the work to other workers.")
 @job_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event on stdout.")
 def resume(
@@ -214,11 +218,11 @@ def resume(
     detach: bool,
     as_json: bool,
 ) -> None:
-    """Go on with SESSION where it stopped; nothing that is saved is done again."""
+    """Resume SESSION where it stopped; saved work is not repeated."""
     budget_credits = None if budget is None else parse_usd(budget)
     if job is not None and budget is not None:
         raise UsageError(
-            "A budget is the whole session's. Leave out --job, or --budget.", subject="--budget"
+            "A budget applies to the whole session. Omit --job or --budget.", subject="--budget"
         )
     prepare_out(out, detach=detach)
 
@@ -233,7 +237,7 @@ def resume(
             await backend.resume(
                 session_id, approves_spend=approve_spend, budget_credits=budget_credits
             )
-        # Whoever made the session may have died before its stage began.
+        # The process that created the session may have died before starting its stage.
         await backend.generate(session_id)
         if detach:
             return ExitCode.DONE
@@ -246,7 +250,7 @@ def resume(
 @click.argument("session")
 @job_option
 def pause(session: str, job: str | None) -> None:
-    """Start nothing more of SESSION until it is resumed; what runs finishes its turn."""
+    """Pause SESSION until it is resumed; running jobs finish their turn."""
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await resolve_contribution_to_change(backend.get_session_id, session)
@@ -256,11 +260,13 @@ def pause(session: str, job: str | None) -> None:
             )
             await backend.pause_job(session_id, job_id)
             how = name_command(f"resume {str(session_id)[:8]} --job {str(job_id)[:8]}")
-            say(f"Job {job_id} is paused. `{how}` goes on.")
+            say(f"Job {job_id} is paused. `{how}` resumes it.")
             return ExitCode.DONE
         is_new = await backend.pause(session_id)
         command = name_command(f"resume {str(session_id)[:8]}")
-        say(f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` goes on.")
+        say(
+            f"Session {session_id} is paused{'' if is_new else ' already'}. `{command}` resumes it."
+        )
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -270,7 +276,7 @@ def pause(session: str, job: str | None) -> None:
 @click.argument("session")
 @job_option
 def cancel(session: str, job: str | None) -> None:
-    """End SESSION for good; what is written stays."""
+    """Cancel SESSION for good; documents are kept."""
 
     async def act(backend: Backend) -> ExitCode:
         session_id = await resolve_contribution_to_change(backend.get_session_id, session)

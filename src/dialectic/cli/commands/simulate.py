@@ -1,6 +1,6 @@
-"""`dialectic simulate`: providers that cost nothing, speak as four vendors do, and fail on order.
+"""`dialectic simulate`: free fake providers with four vendors' APIs and scripted failures.
 
-Reads no settings and no environment: what it does stands in its script.
+Reads no settings and no environment: the script defines all it does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dialectic_simulator.script import Facts, Section
 
 HOST = "127.0.0.1"
 PORT = 8077
-# Those that an endpoint in config.toml can name; a client of Ollama's own is told its address.
+# The kinds that config.toml supports; an Ollama client is given the address directly.
 KINDS = (WireName.OPENAI, WireName.ANTHROPIC, WireName.GOOGLE)
 
 
@@ -40,29 +40,31 @@ KINDS = (WireName.OPENAI, WireName.ANTHROPIC, WireName.GOOGLE)
     "--host",
     default=HOST,
     show_default=True,
-    help="Where to listen; others reach it only if their network's address is named here.",
+    help="The address to listen on; other machines need a network address here.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=PORT,
     show_default=True,
-    help="The port; 0 lets the system choose one.",
+    help="The port; 0 chooses a free one.",
 )
 @click.option(
     "--script",
     "script_path",
     type=click.Path(path_type=Path),
-    help="What is answered to which calls, as TOML; see docs/simulator.md.",
+    help="Which responses to give to which calls, as TOML; see docs/simulator.md.",
 )
-@click.option("--seed", type=int, help="Another seed than the script's: other documents and dice.")
-@click.option("--faults", is_flag=True, help="List the faults by name, and do nothing else.")
+@click.option(
+    "--seed", type=int, help="Override the script's seed, for other documents and random choices."
+)
+@click.option("--faults", is_flag=True, help="List all faults and exit.")
 def simulate(
     host: str, port: int, script_path: Path | None, seed: int | None, *, faults: bool
 ) -> None:
-    """Answer as OpenAI, Anthropic, Google and Ollama would, until told to stop."""
+    """Simulate OpenAI, Anthropic, Google and Ollama until stopped."""
     if find_server_option():
-        raise UsageError("The simulator is started on this machine alone. Leave --server away.")
+        raise UsageError("The simulator runs only on this machine. Omit --server.")
     if faults:
         for line in describe_faults(TABLE):
             click.echo(line)
@@ -86,16 +88,16 @@ async def _simulate(script: Script, host: str, port: int) -> None:
 
 
 def describe_addresses(simulator: Simulator) -> Iterator[str]:
-    """Tell where a simulator is reached, and what to do with what follows."""
-    yield f"The simulator answers, with seed {simulator.script.seed}:"
+    """Describe a simulator's addresses, and how to use the configuration below."""
+    yield f"The simulator is running with seed {simulator.script.seed}:"
     for endpoint in simulator.script.endpoint_names:
         for wire in WireName:
             yield f"  {endpoint:<12} {wire:<10} {simulator.base_url(wire, endpoint)}"
     yield f"  {'log':<23} {simulator.url('/log')}"
     yield f"  {'report':<23} {simulator.url('/report')}"
     if not _is_loopback(simulator.host):
-        yield f"Whoever reaches {simulator.host} can call it and read its log."
-    yield "Put this into config.toml to let it answer for models; ^C stops it."
+        yield f"Every client that reaches {simulator.host} can call it and read its log."
+    yield "Put this into config.toml to use it for models; ^C stops it."
 
 
 def _is_loopback(host: str) -> bool:
@@ -154,7 +156,7 @@ def _declare(entry: _Entry, models: dict[str, Facts]) -> Iterator[str]:
 
 
 def describe_report(simulator: Simulator) -> Iterator[str]:
-    """Tell what was asked of a simulator, by model."""
+    """Summarise the calls of a simulator by model."""
     report = simulator.report()
     for name, row in [*report["models"].items(), ("in all", report["total"])]:
         yield (
@@ -165,7 +167,7 @@ def describe_report(simulator: Simulator) -> Iterator[str]:
 
 
 def describe_faults(table: tuple[Fault, ...]) -> Iterator[str]:
-    """Lay out the table of faults in columns."""
+    """Format the table of faults."""
     width = max(len(fault.name) for fault in table)
     for fault in table:
         wires = "all" if len(fault.wires) == len(WireName) else ",".join(sorted(fault.wires))

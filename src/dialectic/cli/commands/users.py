@@ -1,4 +1,4 @@
-"""`dialectic user`: who there is, and the tokens they come in with over HTTP. For the operator."""
+"""`dialectic user`: users and their API tokens. For the operator."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def user() -> None:
 
 @user.command()
 @click.argument("name")
-@click.option("--token", is_flag=True, help="Make a token too, and print it.")
+@click.option("--token", is_flag=True, help="Also create a token and print it.")
 def add(name: str, *, token: bool) -> None:
-    """Make a user with an account of their own."""
+    """Create a user with their own account."""
 
     async def act(backend: LocalBackend) -> ExitCode:
         caller = build_owner(await accounts.add_user(backend.engine.db, name))
-        say(f"There is now a user {name!r}.")
+        say(f"Created user {name!r}.")
         if token:
             _show(await accounts.issue_token(backend.engine.db, caller, name=TOKEN_NAME))
         return ExitCode.DONE
@@ -45,7 +45,7 @@ def add(name: str, *, token: bool) -> None:
 
 @user.command("token")
 @click.argument("name")
-@click.option("--name", "label", default=TOKEN_NAME, show_default=True, help="What to call it.")
+@click.option("--name", "label", default=TOKEN_NAME, show_default=True, help="The token's name.")
 @click.option(
     "--expires",
     "life_days",
@@ -53,20 +53,20 @@ def add(name: str, *, token: bool) -> None:
     default=LIFE_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="After how many days it ends.",
+    help="Days until it expires.",
 )
 @click.option(
     "--scope",
     "scopes",
     type=click.Choice([scope.value for scope in Scope]),
     multiple=True,
-    help="What it may be used for; may be given several times. All if not given.",
+    help="What the token allows; repeatable. Default: all scopes.",
 )
-@click.option("--org", "organization", help="Let it act in this organisation: its id or name.")
+@click.option("--org", "organization", help="The organisation it acts in: its id or name.")
 def token_(
     name: str, label: str, life_days: int, scopes: tuple[str, ...], organization: str | None
 ) -> None:
-    """Make another token for user NAME and print it."""
+    """Create another token for user NAME and print it."""
 
     async def act(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
@@ -84,17 +84,17 @@ def token_(
 
 
 def _show(issued: IssuedToken) -> None:
-    """Show a token, once: alone on the last line of stdout."""
+    """Print a token once, alone on the last line of stdout."""
     say(
-        f"Token {issued.id} ({', '.join(sorted(issued.scopes))}) ends on "
-        f"{issued.expires_at:%Y-%m-%d}. It is shown this once; `dialectic serve` now asks "
-        "everyone for a token."
+        f"Token {issued.id} ({', '.join(sorted(issued.scopes))}) expires on "
+        f"{issued.expires_at:%Y-%m-%d}. It is shown only once. `dialectic serve` now requires "
+        "a token from everyone."
     )
     click.echo(issued.secret.reveal())
 
 
 async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
-    """Let a user act in one of their organisations, by its id or its name."""
+    """Switch a user to one of their organisations, by its id or name."""
     tenants = await accounts.list_tenants(db, caller)
     found = [
         tenant
@@ -103,7 +103,7 @@ async def enter_organization(db: Database, caller: Caller, text: str) -> Caller:
     ]
     if not found:
         raise NotFound(
-            f"There is no organisation {text!r} of this user.",
+            f"This user has no organisation {text!r}.",
             reason="no_organization",
             subject=text,
             remedy=Remedy(RemedyAction.LIST_ORGANIZATIONS),
@@ -170,7 +170,7 @@ def _describe_token(token: Token, caller: Caller) -> dict[str, object]:
 
 
 async def list_callers(db: Database, name: str) -> list[Caller]:
-    """List a user as they are in each of their tenants."""
+    """List a user's callers, one for each of their tenants."""
     caller = build_owner(await accounts.load_user(db, name))
     return [
         Caller(tenant.id, caller.user_id, caller.scopes, token_id=None)

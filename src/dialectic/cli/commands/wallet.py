@@ -1,4 +1,4 @@
-"""`dialectic wallet`: what there is to spend, where it went, and whether the books are right."""
+"""`dialectic wallet`: balance, deposits, transactions, costs, and a check of the ledger."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from dialectic.ledger.wallets import Deposit, Wallet
 
 HISTORY_MAX = 10_000
 NOTE_CHARS_MAX = 500
-# A minus at the beginning is part of an amount, to be refused in words, and no option.
+# A leading minus is part of an amount, not an option, so that the error names the amount.
 AMOUNT = {"ignore_unknown_options": True}
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 user_option = click.option(
-    "--as", "user", metavar="USER", help="The wallet of this user; without it, your own."
+    "--as", "user", metavar="USER", help="The wallet of this user; default: your own."
 )
 org_option = click.option(
-    "--org", metavar="ORG", help="That of an organisation the user belongs to: its id or name."
+    "--org", metavar="ORG", help="The wallet of the user's organisation: its id or name."
 )
 
 
 @click.group()
 def wallet() -> None:
-    """Money: what there is, where it went, and whether the books are right."""
+    """Money: balance, deposits, transactions, costs, and a check of the ledger."""
 
 
 # -- whose it is -----------------------------------------------------------------------------------
 
 
 async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> LocalBackend:
-    """Take the place of a user, or of an organisation they belong to, as an operator can."""
+    """Act as a user, or in one of their organisations, as an operator may."""
     if user is None and org is None:
         return backend
     db = backend.engine.db
@@ -60,7 +60,7 @@ async def go_to(backend: LocalBackend, user: str | None, org: str | None) -> Loc
 
 
 def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
-    """Do something with the wallet of whoever is named, where the database is."""
+    """Run a command on the given user's wallet, in the local database."""
 
     async def act_there(backend: LocalBackend) -> ExitCode:
         return await act(await go_to(backend, user, org))
@@ -69,7 +69,7 @@ def act_for(act: LocalAct, user: str | None, org: str | None) -> NoReturn:
 
 
 def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
-    """Look at one's own wallet, here or at a server; at another's where the database is."""
+    """Read your own wallet, here or on a server; another's only in the local database."""
     if user is None and org is None:
         run_with_backend(act)
     act_for(act, user, org)
@@ -78,12 +78,12 @@ def look_for(act: Act, user: str | None, org: str | None) -> NoReturn:
 # -- what there is ---------------------------------------------------------------------------------
 
 
-@wallet.command(short_help="Show what the wallet holds.")
+@wallet.command(short_help="Show the wallet's balance.")
 @user_option
 @org_option
 @as_json_option
 def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
-    """Show what the wallet holds, what is set aside for calls not settled yet, and the rest."""
+    """Show the wallet's balance, the part reserved for unsettled calls, and the rest."""
 
     async def work(backend: Backend) -> ExitCode:
         found = await backend.load_wallet()
@@ -97,11 +97,11 @@ def balance(user: str | None, org: str | None, *, as_json: bool) -> None:
 
 
 def describe_wallet(found: Wallet) -> Iterator[str]:
-    """Put a wallet into words, play money apart."""
+    """Describe a wallet, with play money apart."""
     yield _describe_money(found.balance_credits, found.held_credits, is_play=False)
     yield _describe_money(found.play_balance_credits, found.play_held_credits, is_play=True)
     if found.is_count_only:
-        yield "unlimited: everything is counted, nothing is refused for want of money"
+        yield "unlimited: spending is counted, but no call is rejected for lack of money"
 
 
 def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -> str:
@@ -112,25 +112,25 @@ def _describe_money(balance_credits: int, held_credits: int, *, is_play: bool) -
         format_credits(amount, is_play=is_play)
         for amount in (held_credits, balance_credits - held_credits)
     )
-    return f"{shown}, of which {held} is set aside for calls not settled yet; {left} is available"
+    return f"{shown}, of which {held} is reserved for unsettled calls; {left} is available"
 
 
 @wallet.command(context_settings=AMOUNT)
 @click.argument("amount_usd")
-@click.option("--note", help="What to remember about it.")
+@click.option("--note", help="A note for the transaction.")
 @click.option("--play", is_flag=True, help="Play money, for offline models.")
-@click.option("--grant", is_flag=True, help="A gift of the operator's, booked as one.")
+@click.option("--grant", is_flag=True, help="Record it as a grant by the operator.")
 @user_option
 @org_option
 def topup(
     amount_usd: str, note: str | None, user: str | None, org: str | None, *, play: bool, grant: bool
 ) -> None:
-    """Put AMOUNT_USD dollars into the wallet, as in `20` or `0.5`."""
+    """Add AMOUNT_USD dollars to the wallet, for example `20` or `0.5`."""
     remembered = " ".join(clean_text(note or "")[0].split())
     if len(remembered) > NOTE_CHARS_MAX:
         raise UsageError(f"The note is longer than {NOTE_CHARS_MAX} characters. Shorten it.")
     put_in = wallets.grant if grant else wallets.top_up
-    # Named before it is tried: however often the database is asked, it is put in once.
+    # The id is set before the first attempt, so that retries deposit once.
     deposit = Deposit(
         key=str(uuid4()),
         amount_credits=parse_usd(amount_usd),
@@ -146,7 +146,7 @@ def topup(
             return await jobs.resume_funded(connection, backend.account.wallet_id)
 
         woken = await backend.engine.db.transact(backend.account.tenant_id, put_in_and_wake)
-        say(f"Put in {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
+        say(f"Added {format_credits(deposit.amount_credits, is_play=play)}. The wallet holds:")
         click.echo("\n".join(describe_wallet(await backend.load_wallet())))
         _tell_woken(woken, is_own=user is None and org is None)
         return ExitCode.DONE
@@ -157,15 +157,15 @@ def topup(
 def _tell_woken(woken: list[UUID], *, is_own: bool) -> None:
     for session_id in woken:
         how = f"`dialectic resume {str(session_id)[:8]}`" if is_own else "any worker"
-        say(f"Session {session_id} waited for money: {how} goes on with it.")
+        say(f"Session {session_id} was waiting for money: {how} continues it.")
 
 
 @wallet.command()
-@click.option("--off", is_flag=True, help="Let the wallet have its limit again.")
+@click.option("--off", is_flag=True, help="Restore the wallet's limit.")
 @user_option
 @org_option
 def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
-    """Let the wallet only count what is spent, without a limit."""
+    """Remove the wallet's limit; spending is still counted."""
 
     async def work(backend: LocalBackend) -> ExitCode:
         async def set_and_wake(connection: Connection) -> list[UUID]:
@@ -190,13 +190,13 @@ def unlimited(user: str | None, org: str | None, *, off: bool) -> None:
     type=click.IntRange(1, HISTORY_MAX),
     default=50,
     show_default=True,
-    help="How many lines at most.",
+    help="Maximum number of lines.",
 )
 @user_option
 @org_option
 @as_json_option
 def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> None:
-    """Show what happened to the wallet, the newest first."""
+    """Show the wallet's transactions, newest first."""
 
     async def work(backend: Backend) -> ExitCode:
         found = await backend.list_history(limit)
@@ -210,7 +210,7 @@ def history(limit: int, user: str | None, org: str | None, *, as_json: bool) -> 
 
 
 def describe_transfer(transfer: Transfer) -> str:
-    """Put one row of the journal into words."""
+    """Describe one transaction."""
     amount = format_credits(
         transfer.change_credits or transfer.amount_credits, is_play=transfer.is_play
     )
@@ -236,7 +236,7 @@ def describe_transfer(transfer: Transfer) -> str:
 @org_option
 @as_json_option
 def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> None:
-    """Show what SESSION (an id or the beginning of one) has spent, by stage and model."""
+    """Show what SESSION (an id or a prefix of one) has spent, by stage and model."""
 
     async def work(backend: Backend) -> ExitCode:
         session_id = await backend.get_session_id(session)
@@ -254,7 +254,7 @@ def costs(session: str, user: str | None, org: str | None, *, as_json: bool) -> 
 
 
 def describe_costs(found: list[Cost]) -> Iterator[str]:
-    """Put costs into a table, each kind of money with a sum of its own."""
+    """Format costs as a table, with a total for each kind of money."""
     for cost in found:
         kind = "" if cost.purpose == "call" else f" {cost.purpose}"
         spent = format_credits(cost.charged_credits, is_play=cost.is_play)
@@ -279,8 +279,8 @@ def _describe_rest(cost: Cost) -> str:
     return "".join(
         [
             *tell("set aside", cost.held_credits),
-            *tell("beyond what was held, not charged:", cost.overrun_credits),
-            *tell(f"{count(cost.lost_calls, 'answer')} lost, not charged:", cost.lost_credits),
+            *tell("beyond the reservation, not charged:", cost.overrun_credits),
+            *tell(f"{count(cost.lost_calls, 'response')} lost, not charged:", cost.lost_credits),
         ]
     )
 
@@ -289,14 +289,14 @@ def _describe_rest(cost: Cost) -> str:
 
 
 @wallet.command()
-@click.option("--all", "is_all", is_flag=True, help="The books of every user and organisation.")
+@click.option("--all", "is_all", is_flag=True, help="Check every user and organisation.")
 @user_option
 @org_option
 @as_json_option
 def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) -> None:
-    """Check the books; exits 1 with what is wrong in them."""
+    """Check the ledger; exits 1 and lists the errors if it is wrong."""
     if is_all and (user is not None or org is not None):
-        raise UsageError("--all names everyone. Leave out --as and --org.")
+        raise UsageError("--all covers everyone. Omit --as and --org.")
 
     async def work(backend: LocalBackend) -> ExitCode:
         db = backend.engine.db
@@ -313,7 +313,7 @@ def verify(user: str | None, org: str | None, *, is_all: bool, as_json: bool) ->
 
 
 async def _list_tenants(db: Database) -> list[UUID]:
-    """List every user's own account and every organisation, each once."""
+    """List every user's own account and every organisation once."""
     callers = [
         caller for user in await list_users(db) for caller in await list_callers(db, user.name)
     ]

@@ -1,1 +1,1 @@
-"""What commands show: live progress, quotes, results, graphs."""
+"""Output of commands: live progress, quotes, results, graphs."""

@@ -1,9 +1,7 @@
-"""Notices that nobody takes up what a session could begin, and says it once.
+"""Follows a session to its end: events in, a display and an exit code out.
 
-Nobody keeps a list of workers: they are known by what they do. Knows sessions as they look, and
-nothing of how they are followed.
-
-Follow a session to its end: events in, a display and an exit code out.
+Also warns once if no worker claims the session's jobs. Workers are not registered anywhere, so
+their absence is inferred from unclaimed jobs.
 """
 
 from __future__ import annotations
@@ -25,29 +23,29 @@ from dialectic.cli.terminal import count, say
 from dialectic.core.job import ENDED, WAITING, JobStatus
 from dialectic.errors import ExitCode
 
-# A worker that lives takes a job within a second; one that died is taken for that after ten.
+# A live worker claims a job within a second; the lease of a dead one expires after ten.
 IDLE_S = 10.0
 DUE = frozenset({JobStatus.PENDING, JobStatus.PENDING_NEXT_STEP, JobStatus.PENDING_CONTINUATION})
-# Someone works, or comes back when an endpoint has room.
+# A worker holds these jobs, or will retry them when an endpoint has capacity.
 ALIVE = frozenset({JobStatus.PROCESSING, JobStatus.RETRYING})
 
 
 def is_unclaimed(overview: Overview) -> bool:
-    """Say whether something of a session could begin while nobody works on any of it."""
+    """Return whether a session has runnable jobs, but none is claimed by a worker."""
     statuses = {JobStatus(job["status"]) for job in overview.jobs}
     return bool(statuses & DUE) and not statuses & ALIVE
 
 
 @dataclass(slots=True)
 class StallDetector:
-    """For how long a session that is followed has waited for a worker."""
+    """Measures how long a followed session has waited for a worker."""
 
     idle_s: float = IDLE_S
     since_s: float | None = None
     was_told: bool = False
 
     def notice(self, overview: Overview, now_s: float) -> bool:
-        """Take note of how a session looks; true once, when it has waited for too long."""
+        """Update from an overview; return True once, when the wait is too long."""
         if not is_unclaimed(overview):
             self.since_s = None
             return False
@@ -60,34 +58,34 @@ class StallDetector:
 
 
 def describe_stall(session: str, *, is_local: bool) -> str:
-    """Say that a session waits for a worker, and who can start one."""
+    """Describe a session that waits for a worker, and how to start one."""
     if is_local:
-        how = f"`dialectic worker` starts one, `dialectic resume {session}` works in this terminal"
+        how = f"Start one with `dialectic worker`, or run `dialectic resume {session}` here"
     else:
-        how = "Whoever runs the server starts one with `dialectic worker`"
+        how = "The server's operator can start one with `dialectic worker`"
     return (
-        f"Nothing of this session was begun for {IDLE_S:.0f} s: no worker runs, or all have other "
-        f"work. {how}."
+        f"No job of this session has started for {IDLE_S:.0f} s: no worker is running, or all are "
+        f"busy. {how}."
     )
 
 
-# How often a session that says nothing is looked at.
+# How often a session without events is checked.
 LOOK_S = 0.5
 
 FUNDS_REASONS = frozenset({"insufficient_funds", "spend_needs_approval"})
-# What a person has paused by its id.
+# Jobs that a user paused one by one.
 JOB_PAUSED = "job paused"
 
 
 class Display(Protocol):
-    """Shows events to a person or a program."""
+    """Shows events to a user or a program."""
 
     def show(self, event: dict[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
 class JsonDisplay:
-    """One JSON object per event, as the event stream has them."""
+    """Prints one JSON object per event, as in the event stream."""
 
     def show(self, event: dict[str, Any]) -> None:
         click.echo(json.dumps(event, ensure_ascii=False))
@@ -95,7 +93,7 @@ class JsonDisplay:
 
 @dataclass(slots=True)
 class LineDisplay:
-    """One line per event that a person cares about, on stderr."""
+    """Prints one line per relevant event on stderr."""
 
     def show(self, event: dict[str, Any]) -> None:
         if (line := describe_event(event)) is not None:
@@ -103,13 +101,13 @@ class LineDisplay:
 
 
 def describe_event(event: dict[str, Any]) -> str | None:
-    """Put an event into words; None for those that only drive views."""
+    """Describe an event; None for events that only update views."""
     data, line = event["data"], None
     match event["type"]:
         case "dialectic_contribution_received":
             row = data["contribution"]
             cut = " (incomplete)" if row["is_incomplete"] else ""
-            # What a person wrote in a model's place took no tokens.
+            # An edit by a person used no tokens.
             who = "a person" if row["tokens_used_output"] is None else row["model_name"]
             line = (
                 f"{row['stage']}: {who} wrote {row['size_bytes']:,} bytes{cut}: "
@@ -118,13 +116,13 @@ def describe_event(event: dict[str, Any]) -> str | None:
         case "contribution_generation_continued":
             row = data["chunk"]
             line = (
-                f"{data['stageSlug']}: {row['model_name']} was cut off and goes on, turn "
+                f"{data['stageSlug']}: {row['model_name']} was cut off and continues, turn "
                 f"{data['continuationNumber']}: {row['storage_path'].rsplit('/', 1)[-1]}"
             )
         case "dialectic_progress_update":
             line = f"{data['stageSlug']}: {data['message']}"
         case "contribution_generation_complete":
-            # Counted are models here, each with all that it had to write.
+            # These counts are models, not documents.
             of_models = f"{data['failed']} of {count(data['failed'] + data['completed'], 'model')}"
             line = f"{data['stageSlug']}: {data['status']}"
             line += f", {of_models} failed" if data["failed"] else ""
@@ -144,7 +142,7 @@ def describe_event(event: dict[str, Any]) -> str | None:
 
 
 def _shorten(error: dict[str, Any]) -> str:
-    """Keep the figures of a call that waits for money; what helps them all is said at the end."""
+    """Shorten an error about money to its amounts; the remedy is printed once at the end."""
     message: str = error["message"]
     if error["code"] not in FUNDS_REASONS:
         return message
@@ -153,7 +151,7 @@ def _shorten(error: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What of a session is no news: events up to a number, and contributions."""
+    """What was already shown of a session: events up to a number, and contributions."""
 
     seq: int = 0
     contributions: frozenset[UUID] = frozenset()
@@ -168,9 +166,9 @@ async def follow_session(
     awaits_workers: bool,
     idle_s: float = IDLE_S,
 ) -> ExitCode:
-    """Show what happens in a session until it ends or cannot go on by itself.
+    """Show a session's events until it ends or needs a user.
 
-    Where workers elsewhere must do the work it is said if none seems to be there.
+    If other workers must do the work, warn when none seems to run.
     """
     following, idleness = (
         _Following(backend, session_id, (seen or Seen()).seq),
@@ -189,7 +187,7 @@ async def follow_session(
 async def follow_job(
     backend: Backend, session_id: UUID, job_id: UUID, display: Display
 ) -> ExitCode:
-    """Show what happens to one job of a session until it has ended."""
+    """Show the events of one job until it has ended."""
 
     async def find_end_of_job() -> ExitCode | None:
         overview = await backend.look(session_id)
@@ -210,7 +208,7 @@ async def follow_job(
 
 @dataclass(slots=True)
 class _Following:
-    """The events of a session after a number, shown as they happen."""
+    """Shows the events of a session after a number as they arrive."""
 
     backend: Backend
     session_id: UUID
@@ -222,20 +220,20 @@ class _Following:
         show: Callable[[dict[str, Any]], None],
         find_end: Callable[[], Awaitable[ExitCode | None]],
     ) -> ExitCode:
-        async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as told:
-            async for news in told:
+        async with contextlib.aclosing(self.backend.follow(self.session_id, self.seq)) as pages:
+            async for news in pages:
                 self.seq = news.seq
                 for event in news.events:
                     show(event)
                 if not self._is_time_to_look(news.events):
                     continue
                 ended = await find_end()
-                # What belongs to the end is shown before we say that it is the end.
+                # Show the last events before reporting the end.
                 if ended is not None and not await self.backend.has_events(
                     self.session_id, self.seq
                 ):
                     return ended
-        msg = "a backend tells what happens without an end"
+        msg = "the event stream of a backend ended"
         raise AssertionError(msg)
 
     def _is_time_to_look(self, events: Sequence[dict[str, Any]]) -> bool:
@@ -251,14 +249,14 @@ class _Following:
 
 
 async def see_all(backend: Backend, session_id: UUID) -> Seen:
-    """Take everything so far as seen."""
+    """Mark everything so far as shown."""
     last = await backend.get_last_event(session_id)
     overview = await backend.look(session_id)
     return Seen(last, frozenset(row["id"] for row in overview.contributions))
 
 
 def find_end_of(overview: Overview) -> ExitCode | None:
-    """Find out whether a session has come to an end, and which; None while it works."""
+    """Return how a session ended; None while it works."""
     status: str = overview.session["status"]
     if status == "iteration_complete":
         return ExitCode.DONE
@@ -269,7 +267,7 @@ def find_end_of(overview: Overview) -> ExitCode | None:
         return ExitCode.FAILED
     if status == "paused":
         return ExitCode.WAITING
-    # What waits for other jobs moves only if one of those does.
+    # A job that waits for other jobs moves only if one of them does.
     moving = [job for job in overview.jobs if JobStatus(job["status"]) not in ENDED | WAITING]
     if moving and all(job["status"] == JobStatus.PAUSED for job in moving):
         return _decide_pause({job["status_reason"] for job in moving})
@@ -277,7 +275,7 @@ def find_end_of(overview: Overview) -> ExitCode | None:
 
 
 def _decide_pause(reasons: set[str]) -> ExitCode:
-    """Decide what it means that nothing moves any more: money, a person, or trouble."""
+    """Decide why a session stopped: lack of money, a user's turn, or an error."""
     if reasons & FUNDS_REASONS:
         return ExitCode.FUNDS
     return ExitCode.WAITING if reasons == {JOB_PAUSED} else ExitCode.FAILED

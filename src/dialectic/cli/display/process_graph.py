@@ -1,6 +1,6 @@
-"""Draw a process as text: stages in order, their steps, what each reads and makes, and the calls.
+"""Draws a process as text: stages, steps, their inputs and outputs, and the calls.
 
-Pure. Knows how a process looks, and nothing of files or terminals.
+Pure: uses no files and no terminal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """The characters that frames, arrows and products are made of, and how long a line is."""
+    """The characters of frames and arrows, and the line width."""
 
     flat: str
     upright: str
@@ -44,17 +44,17 @@ class Pen:
 
 
 def build_plain_pen(width: int = WIDTH) -> Pen:
-    """Build a pen whose characters every printer has."""
+    """Build a pen with ASCII characters."""
     return Pen("-", "|", "++++", "v", "x", width)
 
 
 def build_frame_pen(width: int = WIDTH) -> Pen:
-    """Build a pen that draws frames."""
+    """Build a pen with box-drawing characters."""
     return Pen("─", "│", "╭╮╰╯", "▼", "×", width)
 
 
 def draw_process(process: Process, outline: Outline, pen: Pen) -> list[str]:
-    """Draw a process, with its figures for the number of models of the outline."""
+    """Draw a process, with call counts for the outline's number of models."""
     lines = [f"{process.name}: {process.file.title}"]
     lines += textwrap.wrap(process.file.description, pen.width)
     lines += ["", *_label("domains", _describe_domains(process), pen.width), ""]
@@ -141,7 +141,7 @@ def _describe_step(step: Step, stage: Stage, models: int, pen: Pen) -> Iterator[
 
 
 def _describe_inputs(rules: Sequence[InputRule], stage: Stage) -> str:
-    """Describe what is read, each kind on a line of its own; the request is always read."""
+    """Describe the inputs of a step, one kind per line; the request is always an input."""
     read = [_describe_input(rule, stage) for rule in rules if not rule.is_feedback]
     return "\n".join(read) or "the request"
 
@@ -169,7 +169,7 @@ def _multiply(figure: StepOutline, models: int, pen: Pen) -> str:
 
 
 def _label(label: str, text: str, width: int) -> list[str]:
-    """Write a word and beside it a text of one or several lines."""
+    """Write a label and, next to it, a text of one or more lines."""
     indent = " " * 11
     room = width - len(indent)
     lines = [line for part in text.splitlines() for line in textwrap.wrap(part, room) or [""]]
@@ -178,7 +178,7 @@ def _label(label: str, text: str, width: int) -> list[str]:
 
 
 def _spread(left: str, right: str, width: int) -> list[str]:
-    """Write two texts at the ends of one line, or of two lines where one is too short."""
+    """Write two texts at the ends of one line, or on two lines if one is too short."""
     if len(left) + len(right) < width:
         return [f"{_pad(left, width - len(right))}{right}"]
     return [left, right.rjust(width)]

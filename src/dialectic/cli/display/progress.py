@@ -1,5 +1,4 @@
-"""The live view of a session in a terminal: a bar per stage, what each model has done, what it cost
-so far, and a line per document as it lands. Offline models cost play money, and it says so."""
+"""The live view of a session: a bar per stage, the cost so far, a line per finished document."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ from dialectic.core.money.quote import Amount, LineKey, Quote, add_up, build_for
 
 @dataclass(slots=True)
 class ProgressCounts:
-    """What a session has written while we looked, in figures; with a quote, what it will come to.
+    """Counts the documents, tokens and cost of a followed session; a quote adds a forecast.
 
-    Where any model costs money, the price is that of those; elsewhere it is play money.
+    If any model costs real money, only that is shown; otherwise the cost is play money.
     """
 
     quote: Quote | None = None
     documents: dict[str, int] = field(default_factory=dict)
     done: dict[LineKey, Amount] = field(default_factory=dict)
-    # What of it was paid for in play money.
+    # The part that was paid in play money.
     played: set[LineKey] = field(default_factory=set)
 
     def add(self, backend: Backend, row: dict[str, Any]) -> None:
@@ -49,7 +48,7 @@ class ProgressCounts:
             self.played.add(key)
 
     def describe(self) -> str:
-        """Say it in one line."""
+        """Describe the counts in one line."""
         documents = count(sum(self.documents.values()), "document")
         done = add_up(self.done.values())
         return (
@@ -70,7 +69,7 @@ class ProgressCounts:
 
 
 class Counting:
-    """A display that also counts what passes."""
+    """A display that also counts contributions."""
 
     def __init__(self, backend: Backend, display: Display, quote: Quote | None) -> None:
         self.counters = ProgressCounts(quote)
@@ -82,7 +81,7 @@ class Counting:
             self.counters.add(self._desk, data["contribution"])
         is_end = kind == "contribution_generation_complete" and data["status"] != "complete"
         if is_end or kind == "session_cancelled":
-            self.counters.quote = None  # there will be no more than there is
+            self.counters.quote = None  # the session has ended, so no forecast
         self._display.show(event)
 
 
@@ -90,7 +89,7 @@ class Counting:
 def open_display(
     backend: Backend, *, as_json: bool, quote: Quote | None = None
 ) -> Iterator[Display]:
-    """Choose the display: JSON if asked for, a live view in a terminal, plain lines elsewhere."""
+    """Choose the display: JSON if requested, a live view on a terminal, else plain lines."""
     if as_json:
         yield JsonDisplay()
         return
@@ -109,7 +108,7 @@ def open_display(
 
 
 class LiveDisplay:
-    """Bars at the bottom, finished documents above them."""
+    """Shows bars at the bottom and finished documents above them."""
 
     def __init__(self) -> None:
         self.counters = ProgressCounts()
@@ -132,7 +131,7 @@ class LiveDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # What it came to is said once, with the time that it took.
+        # The total is printed once, with the duration.
         self._is_over = True
         self._live.stop()
 
@@ -147,7 +146,7 @@ class LiveDisplay:
             case "dialectic_progress_update":
                 self._move_bar(data)
             case "dialectic_contribution_received" if data["contribution"]["is_intermediate"]:
-                pass  # the bar shows it; a line for each draft would drown the documents
+                pass  # the bar shows it; lines for drafts would hide the documents
             case "dialectic_contribution_received":
                 self._say(_describe_document(data["contribution"]))
             case _:
@@ -158,7 +157,7 @@ class LiveDisplay:
         self._console.print(printable(line), markup=False, highlight=False)
 
     def _move_bar(self, data: dict[str, Any]) -> None:
-        """Show a stage's progress; the clock of one that waits stands still."""
+        """Show a stage's progress; the clock of a waiting stage is stopped."""
         key = (data["iterationNumber"], data["stageSlug"])
         if key not in self._tasks:
             self._tasks[key] = self._bars.add_task(
@@ -170,6 +169,6 @@ class LiveDisplay:
 
 
 def _describe_document(row: dict[str, Any]) -> str:
-    """Name a document that landed; who wrote it and in which stage stands in its name."""
+    """Describe a finished document; its name contains the model and the stage."""
     name = row["storage_path"].rsplit("/", 1)[-1]
     return f"  {name}  {row['size_bytes']:,} bytes{' (incomplete)' if row['is_incomplete'] else ''}"

@@ -1,6 +1,6 @@
-"""Show a quote as a table, and ask whether that much may be spent.
+"""Shows a quote as a table, and asks for confirmation to spend.
 
-Also what a run says about money before it begins, and when it pauses for lack of it.
+Also prints the messages about money before a run and when it pauses for lack of it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from dialectic.core.money.price import (
 from dialectic.core.money.quote import Amount, Forecast, Line, Quote, add_figures, list_steps
 from dialectic.errors import FundsError, Remedy, RemedyAction, UsageError, read_remedy
 
-# With the longest name of a step that is shipped, as wide as a terminal is at least.
+# With the longest shipped step name, the table is 80 columns wide.
 _ROW = "{:>6}{:>12}{:>11}{:>13}{:>13}{:>11}"
 
 
 def format_time(seconds: float) -> str:
-    """Write a time as people say it, not more exactly than it is known."""
+    """Format a duration with no more precision than the estimate has."""
     if seconds <= 1:
         return "1 s"
     if seconds < 90:
@@ -52,7 +52,7 @@ def show_quote(
     fits: bool = True,
     as_json: bool,
 ) -> None:
-    """Print a quote and what could be left out: tables for people, one object for programs."""
+    """Print a quote and the optional parts: tables for people, one object for programs."""
     if as_json:
         rungs = [
             {
@@ -77,12 +77,12 @@ def show_quote(
 
 
 def _format(quote: Quote, amount: Amount) -> str:
-    """Write a price of a quote in its money: play money only where nothing costs real money."""
+    """Format a price; it is play money only if nothing costs real money."""
     return format_roughly(amount.credits, is_play=quote.is_play_money)
 
 
 def draw_quote(quote: Quote, budget_credits: int | None = None) -> Iterator[str]:
-    """Draw a quote as a table per stage and step, with what it rests on below."""
+    """Format a quote as a table per stage and step, followed by its assumptions."""
     yield f"Process {quote.process_name}, {count(len(quote.models), 'model')}: " + ", ".join(
         quote.models
     )
@@ -106,7 +106,7 @@ def _list_rows(quote: Quote) -> Iterator[tuple[str, str]]:
 
 
 def _draw_figures(quote: Quote, lines: tuple[Line, ...], time: str) -> str:
-    """Draw a row: calls and tokens of all models, and the price of those that cost money."""
+    """Format a row: calls and tokens of all models, and the price of those with one."""
     figures = add_figures(lines)
     paid = add_figures(line for line in lines if line.is_play is quote.is_play_money)
     return _ROW.format(
@@ -120,7 +120,7 @@ def _draw_figures(quote: Quote, lines: tuple[Line, ...], time: str) -> str:
 
 
 def _draw_bounds(quote: Quote, budget_credits: int | None) -> Iterator[str]:
-    """Draw what can come on top of the planned calls, which has a limit and no expectation."""
+    """List the possible extra calls, which have a limit but no expected number."""
     figures, paid = quote.figures, quote.paid
     planned, turns, retries = figures.planned_calls, figures.continuations, figures.retries
     yield f"On top of {count(planned, 'planned call')}, only where it is needed:"
@@ -175,7 +175,7 @@ def _draw_notes(quote: Quote) -> Iterator[str]:
 
 
 def describe_forecast(forecast: Forecast, *, is_play: bool) -> str:
-    """Say what was paid so far, and what it will be in the end."""
+    """Describe the cost so far and the expected total."""
     spent, whole = (
         format_roughly(amount.credits, is_play=is_play)
         for amount in (forecast.spent, forecast.whole)
@@ -187,9 +187,9 @@ def describe_forecast(forecast: Forecast, *, is_play: bool) -> str:
 
 
 async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
-    """Ask the person at the terminal whether a run may cost what it is expected to.
+    """Ask the user to confirm the expected cost of a run.
 
-    Play money and small amounts are not asked about. Without a terminal, the run is refused.
+    Play money and small amounts need no confirmation. Without a terminal, the run is rejected.
     """
     figures = quote.only(is_play=False).figures
     expected = figures.likely.credits
@@ -200,8 +200,8 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
     if not sys.stdin.isatty():
         raise UsageError(
             f"This run is expected to cost {price}, and standard input is not a terminal, so it "
-            "cannot ask. Say --yes to let it run, --budget USD to cap it, or --dry-run to see what "
-            "it is made of. "
+            "cannot ask. Add --yes to run it, --budget USD to limit it, or --dry-run to see the "
+            "details. "
             f"(DIALECTIC_CONFIRM_ABOVE_USD is {confirm_above_usd:g}.)",
             reason="unconfirmed",
             subject="--yes",
@@ -210,7 +210,7 @@ async def is_wanted(quote: Quote, *, confirm_above_usd: float) -> bool:
 
 
 async def _ask(question: str) -> bool:
-    """Wait for a line from the terminal in such a way that ^C still ends the command."""
+    """Read a line from the terminal so that ^C still ends the command."""
     click.echo(printable(question), err=True, nl=False)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
@@ -227,12 +227,12 @@ async def _ask(question: str) -> bool:
         loop.remove_reader(sys.stdin.fileno())
 
 
-# These resume a session themselves.
+# These remedies resume the session themselves.
 RESUMING = frozenset({RemedyAction.RESUME, RemedyAction.APPROVE_SPEND, RemedyAction.RAISE_BUDGET})
 
 
 async def check_funds(backend: Backend, quote: Quote) -> None:
-    """Refuse a run that costs money while there is none; say so if there is less than it needs."""
+    """Reject a run if the wallet is empty; warn if it holds less than the run needs."""
     expected = quote.only(is_play=False).figures.likely.credits
     if not expected:
         return
@@ -255,7 +255,7 @@ async def check_funds(backend: Backend, quote: Quote) -> None:
 
 
 def describe_shortage(overview: Overview) -> Iterator[str]:
-    """Say for which money a session waits, and how it goes on."""
+    """Describe the money that a session waits for, and how to resume it."""
     waiting = [
         job
         for job in overview.jobs
@@ -263,10 +263,10 @@ def describe_shortage(overview: Overview) -> Iterator[str]:
     ]
     verb = "waits" if len(waiting) == 1 else "wait"
     yield (
-        f"Paused: {count(len(waiting), 'call')} {verb} for money. Nothing that is saved will be "
-        "called or paid for again."
+        f"Paused: {count(len(waiting), 'call')} {verb} for money. Saved work will not be repeated "
+        "or paid for again."
     )
-    # One reason of each kind: calls that wait alike differ in their figures alone.
+    # One reason of each kind: calls with the same reason differ only in amounts.
     said = {job["status_reason"]: job["error_details"][-1] for job in waiting}
     for entry in said.values():
         yield f"  {mark(entry['message'], entry['code'])}"
@@ -275,4 +275,4 @@ def describe_shortage(overview: Overview) -> Iterator[str]:
     remedies = [read_remedy(entry.get("remedy")) for entry in said.values()]
     if not all(remedy is not None and remedy.action in RESUMING for remedy in remedies):
         command = name_command(f"resume {str(overview.session['id'])[:8]}")
-        yield f"Then `{command}` goes on."
+        yield f"Then `{command}` continues."

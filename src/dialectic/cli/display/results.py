@@ -1,6 +1,6 @@
-"""What comes of a session that a command follows: its documents named and copied, and what is next.
+"""Prints the result of a followed session: lists and copies documents, and names the next step.
 
-Knows nothing of how a session was begun.
+It does not depend on how the session was started.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def work_and_follow(
     seen: Seen | None = None,
     quote: Quote | None = None,
 ) -> ExitCode:
-    """Carry out jobs in this process until the session ends, showing what is new."""
+    """Run the session to its end, showing new events."""
 
     async def follow() -> ExitCode:
         with open_display(backend, as_json=as_json, quote=quote) as display:
@@ -62,7 +62,7 @@ async def work_and_follow(
 
     try:
         code = await backend.run_until(follow(), session_id=session_id, conclude=conclude)
-    except (asyncio.CancelledError, BrokenPipeError):  # told to leave, or left by its reader
+    except (asyncio.CancelledError, BrokenPipeError):  # interrupted, or the reader closed the pipe
         tell_left(backend, session_id)
         raise
     if code is ExitCode.INTERRUPTED:
@@ -72,31 +72,31 @@ async def work_and_follow(
 
 @contextlib.contextmanager
 def telling_unstarted(session_id: UUID) -> Iterator[None]:
-    """Name a session that is made, whose command is told to leave before it has begun."""
+    """Print the id of a new session whose command is interrupted before it starts."""
     try:
         yield
     except asyncio.CancelledError:
         command = name_command(f"resume {str(session_id)[:8]}")
-        say(f"Interrupted. Session {session_id} is made; `{command}` starts it.")
+        say(f"Interrupted. Session {session_id} was created; `{command}` starts it.")
         raise
 
 
 def tell_left(backend: Backend, session_id: UUID) -> None:
-    """Say what becomes of a session whose command was interrupted."""
+    """Describe the state of a session whose command was interrupted."""
     short = str(session_id)[:8]
     if backend.is_local:
-        say(f"Interrupted. `{name_command(f'resume {short}')}` goes on.")
+        say(f"Interrupted. `{name_command(f'resume {short}')}` resumes it.")
         return
     say(
-        f"Left; the server goes on. `{name_command(f'watch {short}')}` follows it again, "
-        f"`{name_command(f'pause {short}')}` holds it up."
+        f"Stopped following; the server continues. `{name_command(f'watch {short}')}` follows it "
+        f"again, `{name_command(f'pause {short}')}` pauses it."
     )
 
 
 def _name_documents(
     backend: Backend, slug: str, overview: Overview, known: frozenset[UUID], out: Path | None
 ) -> None:
-    """Name the finished documents that are new: whole paths for programs, a list for people."""
+    """Print the new finished documents: full paths for programs, a list for people."""
     rows = [
         row
         for row in overview.contributions
@@ -112,7 +112,7 @@ def _name_documents(
 
 
 def build_tree(paths: list[str]) -> list[str]:
-    """List paths as people read them: each folder once, its files below it."""
+    """Format paths for people: each folder once, its files below it."""
     lines: list[str] = []
     for folder, inside in itertools.groupby(paths, lambda path: path.rpartition("/")[0]):
         lines += [f"  {folder}/", *(f"    {path.rpartition('/')[2]}" for path in inside)]
@@ -121,14 +121,14 @@ def build_tree(paths: list[str]) -> list[str]:
 
 def _say_where(backend: Backend, slug: str, session_id: UUID, out: Path | None) -> None:
     if backend.is_local or out is not None:
-        say(f"Begin with {_locate(backend, readme_path(slug), out)}, which leads to all of them.")
+        say(f"Start with {_locate(backend, readme_path(slug), out)}, which links to all of them.")
     else:
         command = name_command(f"export {str(session_id)[:8]}")
-        say(f"They are kept at the server; `{command}` brings them here, and so does --out DIR.")
+        say(f"They are on the server; `{command}` or --out DIR copies them here.")
 
 
 def _say_what_helps(code: ExitCode, overview: Overview) -> None:
-    """Say how a session goes on that did not come to its end."""
+    """Print how to continue a session that did not finish."""
     match code:
         case ExitCode.WAITING:
             say_what_next(overview.session)
@@ -141,32 +141,32 @@ def _say_what_helps(code: ExitCode, overview: Overview) -> None:
 
 
 def _say_why(session: dict[str, Any]) -> None:
-    """Say why a session did not come to its end, and what helps."""
+    """Print why a session did not finish, and what helps."""
     short = str(session["id"])[:8]
     if session["status"] == "cancelled":
-        say("The session was cancelled. What is written stays.")
+        say("The session was cancelled. Its documents are kept.")
         return
     say(
-        f"Not everything succeeded: `{name_command(f'status {short}')}` says what, "
-        f"`{name_command(f'retry {short}')}` runs it again."
+        f"Some jobs failed: `{name_command(f'status {short}')}` shows them, "
+        f"`{name_command(f'retry {short}')}` retries them."
     )
 
 
 def say_what_next(session: dict[str, Any]) -> None:
-    """Say how a session that waits for a person goes on."""
+    """Print how to continue a session that waits for the user."""
     stage, short = session["current_stage_slug"], str(session["id"])[:8]
     if not has_stage_to_read(session):
-        say(f"Paused. `{name_command(f'resume {short}')}` goes on.")
+        say(f"Paused. `{name_command(f'resume {short}')}` resumes it.")
         return
-    say(f"Stage {stage} is complete and waits for you. Read, then say what you think of it:")
+    say(f"Stage {stage} is complete and waits for you. Read it, then give feedback:")
     say(f'  {name_command(f"feedback {short} {stage}")} "…"    (also: edit, rate)')
     say(f"  {name_command(f'next {short}')}    starts the next stage")
 
 
 def has_stage_to_read(session: dict[str, Any]) -> bool:
-    """Say whether what a session waits for is a person who reads a stage, and no resuming.
+    """Return whether a session waits for the user to review a stage, not to resume it.
 
-    One whose last jobs are paused each by its id is in the middle of its stage.
+    A session whose last jobs were paused one by one is still within its stage.
     """
     return str(session["status"]).endswith("_generation_complete")
 
@@ -178,13 +178,13 @@ def _locate(backend: Backend, path: str, out: Path | None) -> str:
 
 
 def prepare_out(out: Path | None, *, detach: bool) -> None:
-    """Make sure that documents can be written to a folder, before anything is paid for them."""
+    """Check that a folder is writable before any money is spent."""
     if out is None:
         return
     if detach:
         raise UsageError(
-            "With --detach nobody is there to copy the documents to --out. Leave out one of them; "
-            f"`{name_command('export')}` brings them later.",
+            "--detach exits before the documents exist, so --out cannot copy them. Omit one of "
+            f"them; `{name_command('export')}` copies the documents later.",
             reason="two_options",
             subject="--out",
         )
@@ -201,7 +201,7 @@ def prepare_out(out: Path | None, *, detach: bool) -> None:
 
 
 async def copy_out(backend: Backend, project_id: UUID, slug: str, out: Path) -> None:
-    """Copy a project's files below a folder, in the same layout."""
+    """Copy a project's files into a folder, with the same layout."""
     for path in await backend.list_files(project_id, slug):
         data = await backend.read_file(project_id, path)
         target = out / path

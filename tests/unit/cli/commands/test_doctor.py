@@ -68,6 +68,5 @@ def test_an_empty_account_and_a_refused_key_are_told_with_what_to_do() -> None:
 
 def test_an_endpoint_that_asked_for_patience_is_told_with_its_pace() -> None:
     assert describe_pace(build_row(closed_s=7.2, rate_per_minute=41.6)) == (
-        "openai: takes no call for 7 s, as it asked; gets 42 requests a minute at most, and more "
-        "soon."
+        "openai: accepts no calls for 7 s, at its request; limited to 42 requests a minute for now."
     )

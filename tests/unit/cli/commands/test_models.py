@@ -97,4 +97,4 @@ def test_an_estimate_is_told_with_its_margin_and_the_count_of_the_provider() -> 
     trial.provider_counts = 1_001
     told = dict(describe_trial(CARDS[0], trial))
     assert told["counted"] == "990 in, estimate, at most 1089; its provider counts 1001"
-    assert told["answer"] == "(no word but thoughts)"
+    assert told["answer"] == "(no text, only reasoning)"

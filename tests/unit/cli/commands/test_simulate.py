@@ -49,9 +49,9 @@ async def test_addresses_are_told_and_a_warning_only_where_others_can_listen() -
     async with open_simulator(SCRIPT) as simulator:
         told = "\n".join(describe_addresses(simulator))
         assert f"slow         google     {simulator.base_url('google', 'slow')}" in told
-        assert "Whoever reaches" not in told
+        assert "Every client that reaches" not in told
         simulator.host = "192.0.2.7"
-        assert "Whoever reaches 192.0.2.7" in "\n".join(describe_addresses(simulator))
+        assert "Every client that reaches 192.0.2.7" in "\n".join(describe_addresses(simulator))
 
 
 async def test_the_report_tells_tokens_and_dollars_by_model() -> None:

@@ -32,7 +32,7 @@ PAID = Transfer(
 def test_what_is_set_aside_is_told_with_what_is_left() -> None:
     wallet = replace(EMPTY, balance_credits=20_000_000, held_credits=130_000)
     assert list(describe_wallet(wallet)) == [
-        "$20.00, of which $0.13 is set aside for calls not settled yet; $19.87 is available",
+        "$20.00, of which $0.13 is reserved for unsettled calls; $19.87 is available",
         "play 0.00",
     ]
 
@@ -70,8 +70,8 @@ def test_what_was_not_charged_is_told_beside_the_cost() -> None:
         [replace(COST, overrun_credits=100, lost_calls=1, lost_credits=300, held_credits=500)]
     )
     assert line.endswith(
-        "$0.0550; set aside $0.0005; beyond what was held, not charged: $0.0001; "
-        "1 answer lost, not charged: $0.0003"
+        "$0.0550; set aside $0.0005; beyond the reservation, not charged: $0.0001; "
+        "1 response lost, not charged: $0.0003"
     )
 
 
