@@ -124,8 +124,8 @@ def decide_cap(call: Call) -> int:
 
 def decide_answer(call: Call) -> Answer:
     """Decide the text, the finish reason and the reported usage."""
-    manner, written = call.manner, find_written(call.ask)
-    document = find_document(call.ask, manner, seed=call.seed, edition=call.edition)
+    manner, written = call.manner, read_written(call.ask)
+    document = write_document(call.ask, manner, seed=call.seed, edition=call.edition)
     tokens = split_tokens(decide_rest(document, written, manner), call.facts.tokenizer)
     cap = decide_cap(call)
     if manner.cut_after_tokens is not None and (manner.cut_each_turn or not written):

@@ -37,9 +37,9 @@ def read_written(ask: Ask) -> str:
     return read_opening(ask.turns)[1]
 
 
-def find_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
+def choose_edition(ask: Ask, manner: Manner, *, seed: int, editions: int) -> int:
     """Find which of several documents a conversation continues: the one that begins like it."""
-    written = find_written(ask)
+    written = read_written(ask)
 
     def likeness(edition: int) -> int:
         document = write_document(ask, manner, seed=seed, edition=edition)

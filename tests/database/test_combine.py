@@ -111,16 +111,18 @@ async def test_all_who_need_the_same_wait_for_one_job_and_go_on_with_it(
     job_table: JobTable, admin: AdminConnection
 ) -> None:
     needed = build_need()
-    readers = await need(machine, needed, 3)
-    assert await machine.statuses(readers) == ["waiting_for_prerequisite"] * 3
-    assert (await machine.look(readers[0]))[
+    readers = await need(job_table, needed, 3)
+    assert await job_table.statuses(readers) == ["waiting_for_prerequisite"] * 3
+    assert (await job_table.look(readers[0]))[
         "status_reason"
     ] == "waiting for its inputs to be combined"
-    assert [row["entrypoint"] for row in await machine.messages(needed.id)] == ["plan"]
-    await save_combined(machine.engine, await machine.take(needed.id), Level(1, (), (UUID(int=7),)))
-    assert (await machine.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}
-    assert await machine.statuses(readers) == ["pending"] * 3
-    assert (await machine.look(readers[0]))["status_reason"] is None
+    assert [row["entrypoint"] for row in await job_table.messages(needed.id)] == ["plan"]
+    await save_combined(
+        job_table.engine, await job_table.take(needed.id), Level(1, (), (UUID(int=7),))
+    )
+    assert (await job_table.look(needed.id))["results"] == {"documents": [str(UUID(int=7))]}
+    assert await job_table.statuses(readers) == ["pending"] * 3
+    assert (await job_table.look(readers[0]))["status_reason"] is None
     for reader in readers:
         assert len(await job_table.messages(reader)) == 2
         waited = ["pending", "processing", "waiting_for_prerequisite", "pending"]
@@ -252,8 +254,8 @@ async def test_merges_that_were_dealt_out_when_the_last_reader_left_are_swept_aw
     await save_level(job_table.engine, combine, level)
     await job_table.sweep()
     ids = [merge.id for merge in level.merges]
-    assert await machine.statuses([needed.id, *ids]) == ["cancelled"] * 3
-    assert (await machine.look(needed.id))["status_reason"] == "no job waits for it any more"
+    assert await job_table.statuses([needed.id, *ids]) == ["cancelled"] * 3
+    assert (await job_table.look(needed.id))["status_reason"] == "no job waits for it any more"
 
 
 async def test_a_sweep_leaves_what_somebody_came_to_need_while_it_swept(

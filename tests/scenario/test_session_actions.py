@@ -220,10 +220,12 @@ def test_an_edit_is_a_file_of_its_own_and_the_old_one_stays(
 
 
 def test_later_prompts_read_the_edit_and_never_the_old_text(
-    told = story.home.tell("show", story.edited["id"])
-    assert told.code == 0, told.stderr
-    assert "a newer version exists" in told.stderr
-    old = told.stdout.strip()
+    steered_session: SteeredSession,
+) -> None:
+    result = steered_session.home.tell("show", steered_session.edited["id"])
+    assert result.code == 0, result.stderr
+    assert "a newer version exists" in result.stderr
+    old = result.stdout.strip()
     assert old
     critiques = steered_session.list_prompts("antithesis")
     assert sum(EDITED.strip() in prompt for prompt in critiques) == 2

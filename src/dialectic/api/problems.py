@@ -82,7 +82,7 @@ def build_problem(request: Request, error: DialecticError) -> Response:
             headers["Set-Cookie"] = removal
     title = (kind.__doc__ or "").strip().splitlines()[0]
     summary = (kind.status, kind.code, title)
-    return _build(request, summary, _tell(error, title), headers, help_with=find_help(error))
+    return _build(request, summary, _tell(error, title), headers, help_with=build_help(error))
 
 
 UNEXPECTED = (

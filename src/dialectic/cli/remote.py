@@ -298,7 +298,7 @@ class RemoteBackend:
     async def follow(self, session_id: UUID, seq: int) -> AsyncGenerator[News, None]:
         tenant_id = (await self._client.get_me()).tenant_id
         after = format_id(tenant_id, seq) if seq else FROM_THE_START
-        await self._load_cards()
+        await self._ensure_cards()
         events = self._client.events(after=after, session=session_id)
         async with contextlib.aclosing(show_events(events, seq)) as news:
             async for one in news:

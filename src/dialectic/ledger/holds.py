@@ -315,7 +315,7 @@ def _refuse(error: asyncpg.PostgresError, new: NewHold | None = None) -> NoRetur
     if code == DONE_OTHERWISE:
         raise Conflict(f"Nothing was paid: {error}.", reason=read_rule(error)) from error
     if code == ATTEMPT_OVER:
-        raise LeaseLost(f"The call was not sent: {error}.", reason=find_rule(error)) from error
+        raise LeaseLost(f"The call was not sent: {error}.", reason=read_rule(error)) from error
     raise error
 
 

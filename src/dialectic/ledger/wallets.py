@@ -148,6 +148,6 @@ async def _ask(connection: Connection, statement: str, *arguments: Any) -> Any:
             raise NotFound(f"{str(error).capitalize()}.", reason=read_rule(error)) from error
         if error.sqlstate == DONE_OTHERWISE:
             raise Conflict(
-                f"The deposit failed: {error} credits.", reason=find_rule(error)
+                f"The deposit failed: {error} credits.", reason=read_rule(error)
             ) from error
         raise

@@ -116,15 +116,15 @@ def count_request_tokens(request: Request, card: ModelCard) -> TokenCount:
 
 def limit_tokens(upper_tokens: int, tokenizer: str) -> int:
     """Compute how many counted tokens are safe under a limit, given the margin."""
-    return floor(upper_tokens / _find_margin(parse_tokenizer(tokenizer)))
+    return floor(upper_tokens / _compute_margin(parse_tokenizer(tokenizer)))
 
 
 def bound_tokens(tokens: int, tokenizer: str) -> int:
     """Compute the upper bound of a count, given the margin."""
-    return ceil(tokens * _find_margin(parse_tokenizer(tokenizer)))
+    return ceil(tokens * _compute_margin(parse_tokenizer(tokenizer)))
 
 
-def _find_margin(tokenizer: Tokenizer) -> Fraction:
+def _compute_margin(tokenizer: Tokenizer) -> Fraction:
     """Find the margin of a count by this tokenizer."""
     if tokenizer.vocabulary and _find_encoding(tokenizer.vocabulary) is None:
         return BLIND_MARGIN

@@ -109,7 +109,7 @@ async def send_message(body: ChatRequest, act: Spending, request: Request) -> Re
 
     This is one call, or with `continue_until_complete` as many as a long reply takes.
     """
-    system = await _find_system(act, body)
+    system = await _load_system(act, body)
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work(effect_id: UUID) -> StoredResponse:

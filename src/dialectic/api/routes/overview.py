@@ -86,7 +86,7 @@ async def look_at_session(
         return await read_events(connection, after_seq=after, session_id=session_id, limit=1)
 
     # Read first: a later change may be reported twice, but never missed.
-    news = await context.transact(find_news)
+    news = await context.transact(load_news)
     seen = await context.run(sessions.load_overview, session_id)
     left = await quote_session(context.engine, context.account, session_id) if quote else None
     return SessionDetail(

@@ -123,7 +123,7 @@ def _checked_input_tokens(card: ModelCard, request: Request) -> int:
 
 def read_conversation(messages: Sequence[Message]) -> tuple[str, str]:
     """Read the task, and the part of the answer that earlier turns contain."""
-    task_index = _find_task(messages)
+    task_index = _locate_task(messages)
     written = "".join(
         message.content for message in messages[task_index:] if message.role is Role.ASSISTANT
     )
