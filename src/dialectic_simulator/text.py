@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from dialectic.providers.offline import compose_document, read_conversation
+from dialectic.providers.offline.provider import compose_document, read_conversation
 from dialectic_simulator.conversation import Ask
 from dialectic_simulator.script import Manner
 
