@@ -25,7 +25,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import open_provider
 from dialectic.providers.exchange import HttpProvider
 from dialectic_simulator import Simulator, open_simulator
-from dialectic_simulator.truncation import count_tokens
+from dialectic_simulator.text import count_tokens
 from tests.scenario.simulated_endpoints import (
     KEY,
     WIRES,
