@@ -19,6 +19,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from dialectic.api.middleware.body_limits import read_media_type
+from dialectic.api.openapi import MULTIPART
 from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.errors import StorageUnavailable, TooLarge, UsageError
 from dialectic.uploads.kinds import Limits
@@ -26,7 +27,6 @@ from dialectic.uploads.read import Uploaded, read_upload
 
 PIECE_BYTES = 1 << 18
 FIELD_BYTES_MAX = 10_000
-MULTIPART = "multipart/form-data"
 T = TypeVar("T")
 
 

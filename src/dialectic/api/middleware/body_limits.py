@@ -107,10 +107,10 @@ class BodyLimitMiddleware:
         request = Request(scope)
         with ExitStack() as place:
             try:
-                visitor = scope["state"]["visitor"] = await self._authenticate(request)
+                principal = scope["state"]["principal"] = await self._authenticate(request)
                 upload = self._limits.find_upload(request.method, path, read_media_type(request))
                 if upload is not None:
-                    place.enter_context(self._places.take(upload, visitor.account.tenant_id))
+                    place.enter_context(self._places.take(upload, principal.account.tenant_id))
                 guarded = await self._guard(request, upload, receive)
             except DialecticError as error:
                 await build_problem(request, error)(scope, receive, send)

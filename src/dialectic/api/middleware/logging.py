@@ -127,8 +127,8 @@ def _list_ids(scope: Scope) -> dict[str, str]:
     """List the ids in the path of a request."""
     parameters = scope.get("path_params", {})
     found = {name: str(parameters[name]) for name in TOLD if name in parameters}
-    if (visitor := scope["state"].get("visitor")) is not None:
-        found["tenant_id"] = str(visitor.account.tenant_id)
+    if (principal := scope["state"].get("principal")) is not None:
+        found["tenant_id"] = str(principal.account.tenant_id)
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
 
-from dialectic.api.dependencies import Reading, WriteRequest, Writing
-from dialectic.api.pagination import Paging, list_page
+from dialectic.api.dependencies import Reading, Writing
+from dialectic.api.pagination import Listing
 from dialectic.app import projects
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
@@ -59,31 +60,27 @@ def build_given(body: ResourceRequest) -> Given:
 
 
 @router.post("/projects", status_code=201, response_model=Project)
-async def create_project(body: ProjectRequest, act: Writing) -> Response:
+async def create_project(body: ProjectRequest, write: Writing) -> Response:
     """Create a project from a prompt. No model is called yet."""
-    return await create(body, act)
+    return await write.answer(create, body)
 
 
-async def create(body: ProjectRequest, act: WriteRequest) -> Response:
-    """Create a project and store its response in one commit."""
-
-    async def run(tx: Transaction) -> Project:
-        new = projects.NewProject(
-            prompt=body.prompt,
-            name=body.name,
-            domain=body.domain,
-            resources=tuple(build_given(one) for one in body.resources),
-        )
-        project_id, _, _ = await projects.create_project(tx, new)
-        return await projects.get(tx, project_id)
-
-    return await act.answer(run, status=201)
+async def create(tx: Transaction, body: ProjectRequest) -> Project:
+    """Create a project from a request."""
+    new = projects.NewProject(
+        prompt=body.prompt,
+        name=body.name,
+        domain=body.domain,
+        resources=tuple(build_given(one) for one in body.resources),
+    )
+    project_id, _, _ = await projects.create_project(tx, new)
+    return await projects.get(tx, project_id)
 
 
 @router.get("/projects")
-async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
+async def list_projects(listing: Listing) -> Page[ProjectSummary]:
     """List projects, newest first."""
-    return await list_page(context, "projects", paging, lists.list_projects, projects.build_summary)
+    return await listing.page("projects", lists.list_projects, projects.build_summary)
 
 
 @router.get("/projects/{project_id}")
@@ -93,31 +90,29 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 
 
 @router.patch("/projects/{project_id}", response_model=Project)
-async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
+async def change_project(project_id: ProjectId, body: ProjectChange, write: Writing) -> Response:
     """Rename, archive or unarchive a project."""
 
     async def run(tx: Transaction) -> Project:
         await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
         return await projects.get(tx, project_id)
 
-    return await act.answer(run)
+    return await write.answer(run)
 
 
 @router.delete("/projects/{project_id}", status_code=204)
-async def delete_project(project_id: ProjectId, act: Writing) -> Response:
+async def delete_project(project_id: ProjectId, write: Writing) -> Response:
     """Delete a project and its contents. Its wallet transactions are kept."""
-    await act.context.run(projects.delete, project_id)
+    await write.context.run(projects.delete, project_id)
     return Response(status_code=204)
 
 
 @router.get("/projects/{project_id}/resources")
-async def list_resources(project_id: ProjectId, context: Reading, paging: Paging) -> Page[Resource]:
+async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resource]:
     """List a project's resources, including its prompt."""
-    return await list_page(
-        context,
+    return await listing.page(
         "resources",
-        paging,
-        lambda connection, page: lists.list_resources(connection, page, project_id),
+        partial(lists.list_resources, project_id=project_id),
         build_resource,
         within=lambda tx: projects.load(tx, project_id),
     )
