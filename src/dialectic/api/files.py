@@ -88,8 +88,8 @@ async def read_file(request: Request, file: UploadFile) -> Uploaded:
 @asynccontextmanager
 async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a temporary file; yield its path and hash."""
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        path, digest, size = Path(folder, "import.zip"), hashlib.sha256(), 0
+    with open_draft_folder(request) as folder:
+        path, digest, size = folder / "import.zip", hashlib.sha256(), 0
         with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
@@ -111,6 +111,14 @@ async def _list_pieces(request: Request) -> AsyncIterator[bytes]:
         file = take_file(form)
         while piece := await file.read(PIECE_BYTES):
             yield piece
+
+
+@contextmanager
+def open_draft_folder(request: Request) -> Iterator[Path]:
+    """Open a folder that is deleted at the end."""
+    drafts = request.app.state.drafts
+    with tempfile.TemporaryDirectory(prefix="dialectic-", dir=drafts) as folder:
+        yield Path(folder)
 
 
 # -- out ------------------------------------------------------------------------------------------

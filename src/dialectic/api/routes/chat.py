@@ -49,7 +49,6 @@ from dialectic.errors import DialecticError, NotFound, UsageError
 router = APIRouter(tags=["chat"])
 ChatId = Annotated[UUID, Path(description="The id of a chat.")]
 EVENTS = "text/event-stream"
-PING_S = 15.0
 STILL_HERE = b": still here\n\n"
 # Tells proxies to forward each event at once.
 UNBUFFERED = {"X-Accel-Buffering": "no"}
@@ -141,7 +140,7 @@ async def _stream(
 ) -> Response:
     """Respond with events; a failure before the first event becomes a plain problem response.
 
-    A slow model must not look like a dead connection: after `PING_S` the stream starts with a
+    A slow model must not look like a dead connection: after a while the stream starts with a
     comment. A later failure is sent as a `problem` event.
     """
     asking = asyncio.ensure_future(asked)
@@ -153,7 +152,7 @@ async def _stream(
 
     asking.add_done_callback(end)
     waiting = asyncio.ensure_future(pieces.get())
-    await asyncio.wait({waiting}, timeout=PING_S)
+    await asyncio.wait({waiting}, timeout=request.app.state.ping_s)
     if waiting.done() and waiting.result() is None:
         answer = await asking
         headers = {**UNBUFFERED, **build_replay_header(answer)}
@@ -174,7 +173,7 @@ async def _tell(
     if not waiting.done():
         yield STILL_HERE
     while True:
-        while not (await asyncio.wait({waiting}, timeout=PING_S))[0]:
+        while not (await asyncio.wait({waiting}, timeout=request.app.state.ping_s))[0]:
             yield STILL_HERE
         if (piece := waiting.result()) is None:
             break

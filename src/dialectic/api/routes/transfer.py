@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -26,6 +25,7 @@ from dialectic.api.dependencies import JSON, Reading, WriteRequest, Writing
 from dialectic.api.files import (
     blaming_disk,
     in_turn,
+    open_draft_folder,
     open_form,
     read_file,
     read_pieces,
@@ -175,8 +175,8 @@ async def export_project(
     """Export a project as one zip file. It can be imported unless `finished` is set."""
     # The folder is deleted before the first byte is sent, so a disconnect or a crash leaves no
     # files. The open file handle keeps the data until the response ends.
-    with tempfile.TemporaryDirectory(prefix="dialectic-") as folder:
-        out = Path(folder, "export.zip")
+    with open_draft_folder(request) as folder:
+        out = folder / "export.zip"
         export = transfer.export_project(
             context.engine, context.account, project_id, out, finished=finished
         )
