@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from dialectic import __version__
 from dialectic.api import health, problems
 from dialectic.api.auth import Authenticator
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.api.middleware.body_limits import OVERHEAD_BYTES, BodyLimitMiddleware, Limits, Upload
 from dialectic.api.middleware.logging import LoggingMiddleware
 from dialectic.api.openapi import DOCUMENT_PATHS, TAGS, add_documents, describe, problem_responses

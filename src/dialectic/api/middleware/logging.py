@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dialectic.api.metrics import METHODS, Metrics
+from dialectic.api.health import METHODS, Metrics
 from dialectic.api.problems import build_problem, build_unexpected
 from dialectic.errors import ServerBusy
 from dialectic.telemetry import OFF, Span, Telemetry, about
