@@ -16,7 +16,6 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from dialectic.api.dependencies import Reading, RequestContext
-from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page, T
 from dialectic.db.pool import Connection
 from dialectic.db.tables.lists import PageQuery, Row, Rows
@@ -93,19 +92,27 @@ class ListRequest:
         kind: str,
         fetch: Callable[[Connection, PageQuery], Awaitable[Rows]],
         build: Callable[[Row], T],
-        *,
-        within: Callable[[Transaction], Awaitable[object]] | None = None,
     ) -> Page[T]:
-        """Return a page ordered by time and id; `within` raises if the parent does not exist."""
+        """Return a page ordered by time and id."""
         query = build_page(kind, self.cursor, self.limit)
-
-        async def read(tx: Transaction) -> Rows:
-            if within is not None:
-                await within(tx)
-            return await fetch(tx.connection, query)
-
-        rows = await self.context.run(read)
+        rows = await self.context.transact(lambda connection: fetch(connection, query))
         return build_listing(kind, rows, self.limit, build, ("created_at", "id"))
+
+    async def page_of(
+        self,
+        load: Callable[[Connection, UUID], Awaitable[object]],
+        parent_id: UUID,
+        kind: str,
+        fetch: Callable[[Connection, PageQuery, UUID], Awaitable[Rows]],
+        build: Callable[[Row], T],
+    ) -> Page[T]:
+        """Return a page of what belongs to a parent; `load` raises if the parent does not exist."""
+
+        async def read(connection: Connection, query: PageQuery) -> Rows:
+            await load(connection, parent_id)
+            return await fetch(connection, query, parent_id)
+
+        return await self.page(kind, read, build)
 
     async def numbered_page(
         self,

@@ -151,17 +151,12 @@ async def _stream(
             done.exception()  # retrieved, so asyncio does not log it
 
     asking.add_done_callback(end)
-    waiting = asyncio.ensure_future(pieces.get())
+    waiting, headers = asyncio.ensure_future(pieces.get()), UNBUFFERED
     await asyncio.wait({waiting}, timeout=request.app.state.ping_s)
     if waiting.done() and waiting.result() is None:
-        answer = await asking
-        headers = {**UNBUFFERED, **build_replay_header(answer)}
-        return StreamingResponse(
-            iter([_event("reply", answer.body)]), headers=headers, media_type=EVENTS
-        )
-    return StreamingResponse(
-        _tell(request, asking, pieces, waiting), headers=UNBUFFERED, media_type=EVENTS
-    )
+        headers = {**UNBUFFERED, **build_replay_header(await asking)}
+    told = _tell(request, asking, pieces, waiting)
+    return StreamingResponse(told, headers=headers, media_type=EVENTS)
 
 
 async def _tell(

@@ -70,11 +70,9 @@ async def list_contributions(
     stage: Annotated[Slug | None, Query(description="Only this stage.")] = None,
 ) -> Page[ContributionSummary]:
     """List the latest version of each contribution of a session, oldest first."""
-    return await listing.page(
-        "contributions",
-        partial(lists.list_contributions, session_id=session_id, stage=stage),
-        contributions.build_summary,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    fetch = partial(lists.list_contributions, stage=stage)
+    return await listing.page_of(
+        records.load_session, session_id, "contributions", fetch, contributions.build_summary
     )
 
 
@@ -169,22 +167,16 @@ async def rate_contribution(
 @router.get("/sessions/{session_id}/jobs")
 async def list_jobs(session_id: SessionId, listing: Listing) -> Page[Job]:
     """List a session's jobs, oldest first."""
-    return await listing.page(
-        "jobs",
-        partial(lists.list_jobs, session_id=session_id),
-        build_job,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    return await listing.page_of(
+        records.load_session, session_id, "jobs", lists.list_jobs, build_job
     )
 
 
 @documents.get("/sessions/{session_id}/documents")
 async def list_documents(session_id: SessionId, listing: Listing) -> Page[Resource]:
     """List a session's other documents: those extracted from contributions, and prompts."""
-    return await listing.page(
-        "documents",
-        partial(lists.list_documents, session_id=session_id),
-        build_resource,
-        within=lambda tx: records.load_session(tx.connection, session_id),
+    return await listing.page_of(
+        records.load_session, session_id, "documents", lists.list_documents, build_resource
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -22,7 +21,7 @@ from dialectic.contract.projects import (
     ResourceRequest,
 )
 from dialectic.core.run_request import Given
-from dialectic.db.tables import lists
+from dialectic.db.tables import lists, records
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
@@ -110,9 +109,6 @@ async def delete_project(project_id: ProjectId, write: Writing) -> Response:
 @router.get("/projects/{project_id}/resources")
 async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resource]:
     """List a project's resources, including its prompt."""
-    return await listing.page(
-        "resources",
-        partial(lists.list_resources, project_id=project_id),
-        build_resource,
-        within=lambda tx: projects.load(tx, project_id),
+    return await listing.page_of(
+        records.load_project, project_id, "resources", lists.list_resources, build_resource
     )

@@ -38,7 +38,7 @@ from dialectic.core.models.model import parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.process.reductions import shrink_process
 from dialectic.core.run_request import RunRequest
-from dialectic.db.tables import lists
+from dialectic.db.tables import lists, records
 from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
 
@@ -91,11 +91,8 @@ async def create_session(project_id: ProjectId, body: SessionRequest, write: Wri
 @router.get("/projects/{project_id}/sessions")
 async def list_sessions_of_project(project_id: ProjectId, listing: Listing) -> Page[SessionSummary]:
     """List the sessions of a project, newest first."""
-    return await listing.page(
-        "sessions",
-        partial(lists.list_sessions, project_id=project_id),
-        sessions.build_summary,
-        within=lambda tx: projects.load(tx, project_id),
+    return await listing.page_of(
+        records.load_project, project_id, "sessions", lists.list_sessions, sessions.build_summary
     )
 
 
