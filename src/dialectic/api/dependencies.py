@@ -24,8 +24,6 @@ from dialectic.app.transaction import Attempts, Tenant, Transaction
 from dialectic.core.access import Caller, Scope
 from dialectic.db.pool import Connection
 from dialectic.db.tables.idempotency import StoredResponse
-from dialectic.db.tables.records import Account
-from dialectic.engine import Engine
 from dialectic.errors import DialecticError
 
 logger = logging.getLogger(__name__)
@@ -38,33 +36,10 @@ Then: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestContext:
-    """The engine, acting for the authenticated caller."""
+class RequestContext(Tenant):
+    """The engine, acting for the authenticated caller; `run` runs a use case."""
 
-    engine: Engine
-    principal: Principal
-
-    @property
-    def caller(self) -> Caller:
-        return self.principal.caller
-
-    @property
-    def account(self) -> Account:
-        return self.principal.account
-
-    @property
-    def tenant(self) -> Tenant:
-        return Tenant(self.engine, self.account)
-
-    async def run(
-        self,
-        use_case: Callable[Concatenate[Transaction, P], Awaitable[T]],
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Run a use case in one transaction of the caller's tenant."""
-        return await self.tenant.run(use_case, *args, **kwargs)
+    caller: Caller
 
     async def transact(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work in one transaction of the caller's tenant."""
@@ -72,23 +47,14 @@ class RequestContext:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(RequestContext):
     """A request that changes something."""
 
-    context: RequestContext
     key: str | None
     # Hash of the request: a second request with the same key must be identical.
     fingerprint: bytes
     # The status of a success, as the route declares it.
     status: int
-
-    @property
-    def engine(self) -> Engine:
-        return self.context.engine
-
-    @property
-    def account(self) -> Account:
-        return self.context.account
 
     def extend(self, content: bytes) -> WriteRequest:
         """Add what the middleware did not hash to the fingerprint: an upload."""
@@ -112,8 +78,7 @@ class WriteRequest:
             committed[:] = [transaction]
             return StoredResponse(self.status, body)
 
-        caller = self.context.caller
-        answer = await run_once(self.engine.db, caller, self.key, self.fingerprint, once)
+        answer = await run_once(self.engine.db, self.caller, self.key, self.fingerprint, once)
         return build_response(answer, committed[0].follow_up if committed else None)
 
 
@@ -154,9 +119,9 @@ def allow(scope: Scope) -> Callable[[Request], RequestContext]:
     """Build the dependency of routes that read and need a scope."""
 
     def open_context(request: Request) -> RequestContext:
-        context = RequestContext(request.app.state.engine, request.state.principal)
-        context.caller.require(scope)
-        return context
+        principal: Principal = request.state.principal
+        principal.caller.require(scope)
+        return RequestContext(request.app.state.engine, principal.account, principal.caller)
 
     return open_context
 
@@ -182,8 +147,14 @@ def allow_act(scope: Scope) -> Callable[[Request, str | None], WriteRequest]:
         query = request.scope["query_string"]
         asked = f"{request.method} {request.scope['path']}?".encode(errors="replace") + query
         body = getattr(request.state, "body_sha256", b"")
-        fingerprint = hashlib.sha256(asked + b"\0" + body).digest()
-        return WriteRequest(context, key, fingerprint, request.scope["route"].status_code or 200)
+        return WriteRequest(
+            engine=context.engine,
+            account=context.account,
+            caller=context.caller,
+            key=key,
+            fingerprint=hashlib.sha256(asked + b"\0" + body).digest(),
+            status=request.scope["route"].status_code or 200,
+        )
 
     return open_act
 

@@ -122,7 +122,7 @@ async def send_message(body: ChatRequest, write: Spending, request: Request) -> 
         return StoredResponse(200, build_reply(reply).model_dump_json().encode())
 
     undertakings: LongRequests = request.app.state.undertakings
-    asked = undertakings.run(write.context.caller, write.key, write.fingerprint, work)
+    asked = undertakings.run(write.caller, write.key, write.fingerprint, work)
     if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)
@@ -132,7 +132,7 @@ async def _load_system(write: WriteRequest, body: ChatRequest) -> str:
     prompt_id = body.system_prompt_id
     if prompt_id is None:
         return body.system_instruction
-    return await write.context.transact(lambda c: chats.load_system_prompt(c, prompt_id))
+    return await write.transact(lambda c: chats.load_system_prompt(c, prompt_id))
 
 
 async def _stream(
@@ -233,7 +233,7 @@ async def delete_chat(chat_id: ChatId, write: Writing) -> Response:
         await chats.load_chat(tx.connection, chat_id)
         await chats.delete(tx.connection, chat_id)
 
-    await write.context.run(delete)
+    await write.run(delete)
     return Response(status_code=204)
 
 

@@ -71,5 +71,5 @@ async def read_notification(
 ) -> Response:
     """Mark a message as read. Repeating it changes nothing."""
     user_id = write.account.user_id
-    await write.context.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
+    await write.transact(lambda c: notifications.mark_read(c, user_id, notification_id))
     return Response(status_code=204)

@@ -1,15 +1,17 @@
-"""HTTP routes of projects and their resources: create, list, change, delete."""
+"""HTTP routes of projects and their resources: create, list, change, delete, search."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from dialectic.api.dependencies import Reading, Writing
 from dialectic.api.pagination import Listing
-from dialectic.app import projects
+from dialectic.app import projects, search
+from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
 from dialectic.contract.base import Page
 from dialectic.contract.projects import (
@@ -19,7 +21,10 @@ from dialectic.contract.projects import (
     ProjectSummary,
     Resource,
     ResourceRequest,
+    SearchHit,
+    SearchResults,
 )
+from dialectic.core.access import Scope
 from dialectic.core.run_request import Given
 from dialectic.db.tables import lists, records
 
@@ -102,7 +107,7 @@ async def change_project(project_id: ProjectId, body: ProjectChange, write: Writ
 @router.delete("/projects/{project_id}", status_code=204)
 async def delete_project(project_id: ProjectId, write: Writing) -> Response:
     """Delete a project and its contents. Its wallet transactions are kept."""
-    await write.context.run(projects.delete, project_id)
+    await write.run(projects.delete, project_id)
     return Response(status_code=204)
 
 
@@ -111,4 +116,36 @@ async def list_resources(project_id: ProjectId, listing: Listing) -> Page[Resour
     """List a project's resources, including its prompt."""
     return await listing.page_of(
         records.load_project, project_id, "resources", lists.list_resources, build_resource
+    )
+
+
+@router.get("/projects/{project_id}/search")
+async def search_project(
+    project_id: ProjectId,
+    context: Reading,
+    q: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=500,
+            pattern=r"^[^\x00]+$",
+            description="A question or search terms.",
+        ),
+    ],
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+) -> SearchResults:
+    """Search all documents of a project, best matches first.
+
+    If the embedder has a price, the caller's wallet pays, and the token needs the scope `spend`.
+    """
+    if context.engine.embedder.card is not None:
+        context.caller.require(Scope.SPEND)
+    await context.run(projects.load, project_id)
+    found = await search.search_project(context.engine, context.account, project_id, q, limit)
+    return SearchResults(
+        items=[SearchHit(**asdict(hit)) for hit in found.hits],
+        next_cursor=None,
+        documents=found.documents,
+        embedder=found.embedder,
+        embedded_tokens=found.embedded_tokens,
     )

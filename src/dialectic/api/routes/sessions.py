@@ -82,7 +82,7 @@ async def create_session(project_id: ProjectId, body: SessionRequest, write: Wri
 
     async def create(tx: Transaction) -> Session:
         project = await projects.load(tx, project_id)
-        ask = projects.build_run_request(project, build_ask(write.context, body))
+        ask = projects.build_run_request(project, build_ask(write, body))
         return await sessions.get(tx, await projects.add_session(tx, project_id, ask))
 
     return await write.answer(create)

@@ -131,7 +131,7 @@ async def create_organization(
     body: OrganizationRequest, write: Annotated[WriteRequest, Depends(allow_act(Scope.ADMIN))]
 ) -> Response:
     """Create an organisation that you own."""
-    caller = write.context.caller
+    caller = write.caller
 
     async def create(tx: Transaction) -> Organization:
         return Organization(id=await accounts.create_organization(tx.connection, caller, body.name))

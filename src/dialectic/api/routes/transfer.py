@@ -1,4 +1,4 @@
-"""HTTP routes of uploads, project exports and imports, and search.
+"""HTTP routes of uploads, and of project exports and imports.
 
 Bodies are streamed: an archive is on disk, never in memory.
 """
@@ -10,7 +10,6 @@ import dataclasses
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -44,8 +43,7 @@ from dialectic.api.openapi import (
     describe_form,
 )
 from dialectic.api.routes.projects import ProjectId, build_given, build_resource, create
-from dialectic.app import projects, search, transfer
-from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
+from dialectic.app import projects, transfer
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import (
     ImportedProject,
@@ -53,10 +51,7 @@ from dialectic.contract.projects import (
     ProjectRequest,
     Resource,
     ResourceRequest,
-    SearchHit,
-    SearchResults,
 )
-from dialectic.core.access import Scope
 from dialectic.db.tables import lists
 from dialectic.publishing.publish import describe_project, publish_project
 from dialectic.storage.archive import open_archive
@@ -232,38 +227,3 @@ async def _import(write: WriteRequest, path: Path) -> Response:
 async def _publish(tx: Transaction, project_id: UUID) -> None:
     await publish_project(tx.engine, tx.account.tenant_id, project_id)
     await describe_project(tx.engine, tx.account.tenant_id, project_id)
-
-
-# -- words ----------------------------------------------------------------------------------------
-
-
-@router.get("/projects/{project_id}/search")
-async def search_project(
-    project_id: ProjectId,
-    context: Reading,
-    q: Annotated[
-        str,
-        Query(
-            min_length=1,
-            max_length=500,
-            pattern=r"^[^\x00]+$",
-            description="A question or search terms.",
-        ),
-    ],
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
-) -> SearchResults:
-    """Search all documents of a project, best matches first.
-
-    If the embedder has a price, the caller's wallet pays, and the token needs the scope `spend`.
-    """
-    if context.engine.embedder.card is not None:
-        context.caller.require(Scope.SPEND)
-    await context.run(projects.load, project_id)
-    found = await search.search_project(context.engine, context.account, project_id, q, limit)
-    return SearchResults(
-        items=[SearchHit(**asdict(hit)) for hit in found.hits],
-        next_cursor=None,
-        documents=found.documents,
-        embedder=found.embedder,
-        embedded_tokens=found.embedded_tokens,
-    )
