@@ -61,8 +61,8 @@ def build_app(
     app, metrics = api or build_api(), Metrics()
     app.state.engine, app.state.hub = engine, hub
     app.state.drafts, app.state.ping_s = drafts, ping_s
-    app.state.glances = health.open_glances(engine, hub, metrics)
-    app.state.undertakings = LongRequests(engine.db)
+    app.state.checks = health.build_checks(engine, hub, metrics)
+    app.state.long_requests = LongRequests(engine.db)
     app.state.exporting = asyncio.Semaphore(EXPORTS_AT_ONCE)
     app.state.reading = asyncio.Semaphore(DOCUMENTS_READ_AT_ONCE)
     entry = Authenticator(engine, listens_at=listens_at)
@@ -126,7 +126,7 @@ def name_operation(route: APIRoute) -> str:
 async def _finish_work(app: FastAPI) -> AsyncIterator[None]:
     """Wait for calls without a connected client before the engine closes."""
     yield
-    await app.state.undertakings.close(DRAIN_S)
+    await app.state.long_requests.close(DRAIN_S)
 
 
 if __name__ == "__main__":

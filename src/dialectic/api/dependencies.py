@@ -189,7 +189,7 @@ def matches(header: str | None, etag: str) -> bool:
     return "*" in names or etag in names
 
 
-def answer_if_new(view: BaseModel, if_none_match: str | None) -> Response:
+def respond_if_new(view: BaseModel, if_none_match: str | None) -> Response:
     """Respond with a view and its `ETag`, or with 304 if the client has this version."""
     body = render(view)
     etag = build_etag(body)

@@ -37,7 +37,7 @@ T = TypeVar("T")
 async def open_form(request: Request) -> AsyncIterator[FormData]:
     """Open a form with one file; a large file is on disk."""
     try:
-        with blaming_disk():
+        with reporting_full_disk():
             form = await request.form(max_files=1, max_fields=10, max_part_size=FIELD_BYTES_MAX)
     except UnicodeError:
         raise HTTPException(400, "The form has an unknown character encoding. Use UTF-8.") from None
@@ -48,7 +48,7 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 
 
 @contextmanager
-def blaming_disk() -> Iterator[None]:
+def reporting_full_disk() -> Iterator[None]:
     """Turn a full disk into a problem response, without its path."""
     try:
         yield
@@ -90,7 +90,7 @@ async def receive(request: Request) -> AsyncIterator[tuple[Path, bytes]]:
     """Receive an archive into a temporary file; yield its path and hash."""
     with open_draft_folder(request) as folder:
         path, digest, size = folder / "import.zip", hashlib.sha256(), 0
-        with blaming_disk(), await asyncio.to_thread(path.open, "wb") as file:
+        with reporting_full_disk(), await asyncio.to_thread(path.open, "wb") as file:
             async for piece in _list_pieces(request):
                 size += len(piece)
                 if size > LIMITS.archive_bytes_max:

@@ -140,7 +140,7 @@ class Metrics:
 # -- routes ----------------------------------------------------------------------------------------
 
 
-class Glance(Generic[T]):
+class CachedCheck(Generic[T]):
     """A check whose result is shared by concurrent callers and cached for a moment."""
 
     def __init__(self, look: Callable[[], Awaitable[T]], *, kept_s: float = KEPT_S) -> None:
@@ -159,14 +159,14 @@ class Glance(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Glances:
+class CachedChecks:
     """The cached checks of the operator routes."""
 
-    readiness: Glance[dict[str, str]]
-    figures: Glance[Exposition | DialecticError]
+    readiness: CachedCheck[dict[str, str]]
+    figures: CachedCheck[Exposition | DialecticError]
 
 
-def open_glances(engine: Engine, hub: Hub, metrics: Metrics) -> Glances:
+def build_checks(engine: Engine, hub: Hub, metrics: Metrics) -> CachedChecks:
     """Build the cached checks for an open engine."""
 
     async def expose() -> Exposition | DialecticError:
@@ -178,7 +178,7 @@ def open_glances(engine: Engine, hub: Hub, metrics: Metrics) -> Glances:
     async def check() -> dict[str, str]:
         return {**await _check(engine), "events": "closed" if hub.is_closing else "ok"}
 
-    return Glances(Glance(check), Glance(expose))
+    return CachedChecks(CachedCheck(check), CachedCheck(expose))
 
 
 @router.api_route("/healthz", methods=READ_METHODS)
@@ -190,7 +190,7 @@ async def healthz() -> Response:
 @router.api_route("/readyz", methods=READ_METHODS)
 async def readyz(request: Request) -> Response:
     """Report whether requests can be served: database, schema, storage, event streams."""
-    checks = await request.app.state.glances.readiness.take()
+    checks = await request.app.state.checks.readiness.take()
     if all(said == "ok" for said in checks.values()):
         return JSONResponse({"status": "ready", "checks": checks})
     return JSONResponse(
@@ -230,7 +230,7 @@ async def _try(check: Coroutine[Any, Any, Any]) -> str:
 @router.api_route("/metrics", methods=READ_METHODS)
 async def metrics(request: Request) -> Response:
     """Return the metrics in Prometheus text format."""
-    found = await request.app.state.glances.figures.take()
+    found = await request.app.state.checks.figures.take()
     if isinstance(found, DialecticError):
         return PlainTextResponse(f"{found.code}\n", 503, {"Retry-After": str(RETRY_AFTER_S)})
     body, media_type = found

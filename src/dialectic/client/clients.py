@@ -160,10 +160,10 @@ class Client(Operations):
         call, tries = add_key(call), 0
         while True:
             tries += 1
-            heard = self._try(call)
-            wait_s = decide_wait(tries, heard, can_repeat=call.can_repeat)
+            reply = self._try(call)
+            wait_s = decide_wait(tries, reply, can_repeat=call.can_repeat)
             if wait_s is None:
-                return self.server.read(call, heard)
+                return self.server.read(call, reply)
             time.sleep(wait_s)
 
     def list_all(self, call: Call[Page[T]]) -> Iterator[T]:
@@ -265,10 +265,10 @@ class AsyncClient(Operations):
         call, tries = add_key(call), 0
         while True:
             tries += 1
-            heard = await self._try(call)
-            wait_s = decide_wait(tries, heard, can_repeat=call.can_repeat)
+            reply = await self._try(call)
+            wait_s = decide_wait(tries, reply, can_repeat=call.can_repeat)
             if wait_s is None:
-                return self.server.read(call, heard)
+                return self.server.read(call, reply)
             await asyncio.sleep(wait_s)
 
     async def list_all(self, call: Call[Page[T]]) -> AsyncIterator[T]:

@@ -35,29 +35,29 @@ GATEWAY = frozenset({502, 504})
 
 
 def decide_wait(
-    tries: int, heard: httpx2.Response | ServerUnreachable, *, can_repeat: bool
+    tries: int, reply: httpx2.Response | ServerUnreachable, *, can_repeat: bool
 ) -> float | None:
     """Return the delay before the next attempt; None: give up."""
     wait_s = compute_delay_s(tries, WAIT_MIN_S, WAIT_MAX_S, random.uniform)
     tries_max = TRIES_MAX
-    if isinstance(heard, httpx2.Response):
-        if heard.status_code == 409 and _find_code(heard) == "in_progress":
+    if isinstance(reply, httpx2.Response):
+        if reply.status_code == 409 and _find_code(reply) == "in_progress":
             tries_max = TRIES_UNDER_WAY_MAX
-        elif heard.status_code in PASSING:
-            wait_s = min(_read_wait(heard) or wait_s, WAIT_MAX_S)
-        elif heard.status_code not in GATEWAY or _find_code(heard) is not None:
+        elif reply.status_code in PASSING:
+            wait_s = min(_read_wait(reply) or wait_s, WAIT_MAX_S)
+        elif reply.status_code not in GATEWAY or _find_code(reply) is not None:
             return None
     return wait_s if can_repeat and tries < tries_max else None
 
 
-def _read_wait(heard: httpx2.Response) -> float | None:
-    text = heard.headers.get("retry-after", "")
+def _read_wait(reply: httpx2.Response) -> float | None:
+    text = reply.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
-def _find_code(heard: httpx2.Response) -> str | None:
+def _find_code(reply: httpx2.Response) -> str | None:
     """Return the code of a problem; None if the response is not a problem."""
-    code = _read_object(heard.content).get("code")
+    code = _read_object(reply.content).get("code")
     return code if isinstance(code, str) else None
 
 

@@ -97,14 +97,14 @@ class Server:
             timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
         )
 
-    def read(self, call: Call[T], heard: httpx2.Response | ServerUnreachable) -> T:
+    def read(self, call: Call[T], reply: httpx2.Response | ServerUnreachable) -> T:
         """Parse a response, or raise the error that it describes."""
-        if isinstance(heard, ServerUnreachable):
-            raise heard
-        if not heard.is_success:
-            raise build_error(heard.status_code, heard.content)
+        if isinstance(reply, ServerUnreachable):
+            raise reply
+        if not reply.is_success:
+            raise build_error(reply.status_code, reply.content)
         try:
-            return call.read(heard.content)
+            return call.read(reply.content)
         except ValidationError:
             raise self.describe_nonsense() from None
 

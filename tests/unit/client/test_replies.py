@@ -128,8 +128,8 @@ def test_an_answer_is_an_answer_unless_the_same_request_is_under_way() -> None:
 
 def test_what_is_being_answered_is_waited_for_as_long_as_a_model_may_take() -> None:
     def ask(tries: int) -> float | None:
-        heard = httpx2.Response(409, content=b'{"code": "in_progress"}')
-        return decide_wait(tries, heard, can_repeat=True)
+        reply = httpx2.Response(409, content=b'{"code": "in_progress"}')
+        return decide_wait(tries, reply, can_repeat=True)
 
     assert ask(TRIES_MAX) is not None
     assert ask(TRIES_UNDER_WAY_MAX) is None

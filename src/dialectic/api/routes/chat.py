@@ -121,8 +121,8 @@ async def send_message(body: ChatRequest, write: Spending, request: Request) -> 
         reply = await chat.send(write.engine, write.account, question, pieces.put_nowait)
         return StoredResponse(200, build_reply(reply).model_dump_json().encode())
 
-    undertakings: LongRequests = request.app.state.undertakings
-    asked = undertakings.run(write.caller, write.key, write.fingerprint, work)
+    long_requests: LongRequests = request.app.state.long_requests
+    asked = long_requests.run(write.caller, write.key, write.fingerprint, work)
     if not body.stream:
         return build_response(await asked)
     return await _stream(request, asked, pieces)

@@ -14,10 +14,10 @@ from dialectic.api.dependencies import (
     Reading,
     Spending,
     Writing,
-    answer_if_new,
     build_etag,
     matches,
     render,
+    respond_if_new,
 )
 from dialectic.api.openapi import UNCHANGED, describe_response, more_problems
 from dialectic.api.pagination import Listing, list_whole
@@ -82,7 +82,7 @@ async def get_contribution(
 ) -> Response:
     """Show one version of a contribution."""
     found = await context.run(contributions.get, contribution_id)
-    return answer_if_new(found, if_none_match)
+    return respond_if_new(found, if_none_match)
 
 
 @router.get("/contributions/{contribution_id}/content", response_class=Response, responses=CONTENT)
@@ -187,7 +187,7 @@ async def get_document(
     """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
     view = Document(**describe_resource(row), content=row["content"])
-    return answer_if_new(view, if_none_match)
+    return respond_if_new(view, if_none_match)
 
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=CONTENT)

@@ -22,13 +22,13 @@ from starlette.responses import StreamingResponse
 
 from dialectic.api.dependencies import JSON, Reading, WriteRequest, Writing
 from dialectic.api.files import (
-    blaming_disk,
     in_turn,
     open_draft_folder,
     open_form,
     read_file,
     read_pieces,
     receive,
+    reporting_full_disk,
     take_file,
     while_awaited,
 )
@@ -175,7 +175,7 @@ async def export_project(
         export = transfer.export_project(
             context.engine, context.account, project_id, out, finished=finished
         )
-        with blaming_disk():
+        with reporting_full_disk():
             exported = await while_awaited(request, in_turn(request.app.state.exporting, export))
         if exported is None:
             return Response(status_code=CLIENT_LEFT)
