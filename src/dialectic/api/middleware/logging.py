@@ -13,7 +13,6 @@ import re
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -111,7 +110,7 @@ def _name_route(scope: Scope) -> str:
 def _tell(scope: Scope, route: str, status: int, elapsed_s: float) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "event": "request",
         "request_id": scope["state"]["request_id"],
         "method": scope["method"],
