@@ -40,7 +40,7 @@ from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.base import Embedder
 from dialectic.retrieval.embedders import Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.base import FileStore, open_store, require_identity
+from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (

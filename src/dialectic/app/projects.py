@@ -31,7 +31,7 @@ from dialectic.db.tables import descriptions, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
 from dialectic.ledger import wallets
-from dialectic.publishing.deletion import delete_files, discard_files_in
+from dialectic.publishing.publish import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
 
@@ -27,7 +27,7 @@ def kill_after_lines(program: str, root: Path, key: str, lines: int) -> None:
 DIE_BEFORE_THE_RENAME = """
 import asyncio, os, sys
 from pathlib import Path
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 Path.rename = lambda *names: os._exit(9)
 asyncio.run(DiskStore(Path(sys.argv[1])).write(sys.argv[2], b"half-way" * 1000))
 """
@@ -56,7 +56,7 @@ async def test_deleting_a_key_clears_what_a_dead_writer_left(store: DiskStore, r
 WRITE_FOREVER = """
 import asyncio, sys
 from pathlib import Path
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 async def main():
     store = DiskStore(Path(sys.argv[1]))
     while True:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
 

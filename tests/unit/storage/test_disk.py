@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from dialectic.errors import StorageUnavailable
-from dialectic.storage.local import DiskStore
+from dialectic.storage.disk import DiskStore
 from tests.problems import refusing
 from tests.unit.storage.folder_listing import KEY, all_files, names_in
 
