@@ -13,8 +13,7 @@ from uuid import UUID
 
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import Project, ProjectSummary
-from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import (
     Given,

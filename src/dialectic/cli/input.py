@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dialectic.cli.terminal import say
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.run_request import Given
 from dialectic.errors import UsageError
 from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload

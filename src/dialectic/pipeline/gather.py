@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     About,
     ContributionName,
     From,

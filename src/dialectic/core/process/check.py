@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dialectic.core.documents.file_locations import ContributionName, StageFolder
+from dialectic.core.documents.file_paths import ContributionName, StageFolder
 from dialectic.core.documents.prompts import list_variables
 from dialectic.core.job import COMBINED
 from dialectic.core.process.definition import (

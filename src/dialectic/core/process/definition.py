@@ -30,7 +30,7 @@ SHRINK_MAX = 20
 EXPECTED_TOKENS_MAX = 1_000_000
 
 # The pattern of each kind of name, and its description. Names that become parts of file names
-# must also meet the rules of `core.documents.file_locations`; `core.process.check` checks that.
+# must also meet the rules of `core.documents.file_paths`; `core.process.check` checks that.
 SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 STAGE_SLUG = r"^[a-z][a-z0-9-]{0,39}$"
 STEP_NAME = r"^[a-z][a-z0-9_]{0,39}$"

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 from pydantic_core import from_json
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ExportArchive,
     Intermediate,
@@ -25,8 +25,9 @@ from dialectic.core.documents.file_locations import (
     ProjectFileKind,
     ProjectPlace,
     RawResponse,
+    build_path,
+    parse_path,
 )
-from dialectic.core.documents.file_paths import build_path, parse_path
 from dialectic.core.strict_json import has_too_many
 from dialectic.errors import InvalidBundle, UsageError
 

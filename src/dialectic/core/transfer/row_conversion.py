@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import ProjectPlace
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import ProjectPlace, build_path
 from dialectic.core.documents.front_matter import read_body
 from dialectic.core.documents.manifest import rename_sources
 from dialectic.core.slug import short_id
