@@ -13,9 +13,13 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
-from dialectic.core.models.messages import COUNT_MAX
+Json: TypeAlias = dict[str, Any]
+"""A JSON object whose fields are not listed as a type."""
+
+# The highest count that is accepted; no real call comes near it.
+COUNT_MAX = 2**31 - 1
 
 WINDOW_BYTES = 1 << 16
 _IN, _OUT = b"\x01", b"\xff"
@@ -90,7 +94,7 @@ def parse_json(text: str) -> Any:
         raise MalformedJson(f"JSON does not parse: {why}", text) from None
 
 
-def require_object(value: Any, name: str) -> dict[str, Any]:
+def require_object(value: Any, name: str) -> Json:
     """Require an object; None becomes an empty one."""
     if value is None:
         return {}
@@ -138,7 +142,7 @@ def add_counts(values: Sequence[Any]) -> Any:
     return sum(values)
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> Json:
     built = dict(pairs)
     if len(built) < len(pairs):
         raise MalformedJson("JSON has a duplicate key")

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import SLUG, Process
+from dialectic.core.strict_json import Json
 from dialectic.errors import ConfigurationError, InvalidProcess, NotFound
 
 FILE_NAME = "process.toml"
@@ -165,7 +165,7 @@ def _read(file: Traversable, *, place: str) -> str:
         ) from None
 
 
-def _read_toml(file: Traversable, *, place: str) -> dict[str, Any]:
+def _read_toml(file: Traversable, *, place: str) -> Json:
     try:
         return tomllib.loads(_read(file, place=place))
     except tomllib.TOMLDecodeError as error:

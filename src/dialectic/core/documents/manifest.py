@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 from uuid import UUID
+
+from dialectic.core.strict_json import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Manifest:
     def cost_credits(self) -> int:
         return self.weighing_credits + sum(entry.cost_credits for entry in self.items)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         """Convert to JSON, to be stored and shown."""
         items = [
             asdict(entry)
@@ -71,7 +72,7 @@ class Manifest:
         }
 
 
-def rename_sources(manifest: dict[str, Any], rename: Callable[[UUID], UUID]) -> dict[str, Any]:
+def rename_sources(manifest: Json, rename: Callable[[UUID], UUID]) -> Json:
     """Build the same manifest with new document ids."""
     items = [
         item | {"source_id": item["source_id"] and str(rename(UUID(item["source_id"])))}
@@ -80,7 +81,7 @@ def rename_sources(manifest: dict[str, Any], rename: Callable[[UUID], UUID]) -> 
     return manifest | {"items": items}
 
 
-def check_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
+def check_manifest(manifest: Json) -> Json:
     """Check the form of an untrusted manifest; raise `ValueError` if it is invalid."""
     items = manifest.get("items")
     fields = Manifest(tokens_before=0, tokens_after=0, tokens_max=0).as_json().keys()
@@ -99,13 +100,13 @@ def check_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def _require_whole(record: dict[str, Any], names: tuple[str, ...]) -> None:
+def _require_whole(record: Json, names: tuple[str, ...]) -> None:
     for name in names:
         if type(record[name]) is not int:
             raise ValueError(f"{name} is not a whole number")
 
 
-def describe_manifest(manifest: dict[str, Any]) -> list[str]:
+def describe_manifest(manifest: Json) -> list[str]:
     """Describe a stored manifest in a few lines."""
     after, most = manifest["tokens_after"], manifest["tokens_max"]
     shortened = [item for item in manifest["items"] if item["status"] == "compressed"]

@@ -33,6 +33,7 @@ from dialectic.core.process.definition import (
     Transition,
 )
 from dialectic.core.process.reductions import list_sample_errors, list_shrink_errors
+from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess, UsageError
 
 # The variables of every prompt.
@@ -62,9 +63,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def build_process(
-    content: dict[str, Any],
+    content: Json,
     prompts: dict[str, str],
-    overlays: list[dict[str, Any]],
+    overlays: list[Json],
     *,
     place: str,
     overlay_places: Sequence[str] = (),
@@ -93,7 +94,7 @@ def _raise_first(place: str, errors: Iterator[str]) -> None:
         raise _build_error(place, error, "broken_rule")
 
 
-def _parse(model: type[Model], content: dict[str, Any], place: str) -> Model:
+def _parse(model: type[Model], content: Json, place: str) -> Model:
     try:
         return model.model_validate(content)
     except ValidationError as error:

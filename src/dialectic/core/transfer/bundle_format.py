@@ -28,7 +28,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
     parse_path,
 )
-from dialectic.core.strict_json import has_too_many
+from dialectic.core.strict_json import Json, has_too_many
 from dialectic.errors import InvalidBundle, UsageError
 
 FORMAT: Final = "dialectic-bundle"
@@ -146,7 +146,7 @@ def read_form(kind: type[FormT], data: bytes, name: str) -> FormT:
         raise InvalidBundle(message, reason="bad_form", subject=name) from None
 
 
-def _list_entries(parsed: Any) -> Iterator[dict[str, Any]]:
+def _list_entries(parsed: Any) -> Iterator[Json]:
     """List the whole, and the objects in its lists."""
     if isinstance(parsed, dict):
         yield parsed
