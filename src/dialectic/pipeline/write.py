@@ -26,7 +26,7 @@ from dialectic.core.documents.file_paths import (
     build_path,
 )
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import Request

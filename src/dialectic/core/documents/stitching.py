@@ -40,7 +40,7 @@ class Chunk:
     raw_path: str
     # The prompt of the first turn, as JSON; further turns send the same.
     opening: Json | None = None
-    # The manifest of its prompt, see `core.documents.manifest`.
+    # The manifest of its prompt, see `core.documents.prompts`.
     manifest: Json | None = None
 
 

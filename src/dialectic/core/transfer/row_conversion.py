@@ -18,7 +18,7 @@ from uuid import UUID, uuid5
 
 from dialectic.core.documents.file_paths import ProjectPlace, build_path
 from dialectic.core.documents.front_matter import read_body
-from dialectic.core.documents.manifest import rename_sources
+from dialectic.core.documents.prompts import rename_sources
 from dialectic.core.slug import short_id
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import check_folder, check_values, parse_entry, read_form

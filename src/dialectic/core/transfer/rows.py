@@ -16,7 +16,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
-from dialectic.core.documents.manifest import check_manifest
+from dialectic.core.documents.prompts import check_manifest
 from dialectic.core.strict_json import Json
 from dialectic.core.transfer.bundle_format import Several
 

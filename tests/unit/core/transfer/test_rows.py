@@ -23,7 +23,7 @@ from dialectic.core.documents.file_paths import (
     parse_path,
 )
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Entry, Manifest
+from dialectic.core.documents.prompts import Entry, Manifest
 from dialectic.core.documents.readme import build_readme
 from dialectic.core.slug import short_id
 from dialectic.core.transfer.row_conversion import (
