@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TypeAlias
@@ -80,13 +80,8 @@ class Figures:
     retries: Amount = NO_AMOUNT
 
     def __add__(self, other: Figures) -> Figures:
-        return Figures(
-            self.expected + other.expected,
-            self.worst + other.worst,
-            self.further + other.further,
-            self.continuations + other.continuations,
-            self.retries + other.retries,
-        )
+        names = [each.name for each in fields(self)]
+        return Figures(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def planned_calls(self) -> int:

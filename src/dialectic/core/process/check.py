@@ -177,10 +177,8 @@ def _list_name_errors(where: str, stage_slug: str, output_type: str) -> Iterator
         ContributionName("model", 1, output_type)
     except UsageError as error:
         yield f"{where}: `output_type`: {error.message}"
-    if output_type == FEEDBACK:
-        yield f"{where}: `output_type`: {FEEDBACK!r} is reserved; choose another word."
-    if output_type == COMBINED:
-        yield f"{where}: `output_type`: {COMBINED!r} is reserved; choose another word."
+    if output_type in (FEEDBACK, COMBINED):
+        yield f"{where}: `output_type`: {output_type!r} is reserved; choose another word."
 
 
 def _list_prompt_errors(where: str, stage: Stage, prompts: Mapping[str, str]) -> Iterator[str]:
