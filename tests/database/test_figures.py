@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.core.models.messages import (
     FinishReason,
     Message,
