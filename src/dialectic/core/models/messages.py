@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from dialectic.core.strict_json import Json
-
 
 class Role(enum.StrEnum):
     """Who speaks in a turn."""
@@ -85,7 +83,7 @@ class Reply:
     raw_finish_reason: str | None
     usage: Usage
     request_id: str | None
-    raw: Json = field(default_factory=dict)
+    raw: Mapping[str, object] = field(default_factory=dict)
     # The reported input and output tokens if they are invalid; then `usage` is our own count.
     odd_usage: tuple[Any, Any] | None = None
 
