@@ -15,7 +15,8 @@ from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from dialectic.errors import InvalidPayload
+from dialectic.core.documents.file_paths import Relation
+from dialectic.errors import InvalidPayload, UsageError
 
 
 class JobStatus(enum.StrEnum):
@@ -86,13 +87,6 @@ class Input(_Part):
     rule: int = Field(ge=0)
 
 
-class Naming(_Part):
-    """How a contribution's file name tells its sources."""
-
-    kind: Literal["plain", "about", "from", "reducing"]
-    sources: tuple[str, ...] = ()
-
-
 class ExecutePayload(_Payload):
     """One document by one model, from listed inputs."""
 
@@ -103,7 +97,8 @@ class ExecutePayload(_Payload):
     origin: int = Field(ge=1)
     source_group: UUID | None
     target_contribution_id: UUID | None
-    naming: Naming
+    # How its file name tells its sources.
+    naming: Relation
 
 
 class Labelled(_Part):
@@ -151,6 +146,9 @@ def parse_payload(raw: Any) -> AnyPayload:
     """Read a payload once, when the worker claims the job; later code trusts the types."""
     try:
         return _PAYLOAD.validate_python(raw)
+    except UsageError as error:  # its relation cannot be part of a file name
+        message = f"The job's payload is not valid: {error.message}"
+        raise InvalidPayload(message, reason="bad_form", subject="naming") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "payload"
