@@ -121,7 +121,7 @@ async def list_models(context: Reading) -> Page[Model]:
     """List the known models, their prices, and what is missing to use them."""
     engine = context.engine
     rows = build_listing(engine.catalog, load_cached_models(engine.settings.home))
-    return list_whole(Model(**describe_row(row)) for row in rows)
+    return list_whole(Model.model_validate(describe_row(row)) for row in rows)
 
 
 @router.get("/processes")
