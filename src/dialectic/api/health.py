@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from dialectic.api.metrics import Exposition, Metrics
 from dialectic.db.migrate import find_upgrade
-from dialectic.db.tables import figures
+from dialectic.db.statistics import PATIENCE_S, ping
 from dialectic.engine import Engine
 from dialectic.errors import ConfigurationError, DatabaseBusy, DialecticError
 from dialectic.events.hub import Hub
@@ -92,14 +92,14 @@ async def readyz(request: Request) -> Response:
 
 async def _check(engine: Engine) -> dict[str, str]:
     return {
-        "database": await _try(figures.ping(engine.db)),
+        "database": await _try(ping(engine.db)),
         "schema": await _try(_check_schema(engine)),
         "storage": await _try(_check_storage(engine)),
     }
 
 
 async def _check_schema(engine: Engine) -> bool:
-    fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
+    fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
     return await find_upgrade(fetch) is None
 
 

@@ -14,9 +14,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from dialectic.db.counters import CounterName
-from dialectic.db.tables import figures
-from dialectic.db.tables.figures import Statistics
+from dialectic.db.statistics import PATIENCE_S, CounterName, Statistics, load_statistics
 from dialectic.engine import Engine
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -121,9 +119,9 @@ class Metrics:
 
     async def expose(self, engine: Engine) -> Exposition:
         """Read the database counters and render all metrics."""
-        fetch = functools.partial(engine.db.fetch, patience_s=figures.PATIENCE_S)
-        await figures.flush_counters(fetch, engine.counters)
-        found = await figures.load_statistics(engine.db)
+        fetch = functools.partial(engine.db.fetch, patience_s=PATIENCE_S)
+        await engine.counters.flush(fetch)
+        found = await load_statistics(engine.db)
         self._kept.found = found
         self._jobs.clear()
         for status, count in found.open_jobs.items():

@@ -21,7 +21,9 @@ from dialectic.core.process.reductions import list_left_out
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, File, NewResource, Noun, get_id
+from dialectic.db.tables.contributions import supersede
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
@@ -122,8 +124,8 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> Edited:
         SQL["find_last_version"], first["id"], first["session_id"]
     )
     edited, resources = await _build_edit(tx, first, new_id, version, body)
-    stale = await records.supersede(connection, first["id"])
-    await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
+    stale = await supersede(connection, first["id"])
+    await insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
         SQL["insert_edit"],
         first["id"],
@@ -188,7 +190,7 @@ async def _build_edit(
         **({"left_out": list(left_out)} if left_out else {}),
     }
     path = build_path(replace(place, contribution=name))
-    file = File(path, render_document(fields, body).encode(), records.MARKDOWN)
+    file = File(path, render_document(fields, body).encode(), MARKDOWN)
     resources = [
         build_stage_document(
             wanted,
@@ -239,11 +241,11 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
     edition = 1 + await connection.fetchval(
         SQL["find_last_version"], first["id"], first["session_id"]
     )
-    payload = parse_payload(written_by["payload"]).model_copy(
+    payload = parse_payload(written_by.payload).model_copy(
         update={"edition": edition, "replaces": first["id"]}
     )
     new = jobs.NewJob(
-        id=derive_edition_job_id(written_by["id"], edition=edition),
+        id=derive_edition_job_id(written_by.id, edition=edition),
         session_id=first["session_id"],
         stage_slug=first["stage"],
         iteration_number=first["iteration_number"],

@@ -15,7 +15,7 @@ from dialectic.core.models.endpoint import WireFormat
 from dialectic.core.models.messages import FinishReason, Reply, Request
 from dialectic.core.models.model import ModelCard
 from dialectic.core.text import clean_part, clean_text
-from dialectic.db.counters import CounterName
+from dialectic.db.statistics import CounterName
 from dialectic.engine import Engine
 from dialectic.errors import ContextWindowError, DialecticError, ProviderError
 from dialectic.limits import admission
@@ -85,7 +85,7 @@ async def attempt(
     `count` returns the most tokens the call may use; `tell` builds the usage report from the
     result. Returns the reservation, the result and the elapsed milliseconds.
     """
-    permit = await _get_permit(engine, caller, card, count)
+    permit = await _find_permit(engine, caller, card, count)
     engine.failpoints.reach("before_send")
     try:
         held = await hold()
@@ -148,10 +148,10 @@ def _describe_reply(span: Span, reply: Reply) -> None:
     )
 
 
-async def _get_permit(
+async def _find_permit(
     engine: Engine, caller: admission.Caller, card: ModelCard, count: Callable[[], int]
 ) -> admission.Permit | None:
-    """Get a permit to call; a model without an endpoint needs none."""
+    """Wait for a permit to call; None for a model without an endpoint, which needs none."""
     endpoint = engine.catalog.find_endpoint(card)
     if endpoint is None:
         return None

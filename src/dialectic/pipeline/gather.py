@@ -7,9 +7,8 @@ first one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 from uuid import UUID, uuid5
 
 from dialectic.core.documents.file_locations import (
@@ -35,9 +34,10 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.slug import slugify_name
+from dialectic.db.queries import Json, build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
-from dialectic.pipeline.load import JobContext, Text
+from dialectic.pipeline.load import Feedback, JobContext, Target, Text
 
 SELF_CRITIQUE = "self_critique"
 
@@ -67,7 +67,7 @@ class Words:
     # The approximate maximum length of the answer, if the template asks for it.
     budget_words: int | None = None
 
-    def as_opening(self) -> dict[str, Any]:
+    def as_opening(self) -> Json:
         """Serialize everything but the template, which is pinned by its name."""
         opening = asdict(self)
         del opening["template"]
@@ -76,26 +76,11 @@ class Words:
         return opening
 
     @classmethod
-    def from_opening(
-        cls, opening: Mapping[str, Any], process: Process, template: str | None = None
-    ) -> Words:
+    def from_opening(cls, opening: Json, process: Process, template: str | None = None) -> Words:
         """Deserialize the words of a first turn."""
-        name: str = opening["template_name"]
-        return cls(
-            template_name=name,
-            template=process.prompts[name] if template is None else template,
-            domain=opening["domain"],
-            guidance=opening["guidance"],
-            request=Item(**opening["request"]),
-            context=tuple(Item(**item) for item in opening["context"]),
-            feedback=tuple(Item(**item) for item in opening["feedback"]),
-            inputs=tuple(
-                Item(item["label"], item["text"], item["source_id"] and UUID(item["source_id"]))
-                for item in opening["inputs"]
-            ),
-            listing=tuple(opening["listing"]),
-            budget_words=opening.get("budget_words"),
-        )
+        if template is None:
+            template = process.prompts[opening["template_name"]]
+        return build_row(cls, opening | {"template": template})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,8 +238,8 @@ def build_words(
         guidance=context.process.get_guidance(context.domain, template_name),
         request=Item("Original request", context.request),
         context=tuple(
-            Item(row["type"].replace("_", " ").capitalize(), row["content"])
-            for row in context.context
+            Item(given.type.replace("_", " ").capitalize(), given.content)
+            for given in context.context
         ),
         feedback=tuple(_gather_feedback(context, stage)),
         inputs=inputs,
@@ -283,7 +268,7 @@ def label_all(context: JobContext, header: str, texts: Sequence[Text], reader: U
     return [Item(label, text.content, text.id) for label, text in zip(labels, order, strict=True)]
 
 
-def _label(context: JobContext, header: str, text: Text) -> str:
+def _label(context: JobContext, header: str, text: Text | Target) -> str:
     return build_label(
         header,
         session_id=context.session_id,
@@ -315,34 +300,27 @@ def _gather_feedback(context: JobContext, stage: Stage) -> list[Item]:
             if is_now and context.process.position(earlier.slug) >= position:
                 break
             entries = [
-                row
-                for row in context.feedback
-                if (row["iteration"], row["stage"]) == (iteration, earlier.slug)
+                said
+                for said in context.feedback
+                if (said.iteration, said.stage) == (iteration, earlier.slug)
             ]
             if not entries:
                 continue
             header = headers.get(earlier.slug, f"User feedback on the stage {earlier.display_name}")
             label = header if is_now else f"{header}, iteration {iteration}"
-            items.append(Item(label, "\n\n".join(_say(context, row) for row in entries)))
+            items.append(Item(label, "\n\n".join(_say(context, said) for said in entries)))
     return items
 
 
-def _say(context: JobContext, row: dict[str, Any]) -> str:
+def _say(context: JobContext, entry: Feedback) -> str:
     """Render one feedback entry, with a neutral label for its target."""
-    said: str = row["content"].strip()
-    if row["rating"] is not None:
-        said = f"Rated {row['rating']} of 5. {said}".strip()
-    if row["target_type"] is None:
+    said = entry.content.strip()
+    if entry.rating is not None:
+        said = f"Rated {entry.rating} of 5. {said}".strip()
+    if entry.target is None:
         return said
-    label = build_label(
-        row["target_type"].replace("_", " ").capitalize(),
-        session_id=context.session_id,
-        models=len(context.models),
-        origin=row["target_origin"],
-        model_index=row["target_model_index"],
-        is_origin=row["target_is_origin"],
-    )
-    return f"On {label}: {said}"
+    header = entry.target.type.replace("_", " ").capitalize()
+    return f"On {_label(context, header, entry.target)}: {said}"
 
 
 # -- names and marks ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage
 from dialectic.db.pool import Connection
-from dialectic.db.tables import chunks, jobs, records
+from dialectic.db.tables import contributions, files, jobs, records
 from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
@@ -89,9 +89,9 @@ async def _end_document(
     contribution = written.contribution
     assert contribution is not None, "the last turn saves the document"
     owner, files = material.owner, written.files
-    await records.insert_contribution(connection, job, owner.project_id, contribution, files)
+    await contributions.insert_contribution(connection, job, owner.project_id, contribution, files)
     if written.chunk is not None:
-        await chunks.insert_chunk(connection, job, written.chunk)
+        await contributions.insert_chunk(connection, job, written.chunk)
     await records.put_resources(connection, job.tenant_id, owner, written.resources)
     results = {
         "contribution_id": str(contribution.id),
@@ -112,8 +112,8 @@ async def _go_on(connection: Connection, job: Job, material: Material, written: 
     new = written.chunk
     assert new is not None, "a cut-off turn saves a chunk"
     project_id = material.owner.project_id
-    await records.insert_files(connection, job.tenant_id, project_id, written.files)
-    await chunks.insert_chunk(connection, job, new)
+    await files.insert_files(connection, job.tenant_id, project_id, written.files)
+    await contributions.insert_chunk(connection, job, new)
     await jobs.go_on(connection, job)
     event = {
         "sessionId": str(job.session_id),

@@ -32,8 +32,9 @@ from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_cont
 from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
-from dialectic.db.tables.chunks import NewChunk
-from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
+from dialectic.db.tables.contributions import NewChunk, NewContribution
+from dialectic.db.tables.files import MARKDOWN, File
+from dialectic.db.tables.records import NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish

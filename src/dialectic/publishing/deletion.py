@@ -15,7 +15,7 @@ from uuid import UUID
 
 from dialectic.core.transfer.bundle_format import list_archives
 from dialectic.db.pool import Connection
-from dialectic.db.tables import discards
+from dialectic.db.tables import files
 from dialectic.engine import Engine
 from dialectic.errors import StorageUnavailable
 from dialectic.publishing.publish import AGAIN_AFTER, LEFT_BEHIND_AFTER
@@ -32,7 +32,7 @@ async def discard_files_in(connection: Connection, project_id: UUID, slug: str) 
 
     The caller may delete them after its commit; any worker deletes the rest a little later.
     """
-    return await discards.discard_files(
+    return await files.discard_files(
         connection,
         project_id,
         list_archives(slug),
@@ -60,7 +60,7 @@ async def delete_files(
             *(_delete(engine, f"{tenant_id}/{path}", delete_timeout_s) for path in some)
         )
         deleted = [path for path, is_gone in zip(some, gone, strict=True) if is_gone]
-        forget = functools.partial(discards.forget_files, paths=deleted)
+        forget = functools.partial(files.forget_files, paths=deleted)
         done += await engine.db.transact(tenant_id, forget)
     return done
 
@@ -81,7 +81,7 @@ async def delete_left_behind(engine: Engine, *, delete_timeout_s: float = DELETE
     """Delete the remaining files of deleted projects, for all tenants; return how many files."""
     done = 0
     while True:
-        taken = await discards.take_files(engine.db, again_after=AGAIN_AFTER, limit=AT_ONCE)
+        taken = await files.take_files(engine.db, again_after=AGAIN_AFTER, limit=AT_ONCE)
         of_tenants: dict[UUID, list[str]] = defaultdict(list)
         for tenant_id, path in taken:
             of_tenants[tenant_id].append(path)

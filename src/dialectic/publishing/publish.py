@@ -20,8 +20,7 @@ from dialectic.core.documents.readme import build_readme
 from dialectic.core.transfer.bundle_format import is_description, readme_path, settings_path
 from dialectic.core.transfer.rows import ContentIn
 from dialectic.db.pool import Connection
-from dialectic.db.tables import descriptions
-from dialectic.db.tables.records import SQL, File
+from dialectic.db.tables.files import SQL, File, list_tickets, make_due, mark_done
 from dialectic.engine import Engine
 from dialectic.errors import DialecticError, NotFound, Remedy, RemedyAction, StorageUnavailable
 from dialectic.publishing.snapshot import add_texts, read_file, retry_if_changed, take_snapshot
@@ -180,8 +179,8 @@ async def publish_left_behind(engine: Engine, *, write_timeout_s: float = WRITE_
 
 async def describe_project(engine: Engine, tenant_id: UUID, project_id: UUID) -> None:
     """Write the description of a project; if that fails, it stays due."""
-    make_due = functools.partial(descriptions.make_due, project_id=project_id)
-    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, make_due))
+    mark_due = functools.partial(make_due, project_id=project_id)
+    await _describe(engine, tenant_id, await engine.db.transact(tenant_id, mark_due))
 
 
 async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> int:
@@ -200,7 +199,7 @@ async def _describe_if_possible(engine: Engine, tenant_id: UUID, slug: str) -> i
 async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
     """Build and write the files that are due; return how many no longer are."""
     paths = [readme_path(slug), settings_path(slug)]
-    look = functools.partial(descriptions.list_tickets, paths=paths)
+    look = functools.partial(list_tickets, paths=paths)
     due = await engine.db.transact(tenant_id, look)
     if not due:
         return 0
@@ -212,11 +211,11 @@ async def _describe(engine: Engine, tenant_id: UUID, slug: str) -> int:
         await _write(engine, key, file.data, timeout_s=WRITE_TIMEOUT_S)
 
     async def mark(connection: Connection) -> int:
-        count = await descriptions.mark_done(connection, made)
+        count = await mark_done(connection, made)
         if count < len(made):
             # Another worker has written newer files meanwhile, and ours may have replaced them.
             with contextlib.suppress(NotFound):
-                await descriptions.make_due(connection, project_id)
+                await make_due(connection, project_id)
         return count
 
     count = await engine.db.transact(tenant_id, mark)

@@ -20,6 +20,7 @@ import asyncpg
 from dialectic.core.job import Job
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
+from dialectic.db.queries import Json
 from dialectic.db.tables import jobs, records
 from dialectic.engine import Engine
 from dialectic.errors import (
@@ -128,7 +129,7 @@ async def record_end(db: Database, job: Job, write: WriteEnd) -> None:
         logger.warning("could not record the end of job %s: %s", job.id, error)
 
 
-def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
+def build_remedy(job: Job, error: DialecticError) -> Json | None:
     """Build the remedy that is stored with a job's error; a paused job can be resumed."""
     remedy = error.remedy
     if remedy is None and error.fate is Fate.PAUSE:
@@ -138,7 +139,7 @@ def build_remedy(job: Job, error: DialecticError) -> jobs.Raw | None:
     return None if remedy is None else remedy.for_session(job.session_id).as_dict()
 
 
-def build_raw(error: DialecticError) -> jobs.Raw | None:
+def build_raw(error: DialecticError) -> Json | None:
     """Build the stored record of a provider's error response, cut if it is too long.
 
     It includes the partial text: that is not a document, but it was charged.
@@ -149,7 +150,7 @@ def build_raw(error: DialecticError) -> jobs.Raw | None:
     said = {"text": remains.partial_text[:TEXT_MAX_CHARS]} if remains.partial_text else {}
     if remains.raw is None and not said:
         return None
-    raw: jobs.Raw = _make_storable({**(remains.raw or {}), **said})
+    raw: Json = _make_storable({**(remains.raw or {}), **said})
     text = json.dumps(raw, ensure_ascii=False, default=str)
     return raw if len(text) <= RAW_MAX_CHARS else {"cut": text[:RAW_MAX_CHARS]}
 
@@ -169,7 +170,7 @@ def _make_storable(value: Any) -> Any:
             return value
 
 
-async def _announce(connection: Connection, job: Job, kind: str, error: dict[str, Any]) -> None:
+async def _announce(connection: Connection, job: Job, kind: str, error: Json) -> None:
     data = {
         "sessionId": str(job.session_id),
         "stageSlug": job.stage_slug,

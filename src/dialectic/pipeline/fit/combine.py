@@ -93,9 +93,9 @@ class Combiner:
     async def _find_combined(self, needed: Needed) -> list[Text] | None:
         async def work(connection: Connection) -> list[Text] | None:
             row = await jobs.find_job(connection, needed.id)
-            if row is None or row["status"] != JobStatus.COMPLETED:
+            if row is None or row.status is not JobStatus.COMPLETED or row.results is None:
                 return None
-            ids = [UUID(made) for made in row["results"]["documents"]]
+            ids = [UUID(made) for made in row.results["documents"]]
             texts = (await read_texts(connection, self.turn.scene, ids)).texts
             return [texts[made] for made in ids]
 

@@ -133,7 +133,7 @@ class Library:
         await turn.transact(lambda c: compressions.save_vectors(c, turn.job, key, free, Paid()))
         return Vectors(pieces, rows)
 
-    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, Any]:
+    async def _find_indexed(self, readings: Sequence[str]) -> dict[str, list[float]]:
         """Find the vectors that the search index already has."""
         by_hash = {hash_text(each): each for each in readings}
         name, dimensions = self.embedder.name, self.embedder.dimensions
