@@ -14,6 +14,7 @@ from uuid import UUID
 
 from dialectic.db.pool import Connection, Database
 from dialectic.db.queries import build_row, get_row, list_rows, load_queries
+from dialectic.db.tables.lists import list_transactions
 
 SQL = load_queries("ledger")
 BREACHES_MAX = 50
@@ -44,7 +45,8 @@ class Transfer:
 
 async def list_history(connection: Connection, wallet_id: UUID, *, limit: int) -> list[Transfer]:
     """List the journal of a wallet, newest first."""
-    return await list_rows(connection, Transfer, SQL["list_history"], wallet_id, limit)
+    rows = await list_transactions(connection, wallet_id, before=None, limit=limit)
+    return [build_row(Transfer, row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,17 +93,16 @@ class Material:
     name: ContributionName
     system: str
     words: Words
-    output_type: str
-    is_intermediate: bool
-    is_lead: bool
     is_first_session: bool
     rank: int
     origin: int
-    source_group: UUID | None
-    target_contribution_id: UUID | None
-    flags: tuple[str, ...]
-    expected: tuple[ExpectedDocument, ...]
-    max_output_tokens: int | None
+    source_group: UUID | None = None
+    target_contribution_id: UUID | None = None
+    is_intermediate: bool = False
+    is_lead: bool = False
+    flags: tuple[str, ...] = ()
+    expected: tuple[ExpectedDocument, ...] = ()
+    max_output_tokens: int | None = None
     # How to shorten texts that do not fit.
     compressor: Compressor = Compressor.EXTRACT
     # What sampling left out of the steps that lead to this document.
@@ -149,7 +148,6 @@ def gather(context: JobContext, job: Job, payload: PlanPayload | ExecutePayload)
         ),
         system=context.process.prompts[stage.system_prompt_name],
         words=_gather_words(context, stage, job.id, payload),
-        output_type=payload.output_type,
         is_intermediate=is_intermediate,
         is_lead=payload.model_index == context.lead_model_index,
         is_first_session=context.is_first,

@@ -168,7 +168,7 @@ def build_contribution(
         model_id=payload.model_id,
         model_name=payload.model_name,
         model_index=payload.model_index,
-        contribution_type=material.output_type,
+        contribution_type=payload.output_type,
         rank=material.rank,
         origin=material.origin,
         source_group=material.source_group,
@@ -220,7 +220,7 @@ def build_document(
     about, usage = material.target_contribution_id, sum_usage(said)
     fields: dict[str, FieldValue] = {
         "contribution_id": str(derive_contribution_id(job.id)),
-        "type": material.output_type,
+        "type": material.payload.output_type,
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,

@@ -254,19 +254,24 @@ def describe_awaited(awaits: Sequence[str]) -> str:
     return f"waits for {', '.join(kinds)}"
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptError:
+    """Why an attempt failed, as its job stores it."""
+
+    code: str
+    message: str
+    # The provider's response, as JSON values that PostgreSQL accepts.
+    raw: Json | None = None
+    remedy: Json | None = None
+
+
 async def retry(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    delay_s: float,
-    counts: bool,
-    raw: Json | None = None,
+    connection: Connection, job: Job, error: AttemptError, *, delay_s: float, counts: bool
 ) -> None:
     """Schedule a retry; one that the provider requested (`counts` False) uses up no retry."""
     delay = timedelta(seconds=delay_s)
-    await _fenced(connection, "retry", job, code, message, delay, int(counts), raw)
+    arguments = (error.code, error.message, delay, int(counts), error.raw)
+    await _fenced(connection, "retry", job, *arguments)
 
 
 async def postpone(
@@ -278,31 +283,17 @@ async def postpone(
 
 
 async def fail(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    retries_used_up: bool = False,
-    raw: Json | None = None,
-    remedy: Json | None = None,
+    connection: Connection, job: Job, error: AttemptError, *, retries_used_up: bool = False
 ) -> None:
     """Fail a job; its parent and its waiters are updated in the same transaction."""
     status = JobStatus.RETRY_LOOP_FAILED if retries_used_up else JobStatus.FAILED
-    await _fenced(connection, "fail", job, code, message, status, raw, remedy)
+    arguments = (error.code, error.message, status, error.raw, error.remedy)
+    await _fenced(connection, "fail", job, *arguments)
 
 
-async def pause(
-    connection: Connection,
-    job: Job,
-    *,
-    code: str,
-    message: str,
-    raw: Json | None = None,
-    remedy: Json | None = None,
-) -> None:
+async def pause(connection: Connection, job: Job, error: AttemptError) -> None:
     """Pause a job until a user acts, with the reason and the remedy."""
-    await _fenced(connection, "pause", job, code, message, raw, remedy)
+    await _fenced(connection, "pause", job, error.code, error.message, error.raw, error.remedy)
 
 
 async def release(connection: Connection, job: Job) -> None:

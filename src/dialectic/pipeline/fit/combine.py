@@ -40,9 +40,10 @@ from dialectic.pipeline.assemble import (
     compute_input_max,
     compute_output_cap,
 )
-from dialectic.pipeline.fit.shortener import Cost, Needed, Replacement, Turn
+from dialectic.pipeline.fit.shortener import Needed, Replacement, Turn
 from dialectic.pipeline.gather import Item, Material, Words, label_all
 from dialectic.pipeline.load import JobContext, Text, read_texts, read_versions
+from dialectic.pipeline.reserve import Cost
 from dialectic.processes.loader import load_words
 from dialectic.tokens.counting import count_request_tokens
 
@@ -313,16 +314,11 @@ def gather_merge(context: JobContext, job: Job, payload: MergePayload) -> Materi
         ),
         system=SYSTEM,
         words=_gather_words(context, payload),
-        output_type=payload.output_type,
         is_intermediate=True,
-        is_lead=False,
         is_first_session=context.is_first,
         rank=payload.ordinal,
         origin=payload.model_index,
         source_group=payload.source_group,
-        target_contribution_id=None,
-        flags=(),
-        expected=(),
         max_output_tokens=context.max_output_tokens,
         chunks=context.chunks,
     )

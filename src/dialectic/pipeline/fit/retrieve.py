@@ -19,8 +19,9 @@ from dialectic.db.tables.memory import Match, Scope
 from dialectic.pipeline.assemble import Kind, Part
 from dialectic.pipeline.fit.combine import measure_items
 from dialectic.pipeline.fit.embed import Library
-from dialectic.pipeline.fit.shortener import Cost, Replacement, Turn, build_purpose
+from dialectic.pipeline.fit.shortener import Replacement, Turn, build_purpose
 from dialectic.pipeline.gather import Item
+from dialectic.pipeline.reserve import Cost
 from dialectic.retrieval.base import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.passages import MARK

@@ -25,16 +25,9 @@ from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
 from dialectic.pipeline.call import Answer, call
 from dialectic.pipeline.fit.embed import Library, score_likeness
-from dialectic.pipeline.fit.shortener import (
-    Cost,
-    Replacement,
-    Turn,
-    claim_or_find,
-    judge,
-    save_paid,
-)
+from dialectic.pipeline.fit.shortener import Replacement, Turn, claim_or_find, judge, save_paid
 from dialectic.pipeline.gather import Item
-from dialectic.pipeline.reserve import judge_reply, release, reserve
+from dialectic.pipeline.reserve import Cost, judge_reply, release, reserve
 from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
 from dialectic.tokens.counting import (

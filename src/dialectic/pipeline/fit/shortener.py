@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -22,10 +23,11 @@ from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
 from dialectic.ledger.holds import HoldState, derive_side_key
+from dialectic.ledger.wallets import load_purse
 from dialectic.pipeline.assemble import Part, PartKey, compose_prompt, compute_output_cap
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.pipeline.load import JobContext
-from dialectic.pipeline.reserve import Outlook, judge_ahead
+from dialectic.pipeline.reserve import Cost, Outlook, judge_outlook
 
 # When to check again whether another job has made the text.
 BUSY_S = 1.0
@@ -53,14 +55,6 @@ class Turn:
     def derive_hold_key(self, what: str) -> str:
         """Derive the key of a hold for shortening."""
         return derive_side_key(self.job.id, attempt=self.job.attempt, what=what)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The maximum cost of shortening, in real money and in play money."""
-
-    credits: int = 0
-    play_credits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +134,15 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         before_tokens=before_tokens,
         counted_tokens=counted_tokens,
         output_cap=compute_output_cap(turn.material.max_output_tokens, turn.card),
-        extra_credits=cost.credits,
-        extra_play_credits=cost.play_credits,
+        extra=cost,
     )
-    await judge_ahead(turn.engine, turn.job, outlook, wallet_id=turn.wallet_id)
+    engine, job = turn.engine, turn.job
+    fraction = Decimal(str(engine.settings.max_spend_fraction))
+    for kind in (False, True):
+        funds = await load_purse(
+            engine.db, job.tenant_id, turn.wallet_id, job.session_id, is_play=kind
+        )
+        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
 
 
 async def claim_or_find(
