@@ -25,7 +25,7 @@ from dialectic.engine import Engine
 from dialectic.pipeline.assemble import build_seed_prompt
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.combine import Level, PlannedMerge
-from dialectic.pipeline.fit.shortener import Needed
+from dialectic.pipeline.fit.turn import Needed
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
 from dialectic.pipeline.load import JobContext

@@ -23,7 +23,7 @@ from dialectic.ledger import holds
 from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
-from dialectic.pipeline.fit.shortener import Turn, claim_or_find, save_paid
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
 from dialectic.retrieval.base import Embedded, Embedder, Piece
 from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut, cut_evenly

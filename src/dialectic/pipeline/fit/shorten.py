@@ -24,9 +24,9 @@ from dialectic.errors import ContextWindowError
 from dialectic.ledger.holds import Purpose
 from dialectic.pipeline.assemble import Kind, Part, PartKey, compute_input_max, fit
 from dialectic.pipeline.call import Answer, call
+from dialectic.pipeline.fit.compress import Shortened
 from dialectic.pipeline.fit.embed import Library, score_likeness
-from dialectic.pipeline.fit.shortener import Replacement, Turn, claim_or_find, judge, save_paid
-from dialectic.pipeline.gather import Item
+from dialectic.pipeline.fit.turn import Turn, claim_or_find, judge, save_paid
 from dialectic.pipeline.reserve import Cost, judge_reply, release, reserve
 from dialectic.processes.loader import load_words
 from dialectic.retrieval.extract import extract
@@ -92,9 +92,8 @@ class Extractor:
 
     # -- shorter texts ---------------------------------------------------------------------------
 
-    async def apply(self, parts: Sequence[Part], budget_tokens: int) -> Replacement:
-        """Find the shortened version of one text, or make it."""
-        (part,) = parts
+    async def shorten(self, part: Part, budget_tokens: int) -> Shortened:
+        """Find the shortened version of a text, or make it."""
         key = CompressionKey(
             content_hash=hash_text(part.text),
             purpose_hash=hash_text(self.purpose),
@@ -117,7 +116,7 @@ class Extractor:
             cost_credits=cost,
             is_reused=found is not None,
         )
-        return Replacement((Item(part.label, made.text, part.source_id),), (entry,))
+        return Shortened(made.text, entry)
 
     async def _find(self, key: CompressionKey) -> Compressed | None:
         tenant_id = self.turn.job.tenant_id

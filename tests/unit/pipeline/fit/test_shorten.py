@@ -25,7 +25,7 @@ from dialectic.errors import FundsError, SpendNeedsApproval
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.fit.embed import pack, score_likeness, unpack
 from dialectic.pipeline.fit.shorten import GAP, clip, trim
-from dialectic.pipeline.fit.shortener import build_purpose
+from dialectic.pipeline.fit.turn import build_purpose
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Cost, Outlook, judge_outlook
 from dialectic.retrieval.base import Piece
