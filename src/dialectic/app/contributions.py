@@ -20,6 +20,7 @@ from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
+from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.contributions import supersede
 from dialectic.db.tables.files import MARKDOWN, File, insert_files
@@ -55,9 +56,7 @@ async def load_chunk(tx: Transaction, text: str) -> dict[str, Any]:
 async def load_record(tx: Transaction, contribution_id: UUID) -> dict[str, Any]:
     """Load a contribution with its turns."""
     row = await load(tx, contribution_id)
-    keys = ("id", "turn_index", "storage_path", "finish_reason", "tokens_used_output", "manifest")
-    chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
-    row["chunks"] = [{key: chunk[key] for key in keys} for chunk in chunks]
+    row["chunks"] = await list_plain(tx.connection, SQL["list_chunks"], contribution_id)
     return row
 
 

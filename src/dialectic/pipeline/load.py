@@ -172,30 +172,12 @@ async def load_session_context(
     if row is None:
         raise NotFound(f"Session {session_id} does not exist.")
     process = await load_pinned(engine, connection, row["process_template_id"])
-    return JobContext(
-        session_id=session_id,
-        iteration=iteration,
-        project_id=row["project_id"],
-        project_slug=row["project_slug"],
-        project_name=row["project_name"],
-        is_first=row["is_first"],
-        user_id=row["user_id"],
-        wallet_id=row["wallet_id"],
-        request=row["request"],
-        domain=row["domain"],
-        models=tuple(row["model_names"]),
-        model_ids=tuple(row["selected_model_ids"]),
-        lead_model_index=row["lead_model_index"],
-        process=process,
-        outline=build_outline(process, models=len(row["model_names"])),
-        is_autopilot=row["is_autopilot"],
-        continues=row["continue_until_complete"],
-        max_output_tokens=row["max_output_tokens"],
-        max_retries=row["max_retries"],
-        seeded=frozenset(row["seeded"]),
-        feedback=tuple(build_row(Feedback, each) for each in row["feedback"]),
-        context=tuple(build_row(GivenText, each) for each in row["context"]),
-    )
+    shared = {
+        "iteration": iteration,
+        "process": process,
+        "outline": build_outline(process, models=len(row["models"])),
+    }
+    return build_row(JobContext, {**row, **shared})
 
 
 async def load_pinned(engine: Engine, connection: Connection, process_id: UUID) -> Process:

@@ -133,4 +133,4 @@ async def insert_chunk(connection: Connection, job: Job, new: NewChunk) -> None:
 
 async def read_chunks(connection: Connection, contribution_id: UUID) -> tuple[Chunk, ...]:
     """Read the turns of a document so far, in order."""
-    return tuple(await list_rows(connection, Chunk, SQL["list_chunks"], contribution_id))
+    return tuple(await list_rows(connection, Chunk, SQL["read_chunks"], contribution_id))

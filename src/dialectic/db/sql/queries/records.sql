@@ -309,6 +309,11 @@ select tenant_id, id, session_id, job_id, root_contribution_id, turn_index, stag
 from jsonb_populate_record(null::dialectic_chunks, $1)
 
 -- name: list_chunks
+-- The turns of one document, for display.
+select id, turn_index, storage_path, finish_reason, tokens_used_output, manifest
+from dialectic_chunks where root_contribution_id = $1 order by turn_index
+
+-- name: read_chunks
 -- The turns of one document so far.
 select turn_index as turn, content as text, finish_reason, raw_finish_reason,
   jsonb_build_object('input_tokens', tokens_used_input, 'output_tokens', tokens_used_output,
@@ -342,7 +347,8 @@ order by c.iteration_number, r.position, c.contribution_type, c.model_index, c.r
 -- Everything that a job needs of its session, in one query. Feedback is that of this iteration and
 -- the previous one; $3 are the types of resource that a user gives to a project.
 select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_template_id, s.is_autopilot,
-  s.continue_until_complete, s.max_output_tokens, s.max_retries, s.lead_model_index, s.selected_model_ids,
+  s.continue_until_complete as continues, s.max_output_tokens, s.max_retries, s.lead_model_index,
+  s.selected_model_ids as model_ids,
   p.slug as project_slug, p.project_name, p.initial_user_prompt as request, d.name as domain,
   not exists (
     select from dialectic_sessions o
@@ -354,7 +360,7 @@ select s.id as session_id, s.project_id, s.user_id, s.wallet_id, s.process_templ
     from unnest(s.selected_model_ids) with ordinality as chosen (id, nth)
     join ai_providers m on m.tenant_id = s.tenant_id and m.id = chosen.id
     order by chosen.nth
-  ) as model_names,
+  ) as models,
   array(
     select r.stage_slug from dialectic_project_resources r
     where r.tenant_id = s.tenant_id and r.session_id = s.id and r.iteration_number = $2
