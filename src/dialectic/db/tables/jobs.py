@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from dialectic.core.job import Job, JobKey, JobStatus
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import Json, find_row, list_plain, load_queries
+from dialectic.db.queries import Json, build_row, find_row, list_plain, load_queries
 from dialectic.errors import DialecticError, LeaseLost
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ async def claim(
         is_patient,
         patience_s=0.0,
     )
-    claimed = {(row["tenant_id"], row["id"]): Job.from_row(dict(row)) for row in rows}
+    claimed = {job.key: job for job in (build_row(Job, row) for row in rows)}
     left = [key for key in wanted if key not in claimed]
     if left and not is_patient:
         await _turn_away(db, left, terms=terms, lost_max=lost_max)
