@@ -573,7 +573,7 @@ class PartialResponse:
     reported_usage: tuple[int, int] | None = None
     request_id: str | None = None
     # The response, truncated and without secrets, for the audit.
-    raw: dict[str, Any] | None = None
+    raw: Mapping[str, object] | None = None
 
 
 class ProviderError(DialecticError):

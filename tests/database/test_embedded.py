@@ -412,7 +412,7 @@ def test_remains_whose_pid_belongs_to_another_process_are_no_obstacle(home: Path
         assert ask(server, "SELECT 1") == 1
 
 
-# Places
+# UploadSlots
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "with, comma", "ünï cödé & 100%"])

@@ -29,7 +29,7 @@ from dialectic.ledger.holds import Purpose
 from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
-from dialectic.retrieval.base import Embedded, Embedder
+from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, build_queries, find
 

@@ -7,9 +7,9 @@ over exactly this value, so nothing may be added after the count.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 
 class Role(enum.StrEnum):
@@ -86,6 +86,6 @@ class Reply:
     raw_finish_reason: str | None
     usage: Usage
     request_id: str | None
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, object] = field(default_factory=dict)
     # The reported input and output tokens if they are invalid; then `usage` is our own count.
-    odd_usage: tuple[Any, Any] | None = None
+    odd_usage: tuple[object, object] | None = None

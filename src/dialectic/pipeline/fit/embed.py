@@ -25,11 +25,11 @@ from dialectic.limits.admission import Outcome, Report
 from dialectic.pipeline.call import attempt
 from dialectic.pipeline.fit.turn import Turn, claim_or_find, save_paid
 from dialectic.pipeline.reserve import build_hold
-from dialectic.retrieval.base import Embedded, Embedder, Piece
-from dialectic.retrieval.pieces import CUT_VERSION, build_reading, cut, cut_evenly
+from dialectic.retrieval.embedders import Embedded, Embedder
+from dialectic.retrieval.pieces import CUT_VERSION, Piece, build_reading, cut, cut_evenly
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 
 @dataclass(frozen=True, slots=True)

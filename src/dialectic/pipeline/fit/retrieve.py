@@ -22,7 +22,7 @@ from dialectic.pipeline.fit.embed import Library
 from dialectic.pipeline.fit.turn import Replacement, Turn, build_purpose, judge
 from dialectic.pipeline.gather import Item
 from dialectic.pipeline.reserve import Cost
-from dialectic.retrieval.base import Embedded
+from dialectic.retrieval.embedders import Embedded
 from dialectic.retrieval.index import Source, index, prepare, store
 from dialectic.retrieval.passages import MARK
 from dialectic.retrieval.pieces import build_reading
@@ -30,7 +30,7 @@ from dialectic.retrieval.search import Query, build_queries, find, order_for_rea
 from dialectic.tokens.counting import get_counter
 
 if TYPE_CHECKING:
-    from dialectic.retrieval.base import Matrix
+    from dialectic.retrieval.embedders import Matrix
 
 # The most passages to choose; each has up to a few hundred tokens.
 PASSAGES_MAX = 500

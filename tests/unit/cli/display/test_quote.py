@@ -18,7 +18,7 @@ from dialectic.core.process.reductions import shrink_process
 from dialectic.pipeline.call_estimate import Terms
 from dialectic.pipeline.estimate import Brief, build_quote
 from dialectic.processes.loader import load_process
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.cases import each_case
 
 PEN = dataclasses.replace(
