@@ -38,7 +38,7 @@ from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
 from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.base import FileStore, open_store, require_identity
+from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (

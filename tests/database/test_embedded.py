@@ -32,8 +32,7 @@ from dialectic.postgres.embedded import (
     revive_server,
     stop_server,
 )
-from dialectic.postgres.errors import build_failure
-from dialectic.postgres.paths import Place
+from dialectic.postgres.place import Place, build_failure
 from tests.problems import refusing
 from tests.waiting import PATIENCE_S, hearing_server_log
 

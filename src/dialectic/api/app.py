@@ -30,7 +30,7 @@ from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.engine import Engine
 from dialectic.events.hub import Hub
 from dialectic.settings import Settings
-from dialectic.uploads import kinds as uploads
+from dialectic.uploads import read as uploads
 
 PREFIX = "/api/v1"
 LOOPBACK = "127.0.0.1"

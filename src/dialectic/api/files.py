@@ -22,8 +22,7 @@ from dialectic.api.middleware.body_limits import read_media_type
 from dialectic.api.openapi import MULTIPART
 from dialectic.core.transfer.bundle_format import LIMITS
 from dialectic.errors import StorageUnavailable, TooLarge, UsageError
-from dialectic.uploads.kinds import Limits
-from dialectic.uploads.read import Uploaded, read_upload
+from dialectic.uploads.read import Limits, Uploaded, read_upload
 
 PIECE_BYTES = 1 << 18
 FIELD_BYTES_MAX = 10_000

@@ -17,8 +17,8 @@ from fastapi import Depends, Query
 
 from dialectic.api.dependencies import Reading, RequestContext
 from dialectic.contract.base import Page, T
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import Json
 from dialectic.db.tables.lists import PageQuery, Rows
 from dialectic.errors import InvalidCursor
 

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from dialectic.contract.problems import TYPE_PREFIX, FieldError, Problem, ProblemRemedy
-from dialectic.core.local_trust import RequestOrigin, build_removal
+from dialectic.core.access import RequestOrigin, build_removal
 from dialectic.errors import (
     ConfigurationError,
     Conflict,

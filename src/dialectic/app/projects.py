@@ -13,8 +13,7 @@ from uuid import UUID
 
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import Project, ProjectSummary
-from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard
 from dialectic.core.run_request import (
     Given,
@@ -31,7 +30,7 @@ from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.errors import Conflict, TooLarge, UsageError
 from dialectic.ledger import wallets
-from dialectic.publishing.deletion import delete_files, discard_files_in
+from dialectic.publishing.publish import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
+from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Counted, judge_usage
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
 from dialectic.db.pool import Connection
 from dialectic.db.tables import memory

@@ -16,8 +16,7 @@ from dialectic.client.call import PREFIX, Call
 from dialectic.client.events import Event, read_events
 from dialectic.client.replies import build_error
 from dialectic.contract.chats import ChatReply
-from dialectic.core.access import Secret
-from dialectic.core.local_trust import is_loopback
+from dialectic.core.access import Secret, is_loopback
 from dialectic.core.sse import EventParser
 from dialectic.errors import (
     ConfigurationError,

@@ -15,7 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NoReturn, TypeAlias
 
-from dialectic.core.models.messages import COUNT_MAX
+Json: TypeAlias = dict[str, Any]
+"""A JSON object whose fields are not listed as a type."""
+
+# The highest count that is accepted; no real call comes near it.
+COUNT_MAX = 2**31 - 1
 
 WINDOW_BYTES = 1 << 16
 _IN, _OUT = b"\x01", b"\xff"
@@ -159,7 +163,7 @@ def add_counts(values: Sequence[object]) -> object:
     return total
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> Json:
     built = dict(pairs)
     if len(built) < len(pairs):
         raise MalformedJson("JSON has a duplicate key")

@@ -9,17 +9,16 @@ from __future__ import annotations
 import functools
 import re
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
+
+from dialectic.core.strict_json import Json
 
 if TYPE_CHECKING:
     import asyncpg
 
     from dialectic.db.pool import Connection, Database
-
-Json: TypeAlias = dict[str, Any]
-"""A JSON object, or the columns of a row that only passes through."""
 
 T = TypeVar("T")
 

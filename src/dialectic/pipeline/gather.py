@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from uuid import UUID, uuid5
 
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     About,
     ContributionName,
     From,
@@ -20,8 +20,7 @@ from dialectic.core.documents.file_locations import (
     Relation,
     StageFolder,
 )
-from dialectic.core.documents.manifest import Entry
-from dialectic.core.documents.prompts import build_label, order_for_reader, tell_apart
+from dialectic.core.documents.prompts import Entry, build_label, order_for_reader, tell_apart
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import ExecutePayload, Job, Naming, PlanPayload, TurnPayload
 from dialectic.core.models.messages import FinishReason
@@ -34,7 +33,8 @@ from dialectic.core.process.definition import (
 )
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.slug import slugify_name
-from dialectic.db.queries import Json, build_row
+from dialectic.core.strict_json import Json
+from dialectic.db.queries import build_row
 from dialectic.db.tables.records import Owner
 from dialectic.errors import PlanError
 from dialectic.pipeline.load import Feedback, JobContext, Target, Text

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from dialectic.core.documents.file_locations import ResourceKind, StageFolder
+from dialectic.core.documents.file_paths import ResourceKind, StageFolder
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import (
     AnyPayload,

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.job import ENDED, Job, JobStatus, MergePayload
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Stage

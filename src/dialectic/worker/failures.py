@@ -19,9 +19,9 @@ from typing import Any, assert_never
 import asyncpg
 
 from dialectic.core.job import Job
+from dialectic.core.strict_json import Json
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import Json
 from dialectic.db.tables import jobs, records
 from dialectic.db.tables.jobs import AttemptError
 from dialectic.engine import Engine

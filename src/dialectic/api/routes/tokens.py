@@ -27,8 +27,14 @@ from dialectic.contract.accounts import (
     TokenRequest,
 )
 from dialectic.contract.base import Page
-from dialectic.core.access import Scope, build_csrf_token, parse_authorization
-from dialectic.core.local_trust import RequestOrigin, build_set_cookie, find_cookie
+from dialectic.core.access import (
+    RequestOrigin,
+    Scope,
+    build_csrf_token,
+    build_set_cookie,
+    find_cookie,
+    parse_authorization,
+)
 from dialectic.errors import NotFound
 
 router = APIRouter(tags=["access"])

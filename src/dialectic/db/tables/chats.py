@@ -7,8 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from dialectic.core.models.messages import FinishReason, Usage
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import Json, find_row, list_plain, load_queries
+from dialectic.db.queries import find_row, list_plain, load_queries
 from dialectic.db.tables.records import Noun, get_id
 from dialectic.errors import NotFound, Remedy, RemedyAction
 

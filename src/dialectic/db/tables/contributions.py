@@ -15,8 +15,9 @@ from pydantic_core import to_jsonable_python
 from dialectic.core.documents.stitching import Chunk
 from dialectic.core.job import Job
 from dialectic.core.models.messages import FinishReason, UsageSource
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import Json, list_rows, load_queries
+from dialectic.db.queries import list_rows, load_queries
 from dialectic.db.tables.files import File, bind_files
 
 SQL = load_queries("records")

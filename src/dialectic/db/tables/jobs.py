@@ -16,8 +16,9 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from dialectic.core.job import Job, JobKey, JobStatus
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import Json, build_row, find_row, list_plain, load_queries
+from dialectic.db.queries import build_row, find_row, list_plain, load_queries
 from dialectic.errors import DialecticError, LeaseLost
 
 logger = logging.getLogger(__name__)

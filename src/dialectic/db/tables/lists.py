@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection
-from dialectic.db.queries import Json, list_plain, load_queries
+from dialectic.db.queries import list_plain, load_queries
 from dialectic.errors import NotFound
 
 SQL = load_queries("lists")

@@ -14,8 +14,9 @@ from uuid import UUID
 
 import asyncpg
 
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import Json, load_queries
+from dialectic.db.queries import load_queries
 from dialectic.errors import NotFound
 
 SQL = load_queries("notifications")

@@ -18,8 +18,9 @@ from pydantic_core import to_jsonable_python
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.definition import Process, build_expected_output, build_input_rules
 from dialectic.core.slug import disambiguate
+from dialectic.core.strict_json import Json
 from dialectic.db.pool import Connection, Database
-from dialectic.db.queries import Json, get_row, load_queries
+from dialectic.db.queries import get_row, load_queries
 from dialectic.db.tables.files import MARKDOWN, File
 from dialectic.errors import NotFound, Remedy, RemedyAction, UsageError
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dialectic.core.models.messages import Actual, Counted, judge_usage
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual, Counted, judge_usage
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import Connection
 from dialectic.db.tables import compressions, memory

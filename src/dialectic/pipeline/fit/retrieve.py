@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from dialectic.core.documents.manifest import Entry
+from dialectic.core.documents.prompts import Entry
 from dialectic.core.models.model import ModelCard
 from dialectic.db.tables.memory import Match, Scope
 from dialectic.pipeline.assemble import Kind, compute_input_max, compute_output_cap
