@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from dialectic.cli.main import COMMANDS, cli
 from dialectic.core.job import JobStatus
@@ -147,10 +146,22 @@ def test_the_limits_of_a_bundle_are_described() -> None:
     assert f'`"format": "{bundle_format.FORMAT}"`' in text
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
-def test_links_between_documents_lead_somewhere(name: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", read(name)):
-        assert (ROOT / target).exists(), target
+def test_links_between_documents_lead_to_a_file_and_to_a_heading_in_it() -> None:
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text("utf-8")):
+            name, _, anchor = link.partition("#")
+            if name.startswith(("http:", "https:")):
+                continue
+            target = path.parent / name if name else path
+            assert target.exists(), (path.name, link)
+            if anchor:
+                assert anchor in list_anchors(target), (path.name, link)
+
+
+def list_anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_the_tree_in_the_readme_names_what_is_there() -> None:
