@@ -72,7 +72,8 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("pages")
     home, port = Home(folder / "home"), find_free_port()
     (folder / "bin").mkdir()
-    (folder / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "chaos"):
+        (folder / name).symlink_to(ROOT / name)
     with join_copy(made_home, home.path), command_pool.install(folder / "bin") as fd:
         ran = home.tell("run", PROMPT, "--name", "Hall", "--yes")
         assert ran.code == 0, ran.stderr
@@ -114,7 +115,7 @@ def split_example(text: str) -> list[tuple[str, list[str]]]:
     for line in text.splitlines():
         if line.startswith("$ "):
             commands.append((line.removeprefix("$ "), []))
-        elif line.startswith("> ") and not commands[-1][1]:
+        elif line.startswith("> ") and re.search(r"\\$|<<", commands[-1][0]):
             commands[-1] = (f"{commands[-1][0]}\n{line.removeprefix('> ')}", [])
         else:
             commands[-1][1].append(line)
