@@ -1,6 +1,6 @@
-"""Processes on disk: those that come with the program and those a user writes. Reads files only.
+"""Loads processes from disk: shipped ones and a user's own. Reads files only.
 
-Words that belong to no process, because every one needs them, stand beside the shipped ones.
+Prompts that every process needs are next to the shipped processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE_NAME = "process.toml"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A process that has a name: where it stands, and what it is or why it is none."""
+    """A named process: its folder, and its definition or the error in it."""
 
     name: str
     folder: Path | None
@@ -32,8 +32,7 @@ class Listed:
 def load_process(name: str, *, own: Path | None = None) -> Process:
     """Load a process by its name, or by the path of its folder or of the file in it.
 
-    A name is looked for below the user's `own` folder first: what they wrote goes on to work
-    whatever is shipped later.
+    A name is looked up in the user's `own` folder first, so that a later release cannot take it.
     """
     if (found := _find_named(name, own)) is not None:
         return found
@@ -42,19 +41,19 @@ def load_process(name: str, *, own: Path | None = None) -> Process:
     if _holds_process(folder):
         return _load_folder(folder, place=str(folder))
     raise NotFound(
-        f"There is no process {name!r}. {_describe_names(own)}"
-        f"For one that has no name, give the folder that holds its {FILE_NAME}.",
+        f"Process {name!r} does not exist. {_describe_names(own)}"
+        f"For a process without a name, give the folder of its {FILE_NAME}.",
         reason="no_process",
         subject=name,
     )
 
 
 def load_named(name: str, *, own: Path) -> Process:
-    """Load a process by its name alone: whoever asks from elsewhere names no folder here."""
+    """Load a process by its name only: a remote client cannot name a folder of this machine."""
     if (found := _find_named(name, own)) is not None:
         return found
     raise NotFound(
-        f"There is no process {name!r}. {_describe_names(own)}".rstrip(),
+        f"Process {name!r} does not exist. {_describe_names(own)}".rstrip(),
         reason="no_process",
         subject=name,
     )
