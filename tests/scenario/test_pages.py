@@ -72,7 +72,7 @@ def place(made_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("pages")
     home, port = Home(folder / "home"), find_free_port()
     (folder / "bin").mkdir()
-    for name in ("examples", "chaos"):
+    for name in ("examples", "chaos", "tests"):
         (folder / name).symlink_to(ROOT / name)
     with join_copy(made_home, home.path), command_pool.install(folder / "bin") as fd:
         ran = home.tell("run", PROMPT, "--name", "Hall", "--yes")
