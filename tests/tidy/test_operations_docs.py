@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.core.models.endpoint import KEY_VARIABLES
 from dialectic.settings import KNOWN, PREFIX
 from tests.tidy.test_docs import check_words
