@@ -40,8 +40,9 @@ def read_walk(heading: str) -> Walk:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = page.split(f"\n### {heading}\n", 1)[1].split("\n#", 1)[0]
     stations = re.findall(r"^\d+\. `([\w.]+)`", section, re.MULTILINE)
-    named = {name for name in re.findall(r"`([a-z_.]+)`", section) if name in MODULES}
-    return Walk(stations, named)
+    words = {word for word in re.findall(r"`([a-z_.]+)`", section) if not word.endswith(".md")}
+    assert {word for word in words if "." in word} <= MODULES, "modules that do not exist"
+    return Walk(stations, words & MODULES)
 
 
 def check(walk: Walk, entered: list[str]) -> None:
