@@ -33,7 +33,7 @@ class ModuleTrace:
 
     def stop(self) -> None:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code
