@@ -1,8 +1,8 @@
 """Let a real small model argue with itself over two wire formats, until antithesis.
 
 The server is llama.cpp's, an independent program: one endpoint speaks OpenAI's protocol to it, the
-other Anthropic's. Output limits are small, so that answers are truncated and continued. Exits with 0 if every
-document is there, at least one was written in several turns, and each turn was stored.
+other Anthropic's. Output limits are small, so that answers are truncated and continued. Exits with
+0 if every document is there, at least one was written in several turns, and each turn was stored.
 """
 
 from __future__ import annotations
