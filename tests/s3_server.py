@@ -1,4 +1,4 @@
-"""A server of objects that nobody here wrote: `rclone serve s3`, on loopback, over a folder."""
+"""An independent object server: `rclone serve s3`, on loopback, over a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server whose certificate has run out, or is nobody's, is not talked to, and that is said."""
+"""A server with an expired or unsigned certificate is refused, with an error that says so."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_provider_whose_certificate_has_run_out_is_tried_once_more_only(
 
 @row(23, "TLS of a stranger")
 @pytest.mark.parametrize("secure_server", [30], ids=["valid"], indirect=True)
-async def test_a_provider_whose_certificate_nobody_signed_is_tried_once_more_only(
+async def test_a_provider_with_an_unsigned_certificate_is_retried_only_once(
     client: Client, secure_server: SecureServer
 ) -> None:
     client.options = {"base_url": f"{secure_server.url}/v1"}

@@ -59,7 +59,7 @@ class Meeting:
     async def read_on(self) -> tuple[int | None, bytes, type[Exception] | None]:
         """Read until something ends it, or until it is silent; tell status, bytes and the end.
 
-        Whoever is not meant to fall silent is given all the time a busy machine may need.
+        A server that is not meant to fall silent has all the time a busy machine may need.
         """
         address, body = self.client.build("Write.", stream=self.stream)
         request = self.client.http.build_request(

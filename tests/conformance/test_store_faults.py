@@ -150,7 +150,7 @@ async def test_what_a_server_answers_is_put_into_words(answer: bytes, words: str
         assert len(oddity.asked) <= 2 * len(CALLS), "a second try at most"
 
 
-async def test_half_a_file_is_no_file() -> None:
+async def test_half_a_file_is_not_a_file() -> None:
     half = build_answer(200, body=b"x" * 100)[:-50]
     async with opening(half) as oddity:
         with refusing(StorageUnavailable, "DIALECTIC_STORAGE_ENDPOINT", reason="refused"):

@@ -114,7 +114,7 @@ async def test_vectors_come_in_the_order_of_the_texts_whatever_order_they_are_se
     assert heard.headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_packed_vectors_are_unpacked_and_tokens_nobody_tells_are_counted(
+async def test_packed_vectors_are_unpacked_and_unreported_tokens_are_counted(
     wire: Wire, embedder: RemoteEmbedder
 ) -> None:
     wire.play_json(answer([pack([3, 4]), pack([0, 1]), [1, 0]], tokens=None))

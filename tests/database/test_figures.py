@@ -148,7 +148,7 @@ async def job_table(engine: Engine) -> AsyncIterator[JobTable]:
         ("stop", FinishReason.STOP, 0),
     ],
 )
-async def test_an_answer_that_ends_with_a_word_nobody_knows_is_counted(
+async def test_an_answer_that_ends_with_an_unknown_word_is_counted(
     job_table: JobTable, word: str | None, reason: FinishReason, count: int
 ) -> None:
     card = replace(

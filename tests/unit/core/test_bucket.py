@@ -1,4 +1,4 @@
-"""The address of a bucket, and what is set beside it, is understood, or refused at once."""
+"""The address of a bucket and its settings are understood, or refused at once."""
 
 from __future__ import annotations
 
