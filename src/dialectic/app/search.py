@@ -11,7 +11,6 @@ import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
@@ -198,11 +197,10 @@ async def judge_all(
     if (card := embedder.card) is None:
         return
     amount = _decide_amount(card, await _count(embedder, texts))
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
-    funds = await wallets.load_purse(
+    funds = await wallets.load_funds(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    check_spend(amount, funds, fraction, what="Indexing the new documents")
+    check_spend(amount, funds, engine.spend_fraction, what="Indexing the new documents")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:

@@ -119,13 +119,13 @@ async def _set_aside(
 
     If the funds are too low, `decide` returns a shorter length or raises.
     """
-    db, fraction = engine.db, Decimal(str(engine.settings.max_spend_fraction))
+    db, fraction = engine.db, engine.spend_fraction
     new = build(cap)
     try:
         # Usually the funds are sufficient, and one query is enough.
         if await holds.reserve_unasked(db, tenant_id, new, fraction) is not None:
             return cap
-        funds = await wallets.load_purse(
+        funds = await wallets.load_funds(
             db, tenant_id, new.wallet_id, new.session_id, is_play=new.is_play
         )
         cap = decide(funds, fraction)
@@ -296,8 +296,8 @@ async def is_funded_now(
     """
     if not isinstance(error, FundsError) or error.needed_credits is None:
         return False
-    funds = await wallets.watch_purse(connection, job.session_id, is_play=error.is_play)
-    return is_enough_now(error, funds, Decimal(str(engine.settings.max_spend_fraction)))
+    funds = await wallets.watch_funds(connection, job.session_id, is_play=error.is_play)
+    return is_enough_now(error, funds, engine.spend_fraction)
 
 
 async def resolve_open(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TypeVar
 from uuid import UUID
 
@@ -23,7 +22,7 @@ from dialectic.engine import Engine
 from dialectic.errors import TextBusy
 from dialectic.ledger import holds
 from dialectic.ledger.holds import HoldState, Purpose, derive_side_key
-from dialectic.ledger.wallets import load_purse
+from dialectic.ledger.wallets import load_funds
 from dialectic.pipeline.assemble import compose_prompt, compute_output_cap
 from dialectic.pipeline.gather import Item, Material, Words
 from dialectic.pipeline.load import JobContext
@@ -109,12 +108,11 @@ async def judge(turn: Turn, cost: Cost, *, before_tokens: int, counted_tokens: i
         extra=cost,
     )
     engine, job = turn.engine, turn.job
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
     for kind in (False, True):
-        funds = await load_purse(
+        funds = await load_funds(
             engine.db, job.tenant_id, turn.wallet_id, job.session_id, is_play=kind
         )
-        judge_outlook(outlook, funds, fraction, is_approved=job.is_spend_approved)
+        judge_outlook(outlook, funds, engine.spend_fraction, is_approved=job.is_spend_approved)
 
 
 async def claim_or_find(
