@@ -15,7 +15,7 @@ from dialectic.cli.json_option import speaks_json
 from dialectic.cli.options import find_server_option, is_remote
 from dialectic.cli.remedies import describe_remedy, render_command
 from dialectic.cli.terminal import printable, say
-from dialectic.errors import DialecticError, Remedy, read_remedy
+from dialectic.errors import DialecticError, Remedy
 
 
 def report_error(error: DialecticError) -> None:
@@ -62,8 +62,3 @@ def say_remedy(remedy: Remedy | None) -> None:
 def advise(remedy: Remedy | None) -> str | None:
     """Build the advice line of a remedy; None if it has no command."""
     return describe_remedy(remedy, named_server=find_server_option() or "", is_remote=is_remote())
-
-
-def advise_stored(entry: dict[str, Any]) -> str | None:
-    """Build the advice line for an error stored in a job."""
-    return advise(read_remedy(entry.get("remedy")))

@@ -11,7 +11,6 @@ from dialectic.api.dependencies import JSON, Reading, Spending, Writing
 from dialectic.api.fields import build_etag, matches
 from dialectic.api.openapi import more_problems
 from dialectic.api.pagination import Paging, list_page, list_whole
-from dialectic.api.routes.projects import build_resource, describe_resource
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import contributions, feedback
 from dialectic.app.transaction import Transaction
@@ -50,22 +49,6 @@ MARKDOWN: dict[int | str, dict[str, Any]] = {
 }
 
 
-def build_job(row: dict[str, Any]) -> Job:
-    """Build the view of a job."""
-    same = ("id", "status", "status_reason", "created_at", "started_at", "completed_at")
-    return Job(
-        **{key: row[key] for key in same},
-        parent_id=row["parent_job_id"],
-        type=row["job_type"],
-        stage=row["stage_slug"],
-        iteration=row["iteration_number"],
-        model=row["model_name"],
-        attempts=row["attempt_count"],
-        retries=row["retry_count"],
-        errors=row["error_details"],
-    )
-
-
 def answer_if_new(view: ResponseBody, if_none_match: str | None) -> Response:
     """Respond with a view and its `ETag`, or with 304 if the client has this version."""
     body = view.model_dump_json(by_alias=True).encode()
@@ -89,7 +72,7 @@ async def list_contributions(
         "contributions",
         paging,
         lambda connection, page: lists.list_contributions(connection, page, session_id, stage),
-        contributions.build_summary,
+        ContributionSummary.model_validate,
         within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
@@ -120,18 +103,7 @@ async def list_versions(
         found = await contributions.get(tx, contribution_id)
         return await lists.list_versions(tx.connection, found.original_id)
 
-    return list_whole(
-        [
-            ContributionVersion(
-                id=row["id"],
-                version=row["edit_version"],
-                is_latest=row["is_latest_edit"],
-                is_by_user=row["is_by_user"],
-                created_at=row["created_at"],
-            )
-            for row in await context.run(read)
-        ]
-    )
+    return list_whole([ContributionVersion.model_validate(row) for row in await context.run(read)])
 
 
 @router.put(
@@ -189,7 +161,7 @@ async def list_jobs(session_id: SessionId, context: Reading, paging: Paging) -> 
         "jobs",
         paging,
         lambda connection, page: lists.list_jobs(connection, page, session_id),
-        build_job,
+        Job.model_validate,
         within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
@@ -202,7 +174,7 @@ async def list_documents(session_id: SessionId, context: Reading, paging: Paging
         "documents",
         paging,
         lambda connection, page: lists.list_documents(connection, page, session_id),
-        build_resource,
+        Resource.model_validate,
         within=lambda tx: records.load_session(tx.connection, session_id),
     )
 
@@ -213,8 +185,7 @@ async def get_document(
 ) -> Response:
     """Show a document or a resource."""
     row = await context.transact(lambda c: lists.load_document(c, document_id))
-    view = Document(**describe_resource(row), content=row["content"])
-    return answer_if_new(view, if_none_match)
+    return answer_if_new(Document.model_validate(row), if_none_match)
 
 
 @documents.get("/documents/{document_id}/content", response_class=Response, responses=MARKDOWN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Response
@@ -18,44 +18,11 @@ from dialectic.contract.projects import (
     ProjectRequest,
     ProjectSummary,
     Resource,
-    ResourceRequest,
 )
-from dialectic.core.run_request import Given
 from dialectic.db.tables import lists
 
 router = APIRouter(tags=["projects"])
 ProjectId = Annotated[UUID, Path(description="The id of a project.")]
-
-
-def build_resource(row: dict[str, Any]) -> Resource:
-    """Build the view of a document or a resource."""
-    return Resource(**describe_resource(row))
-
-
-def describe_resource(row: dict[str, Any]) -> dict[str, Any]:
-    """Map the columns of a resource to the fields of the API."""
-    same = (
-        "id",
-        "project_id",
-        "session_id",
-        "document_key",
-        "mime_type",
-        "size_bytes",
-        "created_at",
-    )
-    return {
-        **{key: row[key] for key in same},
-        "kind": row["resource_type"],
-        "stage": row["stage_slug"],
-        "iteration": row["iteration_number"],
-        "path": row["storage_path"],
-        "contribution_id": row["source_contribution_id"],
-    }
-
-
-def build_given(body: ResourceRequest) -> Given:
-    """Build a resource from a request."""
-    return Given(body.kind, body.name, body.text)
 
 
 @router.post("/projects", status_code=201, response_model=Project)
@@ -68,13 +35,7 @@ async def create(body: ProjectRequest, act: WriteRequest) -> Response:
     """Create a project and store its response in one commit."""
 
     async def run(tx: Transaction) -> Project:
-        new = projects.NewProject(
-            prompt=body.prompt,
-            name=body.name,
-            domain=body.domain,
-            resources=tuple(build_given(one) for one in body.resources),
-        )
-        project_id, _, _ = await projects.create_project(tx, new)
+        project_id, _, _ = await projects.create_project(tx, body)
         return await projects.get(tx, project_id)
 
     return await act.answer(run, status=201)
@@ -83,7 +44,9 @@ async def create(body: ProjectRequest, act: WriteRequest) -> Response:
 @router.get("/projects")
 async def list_projects(context: Reading, paging: Paging) -> Page[ProjectSummary]:
     """List projects, newest first."""
-    return await list_page(context, "projects", paging, lists.list_projects, projects.build_summary)
+    return await list_page(
+        context, "projects", paging, lists.list_projects, ProjectSummary.model_validate
+    )
 
 
 @router.get("/projects/{project_id}")
@@ -95,12 +58,7 @@ async def get_project(project_id: ProjectId, context: Reading) -> Project:
 @router.patch("/projects/{project_id}", response_model=Project)
 async def change_project(project_id: ProjectId, body: ProjectChange, act: Writing) -> Response:
     """Rename, archive or unarchive a project."""
-
-    async def run(tx: Transaction) -> Project:
-        await projects.change(tx, project_id, name=body.name, is_archived=body.is_archived)
-        return await projects.get(tx, project_id)
-
-    return await act.answer(run)
+    return await act.answer(lambda tx: projects.change(tx, project_id, body))
 
 
 @router.delete("/projects/{project_id}", status_code=204)
@@ -118,6 +76,6 @@ async def list_resources(project_id: ProjectId, context: Reading, paging: Paging
         "resources",
         paging,
         lambda connection, page: lists.list_resources(connection, page, project_id),
-        build_resource,
-        within=lambda tx: projects.load(tx, project_id),
+        Resource.model_validate,
+        within=lambda tx: projects.get(tx, project_id),
     )

@@ -13,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -35,7 +34,7 @@ from dialectic.api.files import (
     while_awaited,
 )
 from dialectic.api.middleware.body_limits import is_json, read_media_type, wrong_media_type
-from dialectic.api.routes.projects import ProjectId, build_given, build_resource, create
+from dialectic.api.routes.projects import ProjectId, create
 from dialectic.app import projects, search, transfer
 from dialectic.app.search import LIMIT_DEFAULT, LIMIT_MAX
 from dialectic.app.transaction import Transaction
@@ -45,7 +44,6 @@ from dialectic.contract.projects import (
     ProjectRequest,
     Resource,
     ResourceRequest,
-    SearchHit,
     SearchResults,
 )
 from dialectic.core.access import Scope
@@ -105,8 +103,8 @@ async def add_resource(project_id: ProjectId, request: Request, act: Writing) ->
     act = name_by(act, body.model_dump(mode="json"))
 
     async def add(tx: Transaction) -> Resource:
-        resource_id = await projects.add_resource(tx, project_id, build_given(body))
-        return build_resource(await lists.load_document(tx.connection, resource_id))
+        resource_id = await projects.add_resource(tx, project_id, body)
+        return Resource.model_validate(await lists.load_document(tx.connection, resource_id))
 
     return await act.answer(add, status=201)
 
@@ -205,7 +203,7 @@ async def export_project(
         file = await asyncio.to_thread(out.open, "rb")
     headers = {
         "Content-Length": str(os.fstat(file.fileno()).st_size),
-        "Content-Disposition": f'attachment; filename="{exported.slug}.zip"',
+        "Content-Disposition": f'attachment; filename="{exported.project}.zip"',
     }
     return StreamingResponse(read_pieces(file), headers=headers, media_type=BYTES)
 
@@ -243,15 +241,7 @@ async def _import(act: WriteRequest, path: Path) -> Response:
             bound = dataclasses.replace(intake, copy_id=tx.derive_id("project"))
             rows = await bound.write(tx.connection, act.account)
             tx.after_commit[rows.project.id] = functools.partial(_publish, act, rows)
-            imported = bound.describe(rows)
-            return ImportedProject(
-                project_id=imported.project_id,
-                name=imported.name,
-                slug=imported.slug,
-                session_ids=list(imported.session_ids),
-                files=imported.file_count,
-                is_copy=imported.is_copy,
-            )
+            return bound.describe(rows)
 
         return await act.answer(write, status=201)
 
@@ -285,12 +275,5 @@ async def search_project(
     """
     if context.engine.embedder.card is not None:
         context.visitor.caller.require(Scope.SPEND)
-    await context.run(projects.load, project_id)
-    found = await search.search_project(context.engine, context.account, project_id, q, limit)
-    return SearchResults(
-        items=[SearchHit(**asdict(hit)) for hit in found.hits],
-        next_cursor=None,
-        documents=found.documents,
-        embedder=found.embedder,
-        embedded_tokens=found.embedded_tokens,
-    )
+    await context.run(projects.get, project_id)
+    return await search.search_project(context.engine, context.account, project_id, q, limit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import sys
-from typing import Any
 from uuid import UUID
 
 import click
@@ -13,6 +12,9 @@ import click
 from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import echo_json, printable, say
+from dialectic.contract.base import Json
+from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
+from dialectic.contract.projects import Kind
 from dialectic.core.documents.manifest import describe_manifest
 from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
 
@@ -26,23 +28,23 @@ def show(found: str, *, prompt: bool, as_json: bool) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         try:
-            row, facts = await _find_written(backend, found)
+            written, facts = await _find_written(backend, found)
         except NotFound:
             session_id = await _get_session_id(backend, found)
             await show_session(backend, session_id, as_json=as_json)
             return ExitCode.DONE
         if prompt:
-            request = await _read_request(backend, row)
+            request = await _read_request(backend, written)
             if as_json:
                 echo_json(request)
             else:
                 _show_text(_format_prompt(request))
         elif as_json:
-            echo_json(row)
+            echo_json(written)
         else:
             for line in facts:
                 say(line)
-            _show_text(row["content"])
+            _show_text(written.content)
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -53,20 +55,22 @@ def _show_text(text: str) -> None:
     click.echo(printable(text) if sys.stdout.isatty() else text)
 
 
-async def _find_written(backend: Backend, text: str) -> tuple[dict[str, Any], list[str]]:
+async def _find_written(
+    backend: Backend, text: str
+) -> tuple[ContributionRecord | ChunkRecord, list[str]]:
     """Find a contribution or one turn, and its description."""
     try:
-        contribution_id = await backend.get_contribution_id(text)
+        contribution_id = await backend.get_id(Kind.CONTRIBUTION, text)
     except NotFound:
         chunk = await backend.get_chunk(text)
         return chunk, _describe_chunk(chunk)
-    row = await backend.load_contribution(contribution_id)
-    return row, _describe(row)
+    record = await backend.load_contribution(contribution_id)
+    return record, _describe(record)
 
 
 async def _get_session_id(backend: Backend, text: str) -> UUID:
     try:
-        return await backend.get_session_id(text)
+        return await backend.get_id(Kind.SESSION, text)
     except DialecticError:
         raise NotFound(
             f"No contribution or session matches {text!r}.",
@@ -76,60 +80,59 @@ async def _get_session_id(backend: Backend, text: str) -> UUID:
         ) from None
 
 
-def _describe(row: dict[str, Any]) -> list[str]:
+def _describe(record: ContributionRecord) -> list[str]:
     """Build a document's description for stderr; stdout has only the document."""
-    by = f"{row['model_name']}, version {row['edit_version']}"
+    by = f"{record.model_name}, version {record.edit_version}"
     lines = [
-        f"{row['contribution_type']} {row['id']} by {by}",
-        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
+        f"{record.contribution_type} {record.id} by {by}",
+        f"  {record.stage}, iteration {record.iteration_number}: {record.storage_path}",
     ]
-    if row["target_contribution_id"]:
-        lines.append(f"  about {row['target_contribution_id']}")
-    read = (row["results"] or {}).get("read", [])
+    if record.target_contribution_id:
+        lines.append(f"  about {record.target_contribution_id}")
+    read = (record.results or {}).get("read", [])
     lines += [f"  read {entry['label']}: {entry['contribution_id']}" for entry in read]
-    if not row["chunks"]:
-        lines += _describe_manifest(row)
-    for chunk in row["chunks"]:
-        took = f"{chunk['tokens_used_output']:,} tokens, {chunk['finish_reason']}"
-        lines.append(f"  turn {chunk['turn_index']}: {chunk['id']} ({took})")
-        lines += [f"  {line}" for line in _describe_manifest(chunk)]
-    marks = [*row["flags"], *(["stale"] if row["is_stale"] else [])]
+    if not record.chunks:
+        lines += _describe_manifest(record.manifest)
+    for chunk in record.chunks:
+        took = f"{chunk.tokens_used_output:,} tokens, {chunk.finish_reason}"
+        lines.append(f"  turn {chunk.turn_index}: {chunk.id} ({took})")
+        lines += [f"  {line}" for line in _describe_manifest(chunk.manifest)]
+    marks = [*record.flags, *(["stale"] if record.is_stale else [])]
     if marks:
         lines.append(f"  {', '.join(marks)}")
-    if not row["is_latest_edit"]:
+    if not record.is_latest_edit:
         lines.append("  a newer version exists")
     return lines
 
 
-def _describe_manifest(row: dict[str, Any]) -> list[str]:
+def _describe_manifest(manifest: Json | None) -> list[str]:
     """Describe how the texts of a too long prompt were shortened."""
-    manifest = row["manifest"]
     return [f"  {line}" for line in describe_manifest(manifest)] if manifest else []
 
 
-def _describe_chunk(row: dict[str, Any]) -> list[str]:
+def _describe_chunk(chunk: ChunkRecord) -> list[str]:
     return [
-        f"turn {row['turn_index']} {row['id']} by {row['model_name']}",
-        f"  of contribution {row['root_contribution_id']}",
-        f"  {row['stage']}, iteration {row['iteration_number']}: {row['storage_path']}",
-        f"  {row['tokens_used_output']:,} tokens, {row['finish_reason']}",
-        *_describe_manifest(row),
-        *([f"  {', '.join(row['flags'])}"] if row["flags"] else []),
+        f"turn {chunk.turn_index} {chunk.id} by {chunk.model_name}",
+        f"  of contribution {chunk.root_contribution_id}",
+        f"  {chunk.stage}, iteration {chunk.iteration_number}: {chunk.storage_path}",
+        f"  {chunk.tokens_used_output:,} tokens, {chunk.finish_reason}",
+        *_describe_manifest(chunk.manifest),
+        *([f"  {', '.join(chunk.flags)}"] if chunk.flags else []),
     ]
 
 
-async def _read_request(backend: Backend, row: dict[str, Any]) -> dict[str, Any]:
+async def _read_request(backend: Backend, written: ContributionRecord | ChunkRecord) -> Json:
     """Read the prompt of a document or of one turn."""
-    path = row["raw_response_storage_path"]
+    path = written.raw_response_storage_path
     if path is None:
         raise UsageError("A person wrote this version, so it has no prompt.")
-    overview = await backend.look(row["session_id"])
-    data = await backend.read_file(overview.session["project_id"], path)
-    request: dict[str, Any] = json.loads(data)["request"]
+    detail = await backend.look(written.session_id)
+    data = await backend.read_file(detail.session.project_id, path)
+    request: Json = json.loads(data)["request"]
     return request
 
 
-def _format_prompt(request: dict[str, Any]) -> str:
+def _format_prompt(request: Json) -> str:
     parts = [f"# System\n\n{request['system']}"]
     parts += [f"# {m['role'].capitalize()}\n\n{m['content']}" for m in request["messages"]]
     return "\n\n".join(parts)
@@ -146,9 +149,9 @@ def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
         if session is None:
             await show_list(backend, as_json=as_json)
             return ExitCode.DONE
-        session_id = await backend.get_session_id(session)
-        overview = await backend.look(session_id)
-        rows = [r for r in overview.contributions if everything or not r["is_intermediate"]]
+        session_id = await backend.get_id(Kind.SESSION, session)
+        detail = await backend.look(session_id)
+        rows = [r for r in detail.contributions if everything or not r.is_intermediate]
         if as_json:
             echo_json(rows)
             return ExitCode.DONE
@@ -161,16 +164,16 @@ def list_(session: str | None, *, everything: bool, as_json: bool) -> None:
     run_with_backend(act)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: ContributionLine) -> str:
     marks = [
-        *(["incomplete"] if row["is_incomplete"] else []),
-        *(["stale"] if row["is_stale"] else []),
-        *(f for f in row["flags"] if f != "cut_off"),
+        *(["incomplete"] if row.is_incomplete else []),
+        *(["stale"] if row.is_stale else []),
+        *(f for f in row.flags if f != "cut_off"),
     ]
-    version = f" v{row['edit_version']}" if row["edit_version"] > 1 else ""
+    version = f" v{row.edit_version}" if row.edit_version > 1 else ""
     note = f"  ({', '.join(marks)})" if marks else ""
-    name = row["storage_path"].rsplit("/", 1)[-1]
-    return f"{row['id']}  {row['iteration_number']}/{row['stage']:<12} {name}{version}{note}"
+    name = row.storage_path.rsplit("/", 1)[-1]
+    return f"{row.id}  {row.iteration_number}/{row.stage:<12} {name}{version}{note}"
 
 
 @click.command()
@@ -181,14 +184,14 @@ def diff(before: str, after: str) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         old, new = [
-            await backend.load_contribution(await backend.get_contribution_id(text))
+            await backend.load_contribution(await backend.get_id(Kind.CONTRIBUTION, text))
             for text in (before, after)
         ]
         lines = difflib.unified_diff(
-            old["content"].splitlines(),
-            new["content"].splitlines(),
-            old["storage_path"],
-            new["storage_path"],
+            old.content.splitlines(),
+            new.content.splitlines(),
+            old.storage_path,
+            new.storage_path,
             lineterm="",
         )
         for line in lines:

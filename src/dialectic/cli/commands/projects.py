@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from dialectic.app.search import LIMIT_DEFAULT, Hit, Results, check_query
+from dialectic.app.search import LIMIT_DEFAULT, check_query
 from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.terminal import count, echo_json, printable, say
+from dialectic.contract.projects import Kind, SearchHit, SearchResults
 from dialectic.errors import ExitCode
 
 EXCERPT_CHARS = 320
@@ -26,42 +27,26 @@ def search(project: str, query: str, *, limit: int, as_json: bool) -> None:
 
     async def act(backend: Backend) -> ExitCode:
         check_query(query, limit)
-        results = await backend.search(await backend.get_project_id(project), query, limit)
+        results = await backend.search(await backend.get_id(Kind.PROJECT, project), query, limit)
         if as_json:
             echo_json(describe_results(results))
             return ExitCode.DONE
-        for number, hit in enumerate(results.hits, 1):
+        for number, hit in enumerate(results.items, 1):
             click.echo(printable(build_entry(number, hit)))
-        passages = count(len(results.hits), "passage")
+        passages = count(len(results.items), "passage")
         say(f"{passages} in {count(results.documents, 'document')}, by {results.embedder}.")
         return ExitCode.DONE
 
     run_with_backend(act)
 
 
-def describe_results(results: Results) -> dict[str, object]:
+def describe_results(results: SearchResults) -> dict[str, object]:
     """Build the JSON result of a search."""
-    return {
-        "embedder": results.embedder,
-        "embedded_tokens": results.embedded_tokens,
-        "documents": results.documents,
-        "hits": [
-            {
-                "document_id": str(hit.document_id),
-                "session_id": None if hit.session_id is None else str(hit.session_id),
-                "path": hit.path,
-                "heading_path": list(hit.heading_path),
-                "text": hit.text,
-                "start": hit.start,
-                "end": hit.end,
-                "score": round(hit.score, 4),
-            }
-            for hit in results.hits
-        ],
-    }
+    hits = [{**hit.model_dump(), "score": round(hit.score, 4)} for hit in results.items]
+    return {**results.model_dump(exclude={"items", "next_cursor"}), "hits": hits}
 
 
-def build_entry(number: int, hit: Hit) -> str:
+def build_entry(number: int, hit: SearchHit) -> str:
     """Format one passage: its document, its headings, its first lines."""
     words = " ".join(hit.text.split())
     shown = words if len(words) <= EXCERPT_CHARS else f"{words[:EXCERPT_CHARS].rstrip()}…"
@@ -86,22 +71,13 @@ def export(project: str, out: Path | None, *, finished: bool, as_json: bool) -> 
     """Export PROJECT (a folder, a name, or an id of it or of a session) to a zip file."""
 
     async def act(backend: Backend) -> ExitCode:
-        project_id = await backend.get_project_id(project)
-        exported, place = await backend.export(project_id, out, finished=finished)
-        files = exported.manifest.files
+        project_id = await backend.get_id(Kind.PROJECT, project)
+        exported = await backend.export(project_id, out, finished=finished)
         if as_json:
-            told = {
-                "project_id": str(exported.project_id),
-                "project": exported.slug,
-                "path": place,
-                "contents": exported.manifest.contents,
-                "files": len(files),
-                "size_bytes": sum(entry.size_bytes for entry in files),
-            }
-            echo_json(told)
+            echo_json(exported)
         else:
-            click.echo(printable(place))
-            say(f"Exported {exported.slug}: {len(files)} files.")
+            click.echo(printable(exported.path))
+            say(f"Exported {exported.project}: {exported.files} files.")
         return ExitCode.DONE
 
     run_with_backend(act)
@@ -118,21 +94,21 @@ def import_(file: Path, *, as_json: bool) -> None:
         folder = backend.locate(taken.slug)
         if as_json:
             told = {
-                "project_id": str(taken.project_id),
+                "project_id": taken.project_id,
                 "project": taken.slug,
                 "path": folder,
-                "sessions": [str(session_id) for session_id in taken.session_ids],
-                "files": taken.file_count,
+                "sessions": taken.session_ids,
+                "files": taken.files,
                 "is_copy": taken.is_copy,
             }
             echo_json(told)
         else:
             click.echo(printable(folder))
-            say(f"Imported {taken.name} as {taken.slug}: {taken.file_count} files.")
+            say(f"Imported {taken.name} as {taken.slug}: {taken.files} files.")
             for session_id in taken.session_ids:
                 say(f"Session {session_id}")
         if taken.waiting:
-            say(f"{len(taken.waiting)} file(s) wait in the database until storage has room.")
+            say(f"{taken.waiting} file(s) wait in the database until storage has room.")
         return ExitCode.DONE
 
     run_with_backend(act)
