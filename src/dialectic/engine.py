@@ -24,10 +24,9 @@ from weakref import WeakValueDictionary
 import asyncpg
 
 from dialectic.core.process.definition import Process
-from dialectic.db.counters import Counters
 from dialectic.db.migrate import migrate
 from dialectic.db.pool import APP_ROLE, Address, Database
-from dialectic.db.tables import figures
+from dialectic.db.statistics import Counters
 from dialectic.errors import (
     ConfigurationError,
     DialecticError,
@@ -37,10 +36,9 @@ from dialectic.errors import (
 from dialectic.limits.admission import HealthCache
 from dialectic.postgres import embedded
 from dialectic.providers.catalog import Catalog
-from dialectic.retrieval.base import Embedder
-from dialectic.retrieval.embedders import Embedders, check_embedder
+from dialectic.retrieval.embedders import Embedder, Embedders, check_embedder
 from dialectic.settings import Settings
-from dialectic.storage.base import FileStore, open_store, require_identity
+from dialectic.storage.file_store import FileStore, open_store, require_identity
 from dialectic.telemetry import OFF, Telemetry, open_telemetry
 
 POINTS = (
@@ -174,7 +172,6 @@ async def open_engine(
         )
         stack.push_async_callback(_tell, db)
         engine = Engine(settings, address, db, files, catalog, failpoints, telemetry=telemetry)
-        stack.push_async_callback(engine.embedders.close)
         if checks_storage:
             await check_storage(engine)
         yield engine
@@ -183,7 +180,7 @@ async def open_engine(
 async def _tell(db: Database) -> None:
     """Flush the counters at exit; do not wait for an unreachable database."""
     with contextlib.suppress(DialecticError, asyncpg.PostgresError):
-        await figures.flush_counters(functools.partial(db.fetch, patience_s=0.0), db.counters)
+        await db.counters.flush(functools.partial(db.fetch, patience_s=0.0))
 
 
 async def check_storage(engine: Engine) -> None:

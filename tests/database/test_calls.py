@@ -39,7 +39,7 @@ from dialectic.pipeline.call import call
 from dialectic.pipeline.reserve import Reservation, reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import JobTable
 from tests.problems import refusing
@@ -189,9 +189,7 @@ async def test_who_was_to_find_out_and_has_no_money_lets_the_next_one_do_so(
     await line.fail(ProviderTransient, 10)
     await job_table.advance(15.0)
     await line.fail_to_pay(1)
-    circuits = {
-        row["endpoint"]: row["circuit"] for row in await admission.list_endpoints(job_table.db)
-    }
+    circuits = {row.endpoint: row.circuit for row in await admission.list_endpoints(job_table.db)}
     assert circuits[line.caller.endpoint.name] == "open", "nobody has found out anything"
     await line.fail(ProviderTransient)
     with pytest.raises(CircuitOpen) as caught:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from dialectic.api.metrics import Metrics
+from dialectic.api.health import Metrics
 from dialectic.core.models.messages import (
     FinishReason,
     Message,
@@ -22,16 +22,15 @@ from dialectic.core.models.messages import (
     UsageSource,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.db.counters import CounterName, Counters
 from dialectic.db.pool import COLLISION_TRIES, Address
-from dialectic.db.tables import figures
+from dialectic.db.statistics import CounterName, Counters
 from dialectic.engine import Engine
 from dialectic.errors import DatabaseBusy, DatabaseUnreachable
 from dialectic.pipeline.call import call
 from dialectic.pipeline.reserve import reserve
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
-from dialectic.providers.offline import CARDS
+from dialectic.providers.offline.provider import CARDS
 from tests.database.endpoint_fixture import Caller
 from tests.database.job_table import AdminConnection, JobTable, working
 from tests.database.running_worker import RunningSession, finish, refusing
@@ -114,7 +113,7 @@ async def test_what_could_not_be_told_is_told_the_next_time() -> None:
         raise DatabaseUnreachable("It is away.")
 
     with pytest.raises(DatabaseUnreachable):
-        await figures.flush_counters(refuse, counters)
+        await counters.flush(refuse)
     assert counters.take() == {CounterName.DEADLOCK: 2}
     assert counters.take() == {}
 

@@ -23,7 +23,8 @@ from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
-from dialectic.db.tables.records import Account, File, open_account
+from dialectic.db.tables.files import File, insert_files
+from dialectic.db.tables.records import Account, open_account
 from dialectic.engine import Engine, Failpoints
 from dialectic.errors import (
     NotFound,
@@ -41,7 +42,7 @@ from dialectic.publishing.publish import (
     publish_project,
     require_published,
 )
-from dialectic.storage.base import open_store
+from dialectic.storage.file_store import open_store
 from tests.problems import refusing
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -286,7 +287,7 @@ async def leave_file(
     async def work(connection: Connection) -> None:
         back_then = "(clock_timestamp() - $1::interval)::text"
         await connection.execute(f"select set_config('dialectic.fake_now', {back_then}, true)", age)
-        await records.insert_files(connection, account.tenant_id, project_id, [file])
+        await insert_files(connection, account.tenant_id, project_id, [file])
 
     await transact(engine, account, work)
     return file

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.contract.projects import ResourceRequest
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.core.documents.front_matter import split_document
 from dialectic.core.process.definition import Stage as ProcessStage
 from dialectic.postgres import embedded

@@ -18,9 +18,8 @@ from dialectic.app import quotes, sessions
 from dialectic.app.transaction import Tenant
 from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job
-from dialectic.core.models.messages import UsageSource
+from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.models.model import ModelCard
-from dialectic.core.models.usage import Actual
 from dialectic.core.money.price import Rates
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables import jobs

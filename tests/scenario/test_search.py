@@ -21,7 +21,7 @@ from dialectic.cli.commands.projects import build_entry
 from dialectic.cli.main import cli
 from dialectic.contract.projects import ResourceRequest, SearchHit
 from dialectic.contract.sessions import RunRequest
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.db.pool import COLLISION_TRIES, Address
 from dialectic.db.tables.records import open_account
 from dialectic.engine import open_engine

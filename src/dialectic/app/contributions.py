@@ -20,15 +20,22 @@ from dialectic.contract.contributions import (
     TurnSummary,
 )
 from dialectic.core.documents.artifacts import extract_documents
-from dialectic.core.documents.file_locations import ContributionFile, Intermediate
-from dialectic.core.documents.file_paths import build_path, parse_path
+from dialectic.core.documents.file_paths import (
+    ContributionFile,
+    Intermediate,
+    build_path,
+    parse_path,
+)
 from dialectic.core.documents.front_matter import render_document, split_document
 from dialectic.core.job import derive_edition_job_id, parse_payload
 from dialectic.core.process.reductions import list_left_out
 from dialectic.core.text import clean_text
 from dialectic.db.pool import Connection
+from dialectic.db.queries import list_plain
 from dialectic.db.tables import jobs, records
-from dialectic.db.tables.records import SQL, File, NewResource, Noun, get_id
+from dialectic.db.tables.contributions import supersede
+from dialectic.db.tables.files import MARKDOWN, File, insert_files
+from dialectic.db.tables.records import SQL, NewResource, Noun, get_id
 from dialectic.errors import Conflict, NotFound, Remedy, RemedyAction, UsageError
 from dialectic.pipeline.load import load_session_context
 from dialectic.pipeline.write import build_stage_document
@@ -50,8 +57,8 @@ async def load_chunk(tx: Transaction, text: str) -> ChunkRecord:
 async def load_record(tx: Transaction, contribution_id: UUID) -> ContributionRecord:
     """Load a contribution with its turns."""
     record = await load(tx, contribution_id)
-    chunks = await tx.connection.fetch(SQL["list_chunks"], contribution_id)
-    record.chunks = [TurnSummary.model_validate(dict(chunk)) for chunk in chunks]
+    chunks = await list_plain(tx.connection, SQL["list_chunks"], contribution_id)
+    record.chunks = [TurnSummary.model_validate(chunk) for chunk in chunks]
     return record
 
 
@@ -109,8 +116,8 @@ async def edit(tx: Transaction, contribution_id: UUID, text: str) -> EditedContr
         )
     version = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
     edited, resources = await _build_edit(tx, first, new_id, version, body)
-    stale = await records.supersede(connection, first.id)
-    await records.insert_files(connection, account.tenant_id, project_id, [edited.file])
+    stale = await supersede(connection, first.id)
+    await insert_files(connection, account.tenant_id, project_id, [edited.file])
     await connection.execute(
         SQL["insert_edit"],
         first.id,
@@ -175,7 +182,7 @@ async def _build_edit(
         **({"left_out": list(left_out)} if left_out else {}),
     }
     path = build_path(replace(place, contribution=name))
-    file = File(path, render_document(fields, body).encode(), records.MARKDOWN)
+    file = File(path, render_document(fields, body).encode(), MARKDOWN)
     resources = [
         build_stage_document(
             wanted,
@@ -225,11 +232,11 @@ async def regenerate(tx: Transaction, contribution_id: UUID) -> UUID:
             reason="imported",
         )
     edition = 1 + await connection.fetchval(SQL["find_last_version"], first.id, first.session_id)
-    payload = parse_payload(written_by["payload"]).model_copy(
+    payload = parse_payload(written_by.payload).model_copy(
         update={"edition": edition, "replaces": first.id}
     )
     new = jobs.NewJob(
-        id=derive_edition_job_id(written_by["id"], edition=edition),
+        id=derive_edition_job_id(written_by.id, edition=edition),
         session_id=first.session_id,
         stage_slug=first.stage,
         iteration_number=first.iteration_number,

@@ -14,8 +14,7 @@ from uuid import UUID
 from dialectic.app.transaction import Transaction
 from dialectic.contract.projects import Project, ProjectChange, ProjectRequest, ResourceRequest
 from dialectic.contract.sessions import RunRequest, SessionRequest
-from dialectic.core.documents.file_locations import GeneralResource, InitialPrompt
-from dialectic.core.documents.file_paths import build_path
+from dialectic.core.documents.file_paths import GeneralResource, InitialPrompt, build_path
 from dialectic.core.models.model import ModelCard, parse_model_list
 from dialectic.core.money.price import parse_usd
 from dialectic.core.process.definition import Process
@@ -29,14 +28,14 @@ from dialectic.core.run_request import (
 )
 from dialectic.core.slug import slugify_name
 from dialectic.core.text import clean_text
-from dialectic.db.tables import descriptions, records
+from dialectic.db.tables import files, records
 from dialectic.db.tables.records import SQL, NewResource, Owner, choose_slug
 from dialectic.engine import Engine
-from dialectic.errors import Conflict, NotFound, TooLarge, UsageError
+from dialectic.errors import Conflict, TooLarge, UsageError
 from dialectic.ledger import wallets
 from dialectic.processes.loader import load_named
 from dialectic.providers.catalog import choose_default_models
-from dialectic.publishing.deletion import delete_files, discard_files_in
+from dialectic.publishing.publish import delete_files, discard_files_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +191,7 @@ def _build_given(given: Sequence[ResourceRequest], slug: str, taken: set[str]) -
 
 async def get(tx: Transaction, project_id: UUID) -> Project:
     """Load a project and its prompt."""
-    row = await tx.connection.fetchrow(SQL["load_project"], project_id)
-    if row is None:
-        raise NotFound(
-            f"Project {project_id} does not exist.", reason="no_project", subject=str(project_id)
-        )
+    row = await records.load_project(tx.connection, project_id)
     return Project.model_validate(dict(row))
 
 
@@ -214,7 +209,7 @@ async def change(tx: Transaction, project_id: UUID, wanted: ProjectChange) -> Pr
     if wanted.is_archived is not None:
         status = "archived" if wanted.is_archived else "active"
     await tx.connection.execute(SQL["change_project"], project_id, named, status)
-    await descriptions.make_due(tx.connection, project_id)
+    await files.make_due(tx.connection, project_id)
     return await get(tx, project_id)
 
 
@@ -239,7 +234,7 @@ async def add_resource(tx: Transaction, project_id: UUID, given: ResourceRequest
     (resource,) = _build_given([given], slug, taken)
     owner = Owner(account.user_id, project_id)
     await records.put_resources(connection, account.tenant_id, owner, [resource])
-    await descriptions.make_due(connection, project_id)
+    await files.make_due(connection, project_id)
     tx.publish(project_id)
     return records.derive_resource_id(project_id, resource.path)
 

@@ -21,9 +21,15 @@ from dialectic.contract.sessions import (
     RunRequest,
 )
 from dialectic.core.models.model import ModelCard
-from dialectic.core.money.output_statistics import OutputStatistics, Sample
 from dialectic.core.money.price import is_play
-from dialectic.core.money.quote import Amount, Quote, SessionForecast, add_up
+from dialectic.core.money.quote import (
+    Amount,
+    OutputStatistics,
+    Quote,
+    Sample,
+    SessionForecast,
+    add_up,
+)
 from dialectic.core.process.definition import Process
 from dialectic.core.process.reductions import (
     decide_shrink,

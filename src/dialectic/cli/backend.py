@@ -24,7 +24,6 @@ from dialectic.contract.accounts import (
     Transaction,
     Wallet,
 )
-from dialectic.contract.base import Json
 from dialectic.contract.chats import ChatReply, ChatRequest, ChatSummary
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, EditedContribution
 from dialectic.contract.projects import ExportedProject, ImportedProject, Kind, SearchResults
@@ -36,6 +35,7 @@ from dialectic.contract.sessions import (
     SessionSummary,
 )
 from dialectic.core.money.price import Rates
+from dialectic.core.strict_json import Json
 from dialectic.errors import ExitCode, NotFound, UsageError
 from dialectic.settings import Settings
 

@@ -13,10 +13,9 @@ from typing import BinaryIO
 
 from dialectic.cli.terminal import say
 from dialectic.contract.projects import ResourceRequest
-from dialectic.core.documents.file_locations import ResourceKind
+from dialectic.core.documents.file_paths import ResourceKind
 from dialectic.errors import UsageError
-from dialectic.uploads.kinds import LIMITS, is_document
-from dialectic.uploads.read import Uploaded, read_upload
+from dialectic.uploads.read import LIMITS, Uploaded, is_document, read_upload
 
 # Limit for texts other than prompts; prompts have a setting.
 TEXT_BYTES_MAX = 10_000_000

@@ -13,13 +13,13 @@ from pydantic.json_schema import SkipJsonSchema
 from dialectic.contract.base import (
     Column,
     Dollars,
-    Json,
     Name,
     RequestBody,
     ResponseBody,
     show_dollars,
 )
 from dialectic.core.access import Role, Scope
+from dialectic.core.strict_json import Json
 
 LIFE_DAYS = 365
 

@@ -136,8 +136,6 @@ ModelName: TypeAlias = Annotated[
 
 
 T = TypeVar("T")
-# JSON of any form, as the database holds it.
-Json: TypeAlias = dict[str, Any]
 
 
 class Page(BaseModel, Generic[T]):

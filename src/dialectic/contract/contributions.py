@@ -8,8 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from dialectic.contract.base import Column, Json, RequestBody, ResponseBody
+from dialectic.contract.base import Column, RequestBody, ResponseBody
 from dialectic.core.job import JobStatus
+from dialectic.core.strict_json import Json
 from dialectic.errors import Remedy, read_remedy
 
 T = TypeVar("T")

@@ -12,7 +12,6 @@ from dialectic.contract.base import (
     Column,
     Dollars,
     DollarsInput,
-    Json,
     ModelName,
     Name,
     RequestBody,
@@ -30,6 +29,7 @@ from dialectic.core.models.model import MODELS_PER_SESSION_MAX
 from dialectic.core.money.quote import Amount, Quote, SessionForecast
 from dialectic.core.process.definition import SHRINK_MAX, Process
 from dialectic.core.run_request import TOKENS_MAX
+from dialectic.core.strict_json import Json
 
 # The route expands `name*3`.
 Models = Annotated[

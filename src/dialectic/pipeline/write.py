@@ -13,7 +13,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from dialectic.core.documents.artifacts import extract_documents, list_sections, raise_headings
-from dialectic.core.documents.file_locations import (
+from dialectic.core.documents.file_paths import (
     ChunkFile,
     ContributionFile,
     ContributionName,
@@ -23,17 +23,18 @@ from dialectic.core.documents.file_locations import (
     StageFolder,
     WorkItem,
     WorkStatus,
+    build_path,
 )
-from dialectic.core.documents.file_paths import build_path
 from dialectic.core.documents.front_matter import render_document
-from dialectic.core.documents.manifest import Manifest
+from dialectic.core.documents.prompts import Manifest
 from dialectic.core.documents.stitching import Chunk, sum_usage
 from dialectic.core.job import ExecutePayload, Job, derive_chunk_id, derive_contribution_id
 from dialectic.core.models.messages import Request
 from dialectic.core.process.definition import ExpectedDocument
 from dialectic.core.slug import slugify_name
-from dialectic.db.tables.chunks import NewChunk
-from dialectic.db.tables.records import MARKDOWN, File, NewContribution, NewResource
+from dialectic.db.tables.contributions import NewChunk, NewContribution
+from dialectic.db.tables.files import MARKDOWN, File
+from dialectic.db.tables.records import NewResource
 from dialectic.pipeline.call import Answer
 from dialectic.pipeline.gather import Material
 from dialectic.pipeline.interpret import Continue, Finish
@@ -167,7 +168,7 @@ def build_contribution(
         model_id=payload.model_id,
         model_name=payload.model_name,
         model_index=payload.model_index,
-        contribution_type=material.output_type,
+        contribution_type=payload.output_type,
         rank=material.rank,
         origin=material.origin,
         source_group=material.source_group,
@@ -219,7 +220,7 @@ def build_document(
     about, usage = material.target_contribution_id, sum_usage(said)
     fields: dict[str, FieldValue] = {
         "contribution_id": str(derive_contribution_id(job.id)),
-        "type": material.output_type,
+        "type": material.payload.output_type,
         "stage": material.folder.stage,
         "iteration": job.iteration_number,
         "model": material.payload.model_name,

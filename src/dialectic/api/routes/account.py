@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from dialectic.api.dependencies import Reading
-from dialectic.api.pagination import Paging, list_numbered, list_whole
+from dialectic.api.pagination import Listing, list_whole
 from dialectic.api.routes.sessions import SessionId
 from dialectic.app import accounts, installed, wallet
 from dialectic.contract.accounts import (
@@ -31,7 +31,7 @@ router = APIRouter(tags=["account"])
 @router.get("/me")
 async def get_me(context: Reading) -> Me:
     """Show your user, your tenant and the scopes of your token."""
-    caller, account = context.visitor.caller, context.account
+    caller, account = context.caller, context.account
     tenants = await accounts.list_tenants(context.engine.db, caller)
     return Me(
         user_id=account.user_id,
@@ -50,14 +50,14 @@ async def get_wallet(context: Reading) -> Wallet:
 
 
 @router.get("/wallet/transactions")
-async def list_transactions(context: Reading, paging: Paging) -> Page[Transaction]:
+async def list_transactions(listing: Listing) -> Page[Transaction]:
     """List your wallet's transactions, newest first."""
-    wallet_id = context.account.wallet_id
+    wallet_id = listing.context.account.wallet_id
 
     async def fetch(connection: Connection, before: int | None, limit: int) -> lists.Rows:
         return await lists.list_transactions(connection, wallet_id, before=before, limit=limit)
 
-    return await list_numbered(context, "wallet", paging, fetch, Transaction.model_validate)
+    return await listing.numbered_page("wallet", fetch, Transaction.model_validate)
 
 
 @router.get("/sessions/{session_id}/costs")

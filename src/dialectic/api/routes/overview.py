@@ -11,12 +11,12 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from dialectic.api.dependencies import Reading
+from dialectic.api.openapi import BYTES, describe_file
 from dialectic.api.pagination import list_whole
 from dialectic.api.routes.contributions import ContributionId
 from dialectic.api.routes.events import ID_MAX
 from dialectic.api.routes.projects import ProjectId
 from dialectic.api.routes.sessions import SessionId
-from dialectic.api.routes.transfer import BYTES, describe_file
 from dialectic.app import contributions, lookup, projects, quotes
 from dialectic.contract.base import Page
 from dialectic.contract.contributions import ChunkRecord, ContributionRecord, Record
@@ -55,7 +55,7 @@ async def look_at_session(
     quote: Annotated[bool, Query(description="Include the remaining work and its price.")] = False,
 ) -> SessionDetail:
     """Show all of a session: stages, jobs, errors, contributions."""
-    return await lookup.look(context.tenant, session_id, after=after, quote=quote)
+    return await lookup.look(context, session_id, after=after, quote=quote)
 
 
 @router.get("/contributions/{contribution_id}/record")

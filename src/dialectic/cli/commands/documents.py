@@ -12,10 +12,10 @@ import click
 from dialectic.cli.backend import Backend, run_with_backend
 from dialectic.cli.commands.sessions import show_list, show_session
 from dialectic.cli.terminal import echo_json, printable, say
-from dialectic.contract.base import Json
 from dialectic.contract.contributions import ChunkRecord, ContributionLine, ContributionRecord
 from dialectic.contract.projects import Kind
-from dialectic.core.documents.manifest import describe_manifest
+from dialectic.core.documents.prompts import describe_manifest
+from dialectic.core.strict_json import Json
 from dialectic.errors import DialecticError, ExitCode, NotFound, Remedy, RemedyAction, UsageError
 
 

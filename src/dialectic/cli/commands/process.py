@@ -21,7 +21,6 @@ from dialectic.cli.terminal import (
     say,
 )
 from dialectic.contract.accounts import ProcessDetail, ProcessSummary
-from dialectic.contract.base import Json
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import (
     Process,
@@ -29,6 +28,7 @@ from dialectic.core.process.definition import (
     build_expected_output,
     build_input_rules,
 )
+from dialectic.core.strict_json import Json
 from dialectic.errors import InvalidProcess
 from dialectic.pipeline.outline import Outline, build_outline
 from dialectic.processes.loader import load_process
