@@ -17,7 +17,7 @@ from dialectic.app import search
 from dialectic.app.projects import create_session
 from dialectic.app.search import search_project
 from dialectic.app.transaction import Tenant
-from dialectic.cli.commands.projects import build_entry
+from dialectic.cli.commands.documents import build_entry
 from dialectic.cli.main import cli
 from dialectic.contract.projects import ResourceRequest, SearchHit
 from dialectic.contract.sessions import RunRequest
