@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access
+from dialectic.core.bucket import BucketAccess
 from dialectic.errors import ProviderTransient, StorageUnavailable
 from dialectic.storage.file_store import open_store
 from tests.conformance.fault_rows import row
@@ -104,6 +104,8 @@ async def test_a_provider_with_an_unsigned_certificate_is_retried_only_once(
 
 
 async def test_a_bucket_behind_such_a_certificate_is_not_used(secure_server: SecureServer) -> None:
-    access = Access(endpoint=secure_server.url, key_id=Secret("its-name"), key=Secret("hidden"))
+    access = BucketAccess(
+        endpoint=secure_server.url, key_id=Secret("its-name"), key=Secret("hidden")
+    )
     with refusing(StorageUnavailable, "certificate", reason="refused"):
         await open_store("s3://documents", access).write("tenant/x.md", b"x")

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from dialectic.core.access import Secret
-from dialectic.core.bucket import Access, parse_bucket
+from dialectic.core.bucket import BucketAccess, parse_bucket
 from dialectic.errors import ConfigurationError, StorageUnavailable
 from dialectic.storage.file_store import FileStore, open_store
 from dialectic.storage.s3 import PART_BYTES, ObjectStore, RetryPolicy
@@ -99,8 +99,8 @@ class Oddity:
         writer.close()
 
     @property
-    def access(self) -> Access:
-        return Access(
+    def access(self) -> BucketAccess:
+        return BucketAccess(
             endpoint=f"http://127.0.0.1:{self.port}",
             allows_http=True,
             key_id=Secret(KEY_ID),

@@ -36,7 +36,7 @@ from dialectic.errors import (
 from dialectic.ledger.holds import derive_hold_key
 from dialectic.limits import admission
 from dialectic.pipeline.call import call
-from dialectic.pipeline.reserve import Reservation, reserve
+from dialectic.pipeline.reserve import Payment
 from dialectic.providers.base import OnText
 from dialectic.providers.catalog import Catalog
 from dialectic.providers.offline.provider import CARDS
@@ -103,11 +103,7 @@ class Line:
     async def call(self, nth: int = 0, card: ModelCard | None = None) -> None:
         job, wallet_id, card = self.caller.jobs[nth], self.wallet_id, card or self.card
         key = derive_hold_key(job.id, attempt=job.attempt, turn=0)
-
-        async def set_aside() -> Reservation:
-            return await reserve(self.engine, job, card, REQUEST, wallet_id=wallet_id, key=key)
-
-        await call(self.engine, job, card, REQUEST, set_aside)
+        await call(self.engine, job, card, REQUEST, Payment(wallet_id, key))
 
     async def fail_to_pay(self, nth: int = 0) -> None:
         """Request a call without the money for it."""
