@@ -236,9 +236,9 @@ async def test_a_person_is_told_of_the_error_without_what_came_with_it(
 ) -> None:
     await meet_raw(job_table, {"body": "<html>"})
     (job,) = (
-        await Tenant(engine, job_table.account).run(sessions.load_overview, job_table.session_id)
+        await Tenant(engine, job_table.account).run(sessions.get_detail, job_table.session_id)
     ).jobs
-    assert [sorted(entry) for entry in job["error_details"]] == [
+    assert [sorted(entry.model_dump()) for entry in job.error_details] == [
         ["at", "attempt", "code", "message"]
     ]
 

@@ -17,10 +17,10 @@ import pytest
 from dialectic.app.projects import CreatedSession, create_session
 from dialectic.app.sessions import generate
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.models.model import ModelCard
 from dialectic.core.process.check import build_process
 from dialectic.core.process.definition import Process
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import Connection
 from dialectic.db.tables import records
 from dialectic.db.tables.files import File, insert_files

@@ -137,7 +137,7 @@ async def test_the_schema_is_applied_again_and_again_while_others_work(
     async def look() -> None:
         while not is_over:
             await Tenant(session.engine, session.account).run(
-                sessions.load_overview, session.session_id
+                sessions.get_detail, session.session_id
             )
 
     async def apply_again() -> None:

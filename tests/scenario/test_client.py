@@ -85,7 +85,7 @@ def test_a_session_is_begun_followed_and_read(client: Client, session: Session) 
     assert session.status == "thesis_generation_complete"
     assert whole.content
     assert (whole.model, whole.stage, whole.version) == (MODEL, "thesis", 1)
-    assert client.look(session.id).session["id"] == str(session.id)
+    assert client.look(session.id).session.id == session.id
     assert [found.id for found in client.list_sessions(session.project_id)] == [session.id]
 
 

@@ -16,11 +16,11 @@ import pytest
 
 from dialectic.app import quotes, sessions
 from dialectic.app.transaction import Tenant
+from dialectic.contract.sessions import RunRequest
 from dialectic.core.job import Job
 from dialectic.core.models.messages import Actual, UsageSource
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates
-from dialectic.core.run_request import RunRequest
 from dialectic.db.pool import WORKER_ROLE, Connection, Database
 from dialectic.db.tables import jobs
 from dialectic.errors import DatabaseFull, LeaseLost, Remedy, RemedyAction, read_remedy
@@ -616,8 +616,8 @@ async def test_a_quote_for_three_models_comes_near_what_they_cost_and_never_belo
             await quotes.quote_run(
                 paid_session.installation.engine, paid_session.installation.account, ask
             )
-        ).quote
-        session_id = await paid_session.installation.play(ask.models)
+        ).lines
+        session_id = await paid_session.installation.play([WRITER] * 3)
         posted = await paid_session.check_books(session_id)
         assert paid_session.calls == len(posted)
     figures, bound = quoted.figures, quoted.as_dict()["bound"]

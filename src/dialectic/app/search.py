@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
+from dialectic.contract.projects import SearchHit, SearchResults
 from dialectic.core.models.messages import Counted, judge_usage
 from dialectic.core.models.model import ModelCard
 from dialectic.core.money.price import Rates, check_spend, decide_hold, is_play
@@ -48,31 +49,6 @@ Keep: TypeAlias = Callable[[Embedded, Pay | None], Awaitable[Indexed]]
 """Saves vectors and pays for them in the same commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A found passage and its document."""
-
-    document_id: UUID
-    session_id: UUID | None
-    path: str
-    heading_path: tuple[str, ...]
-    text: str
-    start: int
-    end: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The hits of a search, best first, with its cost."""
-
-    hits: tuple[Hit, ...]
-    documents: int
-    embedder: str
-    # The tokens that were embedded: new texts and the query.
-    embedded_tokens: int
-
-
 async def search_project(
     engine: Engine,
     account: Account,
@@ -81,7 +57,7 @@ async def search_project(
     limit: int = LIMIT_DEFAULT,
     *,
     part_tokens_max: int = PART_TOKENS_MAX,
-) -> Results:
+) -> SearchResults:
     """Find passages in the documents of a project, best first.
 
     New documents are embedded and paid for in batches of at most `part_tokens_max`.
@@ -114,8 +90,13 @@ async def search_project(
         embedded.rows,
         limit=limit,
     )
-    hits = tuple(_build_hit(piece, documents[piece.source_id]) for piece in found)
-    return Results(hits, len(documents), embedder.name, read_tokens + embedded.tokens)
+    return SearchResults(
+        items=[_build_hit(piece, documents[piece.source_id]) for piece in found],
+        next_cursor=None,
+        documents=len(documents),
+        embedder=embedder.name,
+        embedded_tokens=read_tokens + embedded.tokens,
+    )
 
 
 async def _index(
@@ -174,12 +155,12 @@ def check_query(query: str, limit: int) -> str:
     return asked
 
 
-def _build_hit(piece: Match, document: Document) -> Hit:
-    return Hit(
+def _build_hit(piece: Match, document: Document) -> SearchHit:
+    return SearchHit(
         document_id=document.id,
         session_id=document.session_id,
         path=document.path,
-        heading_path=piece.heading_path,
+        heading_path=list(piece.heading_path),
         text=piece.text,
         start=piece.start,
         end=piece.end,

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialectic.app.sessions import Overview
 from dialectic.cli.display.follow import ALIVE, DUE, IDLE_S, StallDetector
+from dialectic.contract.contributions import JobRecord
+from dialectic.contract.sessions import SessionDetail
 from dialectic.core.job import JobStatus
 
 
-def look(*statuses: JobStatus) -> Overview:
-    return Overview({}, [], [{"status": status.value} for status in statuses], [])
+def look(*statuses: JobStatus) -> SessionDetail:
+    jobs = [JobRecord.model_construct(status=status) for status in statuses]
+    return SessionDetail.model_construct(jobs=jobs)
 
 
 @pytest.mark.parametrize("due", sorted(DUE))

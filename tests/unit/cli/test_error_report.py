@@ -8,11 +8,10 @@ import shlex
 import click
 import pytest
 
-from dialectic.cli.error_report import report_error
-from dialectic.cli.json_option import KEPT as SPEAKS_JSON
+from dialectic.cli.error_report import describe_remedy, render_command, report_error
 from dialectic.cli.main import cli
 from dialectic.cli.options import KEPT, keep_remote
-from dialectic.cli.remedies import describe_remedy, render_command
+from dialectic.cli.options import KEPT_JSON as SPEAKS_JSON
 from dialectic.errors import Conflict, FundsError, Remedy, RemedyAction, read_remedy
 from tests.cases import each_case
 from tests.problems import list_codes, list_commands
