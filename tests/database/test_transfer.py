@@ -174,7 +174,7 @@ async def test_a_stored_file_that_is_not_what_was_written_is_named_and_nothing_i
 
 @dataclass
 class Restless:
-    """Real storage, beside which someone writes a file anew whenever another one is read."""
+    """Real storage in which a file is rewritten whenever another one is read."""
 
     store: FileStore
     admin: Admin
@@ -198,7 +198,7 @@ class Restless:
         return self.store.locate(key)
 
 
-async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
+async def test_a_file_rewritten_during_an_export_is_exported_in_its_new_form(
     engine: Engine, account: Account, made: Project, admin: Admin, tmp_path: Path
 ) -> None:
     await publish_project(engine, account.tenant_id, made.id)
@@ -215,7 +215,7 @@ async def test_a_file_written_anew_during_an_export_is_exported_as_it_became(
         await transfer.export_project(moving, account, made.id, tmp_path / "never.zip")
 
 
-async def test_without_a_place_of_its_own_the_archive_stands_in_the_projects_folder(
+async def test_without_a_path_the_archive_is_in_the_projects_folder(
     engine: Engine, account: Account, made: Project, tmp_path: Path
 ) -> None:
     inside = await export(engine, account, made.id, tmp_path / "all.zip")
@@ -290,7 +290,7 @@ def normalise(files: dict[str, bytes], like: ProjectRows) -> dict[str, bytes]:
     return result
 
 
-async def test_a_project_taken_in_beside_itself_is_an_equal_one_under_names_of_its_own(
+async def test_a_project_imported_next_to_itself_is_an_equal_copy_with_new_names(
     engine: Engine, account: Account, made: Project, admin: Admin, tmp_path: Path
 ) -> None:
     original = await export(engine, account, made.id, tmp_path / "original.zip")
@@ -314,7 +314,7 @@ async def test_a_project_taken_in_beside_itself_is_an_equal_one_under_names_of_i
     assert await export(engine, account, made.id, tmp_path / "later.zip") == original
 
 
-async def test_rows_of_a_copy_hang_together_and_belong_to_whoever_took_it_in(
+async def test_rows_of_a_copy_are_consistent_and_belong_to_the_user_who_imported_it(
     engine: Engine,
     account: Account,
     other_account: Account,

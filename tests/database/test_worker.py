@@ -504,7 +504,7 @@ async def generate(session: RunningSession, session_id: UUID) -> list[UUID]:
 
 
 async def read_documents(session: RunningSession) -> dict[str, bytes]:
-    """Every file of the tenant that stands in storage, by its path."""
+    """Every file of the tenant in storage, by its path."""
     prefix = f"{session.account.tenant_id}/"
     keys = await session.engine.files.list(prefix.rstrip("/"))
     return {key.removeprefix(prefix): await session.engine.files.read(key) for key in keys}

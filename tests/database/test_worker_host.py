@@ -63,7 +63,7 @@ def catalog(provider: SlowProvider) -> Catalog:
 
 
 class Backend(LocalBackend):
-    """The limit on finishing is long; whoever obeys it here is found out soon."""
+    """The limit on finishing is long; a test that waits for it is noticed."""
 
     async def run_until(
         self,

@@ -76,8 +76,8 @@ class Api:
     # Where archives are on their way in and out.
     drafts: Path
 
-    def knock(self, **headers: str) -> httpx2.AsyncClient:
-        """A client of nobody, with whatever headers."""
+    def connect(self, **headers: str) -> httpx2.AsyncClient:
+        """A client without a user, with any headers."""
         return open_client(self.app, headers)
 
     def come_back(self, account: Account, token: str) -> ApiUser:

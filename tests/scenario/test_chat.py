@@ -1,4 +1,4 @@
-"""A chat with one model: over real HTTP to the simulator, saved, paid for, gone on with."""
+"""A chat with one model: over real HTTP to the simulator, saved, paid for, continued."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ async def test_what_was_said_before_is_sent_along(
     assert [m["role"] for m in body["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_a_cut_answer_is_gone_on_with_until_it_is_whole(
+async def test_a_truncated_answer_is_continued_until_it_is_complete(
     installation: Installation, simulator: Simulator
 ) -> None:
     reply = await ask(installation, continue_until_complete=True, max_output_tokens=150)
@@ -269,7 +269,7 @@ async def test_a_call_that_its_endpoint_has_no_room_for_leaves_no_money_set_asid
         assert await load_held(installation) == 0
 
 
-async def test_whoever_leaves_before_the_answer_pays_nothing_and_has_nothing_set_aside(
+async def test_a_client_that_leaves_before_the_answer_pays_nothing_and_has_nothing_reserved(
     installation: Installation, simulator: Simulator
 ) -> None:
     simulator.hold()

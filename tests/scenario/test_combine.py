@@ -94,7 +94,7 @@ PROMPTS = {
 
 
 def fill(word: str, tokens: int) -> str:
-    """A text of so many tokens, made of one word."""
+    """A text of this number of tokens, made of one word."""
     return (f"{word} " * (4 * tokens))[: 4 * tokens - 1] + "."
 
 

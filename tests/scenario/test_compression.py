@@ -237,7 +237,7 @@ async def test_a_whole_dialectic_of_long_documents_fits_models_with_small_window
 # -- money -----------------------------------------------------------------------------------------
 
 
-async def test_a_long_prompt_that_costs_too_large_a_share_waits_and_calls_nobody(
+async def test_a_long_prompt_that_costs_too_large_a_share_waits_without_a_call(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"

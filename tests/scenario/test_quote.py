@@ -217,7 +217,7 @@ async def test_answers_that_are_cut_off_stay_within_the_worst_case(
     assert sum(row["tokens_used_input"] for row in rows) <= worst.input_tokens
 
 
-async def test_what_a_person_said_is_part_of_the_next_quote_and_an_iteration_is_quoted_anew(
+async def test_feedback_is_part_of_the_next_quote_and_an_iteration_is_quoted_again(
     server: embedded.Server, template: str, tmp_path: Path
 ) -> None:
     from dialectic.app import feedback
@@ -559,7 +559,7 @@ def test_small_change_and_play_money_are_not_asked_about(model: str, limit: str)
     assert (stdout.strip(), stderr, process.returncode) == ("True", "", 0)
 
 
-def test_where_nobody_can_be_asked_it_is_refused_with_a_way_out() -> None:
+def test_without_a_terminal_it_is_refused_with_a_way_out() -> None:
     with start_asking(subprocess.DEVNULL, "shop/pen", "1") as process:
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (stdout, process.returncode) == ("", 2)

@@ -11,7 +11,6 @@ import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import TypeAlias
 from uuid import UUID, uuid4
 
@@ -27,9 +26,14 @@ from dialectic.engine import Engine
 from dialectic.errors import DialecticError, UsageError
 from dialectic.ledger import holds, wallets
 from dialectic.ledger.holds import Purpose
-from dialectic.limits.admission import Outcome, Report
-from dialectic.pipeline.call import attempt
-from dialectic.pipeline.reserve import DirectCaller, build_hold, reserve_fixed, resolve_open
+from dialectic.pipeline.call import call_embedder
+from dialectic.pipeline.reserve import (
+    DirectCaller,
+    Payment,
+    build_hold,
+    reserve_fixed,
+    resolve_open,
+)
 from dialectic.retrieval.embedders import Embedded, Embedder
 from dialectic.retrieval.index import Indexed, Pay, Source, prepare, split, store
 from dialectic.retrieval.search import Angle, build_queries, find
@@ -174,11 +178,10 @@ async def judge_all(
     if (card := embedder.card) is None:
         return
     amount = _decide_amount(card, await _count(embedder, texts))
-    fraction = Decimal(str(engine.settings.max_spend_fraction))
-    funds = await wallets.load_purse(
+    funds = await wallets.load_funds(
         engine.db, account.tenant_id, account.wallet_id, None, is_play=is_play(card)
     )
-    check_spend(amount, funds, fraction, what="Indexing the new documents")
+    check_spend(amount, funds, engine.spend_fraction, what="Indexing the new documents")
 
 
 async def _count(embedder: Embedder, texts: Sequence[str]) -> int:
@@ -208,7 +211,8 @@ async def embed_paid(
     counted = await _count(embedder, texts)
     caller = DirectCaller(account.tenant_id, uuid4())
     key = f"search:{caller.id}"
-    new = build_hold(key, caller, card, account.wallet_id, counted, 0, purpose=Purpose.EMBEDDING)
+    payment = Payment(account.wallet_id, key, Purpose.EMBEDDING)
+    new = build_hold(payment, caller, card, counted, 0)
     new = replace(new, amount_credits=_decide_amount(card, counted))
 
     async def settle(embedded: Embedded, connection: Connection) -> None:
@@ -216,14 +220,13 @@ async def embed_paid(
         await holds.settle(connection, key, actual, caller.id)
 
     try:
-        _, embedded, _ = await attempt(
+        embedded = await call_embedder(
             engine,
             caller,
-            card,
+            embedder,
+            texts,
+            counted_tokens=counted,
             hold=lambda: reserve_fixed(engine, account.tenant_id, new),
-            ask=lambda _: embedder.embed(texts),
-            count=lambda: counted,
-            tell=lambda got: Report(Outcome.ANSWERED, got.tokens),
         )
         pay = functools.partial(settle, embedded)
         if keep is None:

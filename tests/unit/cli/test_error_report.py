@@ -54,7 +54,7 @@ def test_every_remedy_is_a_command_that_exists_with_options_that_it_has(
     command.make_context(command.name, numbers, resilient_parsing=False).close()
 
 
-def test_what_is_sent_again_and_what_is_set_are_no_commands_of_ours() -> None:
+def test_redelivered_and_configured_texts_are_not_commands_of_ours() -> None:
     assert render_command(Remedy(RemedyAction.TRY_AGAIN)) is None
     key = Remedy(RemedyAction.CONFIGURE, setting="OPENAI_API_KEY")
     assert render_command(key) == "export OPENAI_API_KEY=…"

@@ -53,7 +53,7 @@ def test_a_prompt_that_was_shortened_is_told_of_text_by_text() -> None:
     ]
 
 
-def test_a_prompt_that_fitted_takes_one_line_and_one_that_nobody_noted_none() -> None:
+def test_a_prompt_that_fitted_takes_one_line_and_one_without_a_manifest_none() -> None:
     assert describe({"manifest": FITTED.as_json()})[2:] == [
         "  prompt of 3,000 tokens, at most 4,000: nothing was shortened"
     ]

@@ -100,7 +100,7 @@ def test_costs_are_summed_for_each_kind_of_money_by_itself() -> None:
     assert not any("$" in line for line in describe_costs([play]))
 
 
-def test_what_was_not_charged_is_told_beside_the_cost() -> None:
+def test_uncharged_amounts_are_shown_next_to_the_cost() -> None:
     (line, _) = describe_costs(
         [build_cost(overrun_credits=100, lost_calls=1, lost_credits=300, held_credits=500)]
     )

@@ -39,7 +39,7 @@ def at_a_server() -> Iterator[None]:
         yield
 
 
-def test_a_session_that_was_made_is_named_to_whoever_leaves_before_it_begins(
+def test_a_created_session_is_named_to_a_user_who_leaves_before_it_starts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(asyncio.CancelledError), telling_unstarted(SESSION):
